@@ -1,0 +1,112 @@
+"""A trained model as one folder, and all that is needed to use it; docs/bundle.md has the format.
+
+    config.json          format version, sizes of the model, defaults of the search
+    weights.safetensors  every learned tensor once, under its name in the model
+    tokenizer.json       the vocabulary, in the format of the tokenizers library
+    README.md            a card: what it was trained on and how well it does
+
+Nothing in it is code, and loading it runs none.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from .config import DecodeConfig, ModelConfig, settings
+from .errors import BundleError, ConfigError, DataError
+from .files import write_whole
+from .nn import Transformer
+from .text.tokenizer import Tokenizer
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A model, its vocabulary and how it is meant to be searched."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    decode: DecodeConfig
+    card: str = ""
+
+    def save(self, folder: Path) -> None:
+        """Write the folder. Each file appears whole or not at all, `config.json` last."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(folder / "tokenizer.json")
+        write_whole(folder / "README.md", self.card)
+        write_whole(folder / "weights.safetensors", save(weights(self.model)))
+        config = {"format": FORMAT, "model": asdict(self.model.config), "decode": asdict(self.decode)}
+        write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path, *, device: torch.device | None = None) -> "Bundle":
+        """Read a folder that `save` wrote, ready to translate. Refuses one that is not whole."""
+        config = _read_config(folder)
+        model = Transformer(settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,"))
+        decode = settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+        try:
+            set_weights(model, load(_read(folder, "weights.safetensors")))
+        except (SafetensorError, ConfigError) as error:
+            raise BundleError(f"{folder}/weights.safetensors does not hold this model's weights: {error}") from error
+        try:
+            tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        except DataError as error:
+            raise _not_whole(folder, str(error)) from error
+        if len(tokenizer) != model.config.vocab_size:
+            raise BundleError(
+                f"{folder}/tokenizer.json has {len(tokenizer)} ids but the model was made for "
+                f"{model.config.vocab_size}; the two files are not of one model"
+            )
+        return cls(model.to(device).eval(), tokenizer, decode, _read(folder, "README.md").decode())
+
+
+def weights(model: Transformer) -> dict[str, Tensor]:
+    """Every learned tensor by name, on the processor; one that is shared stands once."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
+    """Give `model` the tensors that `weights` returned. Refuses other names and other shapes."""
+    parameters = dict(model.named_parameters())
+    if parameters.keys() != tensors.keys():
+        different = sorted(parameters.keys() ^ tensors.keys())
+        raise ConfigError(f"names differ from the model's, {different[0]} for one")
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if parameter.shape != tensors[name].shape:
+                raise ConfigError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(tensors[name].shape)}")
+            parameter.copy_(tensors[name])
+
+
+def _read_config(folder: Path) -> dict[str, object]:
+    try:
+        config = json.loads(_read(folder, "config.json"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BundleError(f"{folder}/config.json is not JSON: {error}") from error
+    version = config.get("format") if isinstance(config, dict) else None
+    if version != FORMAT:
+        raise BundleError(
+            f"{folder}/config.json has format {version!r}; this version of allyouneed reads format {FORMAT}"
+        )
+    return config  # type: ignore[no-any-return]
+
+
+def _read(folder: Path, name: str) -> bytes:
+    if not folder.is_dir():
+        raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it")
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise _not_whole(folder, f"{name}: {error.strerror or error}") from error
+
+
+def _not_whole(folder: Path, why: str) -> BundleError:
+    return BundleError(
+        f"{folder} is no whole bundle ({why}); a run that was stopped before its first checkpoint leaves none"
+    )

@@ -1,0 +1,282 @@
+"""Every setting there is, refused at birth if it cannot be, and read from TOML.
+
+A recipe is a TOML file of four tables, `[data] [model] [train] [decode]`, whose keys are the fields
+below. `section.key=value` on a command line overrides one of them.
+"""
+
+import dataclasses
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+
+from .errors import ConfigError
+
+Settings = TypeVar("Settings")
+
+
+def require_whole(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least `least` (1e4 is a float)."""
+    if type(value) is not int:
+        raise ConfigError(f"{name} must be a whole number; got {value!r}")
+    if value < least:
+        raise ConfigError(f"{name} must be at least {least}; got {value}")
+
+
+def require_share(name: str, value: float) -> None:
+    """Refuse what is not in [0, 1)."""
+    if not 0 <= value < 1:
+        raise ConfigError(f"{name} must be at least 0 and less than 1; got {value}")
+
+
+class _Checked:
+    """A settings class whose values are held against their annotations when it is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, list) and _takes_tuple(kind):  # TOML has lists only
+                object.__setattr__(self, name, value := tuple(value))
+            elif kind is float and type(value) is int:
+                object.__setattr__(self, name, value := float(value))
+            if not _fits(value, kind):
+                raise ConfigError(f"{name} must be {_in_words(kind)}; got {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig(_Checked):
+    """The sizes of one Transformer; the defaults are Table 3's `base`. Lengths in tokens."""
+
+    vocab_size: int = 37_000
+    target_vocab_size: int | None = None  # None: the same as vocab_size
+    pad_id: int = 0
+    d_model: int = 512
+    d_ff: int = 2048
+    heads: int = 8
+    d_k: int | None = None  # None: d_model / heads
+    d_v: int | None = None  # None: d_model / heads
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    norm: Literal["post", "pre"] = "post"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    share: Literal["none", "target", "all"] = "all"  # which tables are one with the projection's, §3.4
+    max_length: int = 512
+    dropout: float = 0.1
+    attention_dropout: float = 0.0  # on the weights of attention; the paper's text has none
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        for name in ("vocab_size", "d_model", "d_ff", "heads", "encoder_layers", "decoder_layers", "max_length"):
+            require_whole(name, getattr(self, name))
+        for name in ("target_vocab_size", "d_k", "d_v"):
+            if getattr(self, name) is not None:
+                require_whole(name, getattr(self, name))
+        require_whole("pad_id", self.pad_id, least=0)
+        require_share("dropout", self.dropout)
+        require_share("attention_dropout", self.attention_dropout)
+        if self.pad_id >= min(self.vocab_size, self.vocab_size_of_target):
+            raise ConfigError(f"pad_id must be an id of the vocabulary of {self.vocab_size}; got {self.pad_id}")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
+        if self.d_model % self.heads and None in (self.d_k, self.d_v):
+            raise ConfigError(
+                f"d_model must be a multiple of heads, or d_k and d_v be given; "
+                f"got d_model={self.d_model}, heads={self.heads}"
+            )
+        if self.share == "all" and self.vocab_size_of_target != self.vocab_size:
+            raise ConfigError(
+                f'share="all" needs one vocabulary; got {self.vocab_size} ids for the source '
+                f"and {self.vocab_size_of_target} for the target"
+            )
+
+    @property
+    def vocab_size_of_target(self) -> int:
+        """How many ids the target side has."""
+        return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataConfig(_Checked):
+    """Which pairs to learn from, and how they become ids."""
+
+    train: str | tuple[str, ...] = ()  # "dates:train", or two aligned files [source, target]
+    valid: str | tuple[str, ...] = ()
+    test: str | tuple[str, ...] = ()
+    folder: str = ""  # goes before the paths above
+    limit: int = 0  # draw this many training pairs; 0: all
+    valid_limit: int = 0
+    vocabulary: Literal["bpe", "characters"] = "bpe"
+    vocab_size: int = 8_000  # of "bpe"; both sides share it
+    alphabet: str = ""  # of "characters"; empty: those of the training pairs
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        for name in ("train", "valid", "test"):
+            where = getattr(self, name)
+            if isinstance(where, tuple) and len(where) not in (0, 2):
+                raise ConfigError(f"{name} must name two files, [source, target]; got {list(where)}")
+        for name in ("limit", "valid_limit"):
+            require_whole(name, getattr(self, name), least=0)
+        require_whole("vocab_size", self.vocab_size)
+        if self.alphabet and self.vocabulary != "characters":
+            raise ConfigError(f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}')
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig(_Checked):
+    """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
+
+    steps: int = 100_000
+    batch_tokens: int = 25_000  # of source and of target, padding included, at most (§5.1)
+    warmup: int = 4_000  # updates
+    rate: float = 1.0  # times the paper's rate
+    label_smoothing: float = 0.1
+    clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
+    pause: int = 1_000  # updates between validations, each with a checkpoint
+    average: int = 5  # checkpoints at the end that become the model, as their mean (§6.1)
+    seed: int = 1
+    threads: int = 0  # 0: one for each core
+    device: str = "auto"  # "auto", "cpu", "cuda", "mps"
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        for name in ("steps", "batch_tokens", "warmup", "pause", "average"):
+            require_whole(name, getattr(self, name))
+        for name in ("seed", "threads"):
+            require_whole(name, getattr(self, name), least=0)
+        require_share("label_smoothing", self.label_smoothing)
+        if self.rate <= 0:
+            raise ConfigError(f"rate must be more than 0; got {self.rate}")
+        if self.clip_norm < 0:
+            raise ConfigError(f"clip_norm must be 0 (off) or more; got {self.clip_norm}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodeConfig(_Checked):
+    """How to look for a translation (§6.1). Lengths in tokens."""
+
+    beam: int = 4  # 1: greedy
+    alpha: float = 0.6  # length penalty ((5 + |Y|)/6)^alpha, Wu et al. (2016)
+    extra_length: int = 50  # an output may have this many tokens more than its input
+    batch: int = 64  # sentences at once
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        for name in ("beam", "extra_length", "batch"):
+            require_whole(name, getattr(self, name))
+        if self.alpha < 0:
+            raise ConfigError(f"alpha must be 0 or more; got {self.alpha}")
+
+
+# What the vocabulary decides is no setting of a recipe.
+_FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe(_Checked):
+    """One whole run as data. `model` has its vocabulary's sizes only once that is learned."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    @classmethod
+    def read(cls, path: Path, overrides: Iterable[str] = ()) -> Self:
+        """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ConfigError(f"{path} does not exist") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path} is not TOML: {error}") from error
+        except OSError as error:
+            raise ConfigError(f"{path} could not be read: {error.strerror or error}") from error
+        for override in overrides:
+            section, key, value = _parse_override(override)
+            table = tables.setdefault(section, {})
+            if isinstance(table, dict):
+                table[key] = value
+        return cls.of(tables)
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any]) -> Self:
+        """A recipe from the tables of a TOML file."""
+        sections = get_type_hints(cls)
+        _refuse_unknown(tables, sections, where="the recipe")
+        for section in _FROM_VOCABULARY:
+            if section in tables.get("model", {}):
+                raise ConfigError(f"model.{section} follows from the vocabulary; set data.vocab_size instead")
+        return cls(**{name: settings(sections[name], table, where=f"[{name}]") for name, table in tables.items()})
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """This recipe as the tables of a TOML file: `Recipe.of(recipe.tables())` equals it."""
+        tables = dataclasses.asdict(self)
+        for name in _FROM_VOCABULARY:
+            del tables["model"][name]
+        return {
+            section: {key: value for key, value in table.items() if value is not None}
+            for section, table in tables.items()
+        }
+
+
+def settings(kind: type[Settings], table: object, *, where: str) -> Settings:
+    """One settings class from a table of its fields; `where` is what an error calls the table."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} must be a table of settings; got {table!r}")
+    _refuse_unknown(table, get_type_hints(kind), where=where)
+    try:
+        return kind(**table)
+    except ConfigError as error:
+        raise ConfigError(f"{where} {error}") from error
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], *, where: str) -> None:
+    unknown = [key for key in table if key not in known]
+    if unknown:
+        raise ConfigError(f'unknown key "{unknown[0]}" in {where}; known keys: {", ".join(sorted(known))}')
+
+
+def _parse_override(text: str) -> tuple[str, str, object]:
+    name, equals, value = text.partition("=")
+    section, dot, key = name.strip().partition(".")
+    if not (equals and dot):
+        raise ConfigError(f"an override is written section.key=value, like train.steps=2000; got {text!r}")
+    try:
+        return section, key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return section, key, value.strip()  # a bare word: norm=pre
+
+
+def _takes_tuple(kind: object) -> bool:
+    return get_origin(kind) is tuple or any(_takes_tuple(part) for part in _choices(kind))
+
+
+def _choices(kind: object) -> tuple[object, ...]:
+    return get_args(kind) if get_origin(kind) is UnionType or isinstance(kind, UnionType) else ()
+
+
+def _fits(value: object, kind: Any) -> bool:
+    if _choices(kind):
+        return any(_fits(value, part) for part in _choices(kind))
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+    return type(value) is kind
+
+
+def _in_words(kind: Any) -> str:
+    if _choices(kind):
+        return " or ".join(_in_words(part) for part in _choices(kind))
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f'"{choice}"' for choice in get_args(kind))
+    if get_origin(kind) is tuple:
+        return "a list of strings"
+    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", NoneType: "left out"}
+    return words.get(kind, kind.__name__)

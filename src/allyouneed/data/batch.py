@@ -1,0 +1,35 @@
+"""Lists of ids → rectangular tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Rows of ids side by side, the short ones filled up with `pad_id`. Returns (B, L), int64."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences that are learned from together. Shapes: source (B, S), target (B, T + 1)."""
+
+    source: Tensor
+    target: Tensor
+
+    @property
+    def target_in(self) -> Tensor:
+        """What the decoder is given: the target without its last id, (B, T)."""
+        return self.target[:, :-1]
+
+    @property
+    def target_out(self) -> Tensor:
+        """What it should say: the target without its first id, (B, T)."""
+        return self.target[:, 1:]
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device."""
+        return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))

@@ -1,0 +1,98 @@
+"""The likeliest sentence, within a beam (§6.1).
+
+At every step each of a sentence's `beam` hypotheses is tried with every next word, and the best
+`beam` of all these go on. One that ends among the best is put aside. Long sentences, whose
+probability is a product of more factors, are made up for by the length penalty of Wu et al. (2016):
+the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted in |Y|.
+"""
+
+import torch
+from torch import Tensor
+
+from .step import AnyState, Hypothesis, Step
+
+
+def length_penalty(length: int, *, alpha: float) -> float:
+    """((5 + |Y|) / 6)^α, Wu et al. (2016), equation 14."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+def beam_search(
+    step: Step[AnyState],
+    state: AnyState,
+    *,
+    sos_id: int,
+    eos_id: int,
+    max_lengths: Tensor,
+    beam: int,
+    alpha: float,
+) -> list[Hypothesis]:
+    """For each of B sentences, the best that the beam comes across.
+
+    `max_lengths` (B,) bounds each one's ids, the end sign included. A sentence is done when `beam`
+    hypotheses have ended, or when none that goes on could still beat the best that has. One that
+    reaches its bound unfinished counts only if none has ended. A beam of 1 is greedy search; one as
+    wide as the space of all sentences finds the best of them.
+    """
+    device, limits = max_lengths.device, max_lengths.tolist()
+    ended: list[list[Hypothesis]] = [[] for _ in limits]
+    alive = list(range(len(limits)))  # the sentences still in the batch
+    # All of a sentence's hypotheses start alike, so at first only one of them counts.
+    totals = torch.full((len(alive), beam), -torch.inf, device=device)
+    totals[:, 0] = 0.0
+    ids = torch.full((len(alive), beam, 1), sos_id, device=device)
+    state = state.reorder(torch.arange(len(alive), device=device).repeat_interleave(beam))
+
+    for length in range(1, max(limits) + 1):
+        log_probabilities, state = step(ids[:, :, -1].flatten(), state)
+        totals, parents, words = _best_continuations(totals, log_probabilities, beam)
+        ids = torch.cat((ids.gather(1, parents[:, :, None].expand(-1, -1, length)), words[:, :, None]), 2)
+        penalty = length_penalty(length, alpha=alpha)
+
+        is_end = (words == eos_id) & totals.isfinite()
+        for b, k in is_end[:, :beam].nonzero().tolist():
+            total = float(totals[b, k])
+            ended[alive[b]].append(Hypothesis(ids[b, k, 1:-1].tolist(), total, total / penalty))
+
+        # The best that have not ended go on; a stable sort keeps their order.
+        going_on = (words == eos_id).int().argsort(dim=1, stable=True)[:, :beam]
+        totals = totals.masked_fill(words == eos_id, -torch.inf).gather(1, going_on)
+        ids = ids.gather(1, going_on[:, :, None].expand(-1, -1, length + 1))
+        parents = parents.gather(1, going_on)
+
+        kept = []
+        for b, (sentence, best) in enumerate(zip(alive, totals[:, 0].tolist(), strict=True)):
+            if length == limits[sentence]:
+                if not ended[sentence]:
+                    ended[sentence].append(Hypothesis(ids[b, 0, 1:].tolist(), best, best / penalty))
+            elif not _is_done(ended[sentence], best, limits[sentence], beam=beam, alpha=alpha):
+                kept.append(b)
+        if not kept:
+            break
+        first_of_each = torch.arange(len(alive), device=device)[:, None] * beam
+        state = state.reorder((first_of_each + parents).flatten())
+        if len(kept) < len(alive):
+            rows = torch.tensor(kept, device=device)
+            alive = [alive[b] for b in kept]
+            totals, ids, state = totals[rows], ids[rows], state.keep(rows)
+    return [max(found, key=lambda hypothesis: hypothesis.score) for found in ended]
+
+
+def _best_continuations(totals: Tensor, log_probabilities: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best 2 · beam of all continuations: totals, which hypothesis each continues, with which word.
+
+    At most `beam` of them end, so at least `beam` are left to go on. Shapes: totals (B, beam),
+    log_probabilities (B · beam, V) → three times (B, 2 · beam).
+    """
+    vocabulary = log_probabilities.size(-1)
+    continued = totals[:, :, None] + log_probabilities.view(*totals.shape, vocabulary)  # (B, beam, V)
+    best, where = continued.flatten(1).topk(min(2 * beam, beam * vocabulary))
+    return best, where // vocabulary, where % vocabulary
+
+
+def _is_done(ended: list[Hypothesis], best_alive: float, limit: int, *, beam: int, alpha: float) -> bool:
+    if not ended:
+        return False
+    # A total only falls as a sentence grows, so this is the best score a longer one could get.
+    hope = best_alive / length_penalty(limit, alpha=alpha)
+    return len(ended) >= beam or max(hypothesis.score for hypothesis in ended) >= hope

@@ -1,0 +1,48 @@
+"""What a search asks of a model: one function, and a state that goes in and comes out."""
+
+from typing import NamedTuple, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from ..nn import DecoderState, Transformer
+
+
+class State(Protocol):
+    """The past of N hypotheses of B sentences, those of a sentence side by side."""
+
+    def reorder(self, hypotheses: Tensor) -> Self:
+        """The state whose hypothesis n is this one's hypothesis `hypotheses[n]`, of the same sentence."""
+        ...
+
+    def keep(self, sentences: Tensor) -> Self:
+        """The state of these sentences alone, with all their hypotheses."""
+        ...
+
+
+AnyState = TypeVar("AnyState", bound=State)
+
+
+class Step(Protocol[AnyState]):
+    """The last ids (N,) and a state → log-probabilities of the next, (N, V), and the next state."""
+
+    def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
+
+
+class Hypothesis(NamedTuple):
+    """A sentence that a search found: its ids, the end sign left out, and its log-probability in nats."""
+
+    ids: list[int]
+    log_probability: float
+    score: float  # what the search ranks by
+
+
+def step_of(model: Transformer, *, never: tuple[int, ...] = ()) -> Step[DecoderState]:
+    """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance."""
+
+    def step(last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        logits, state = model.step(last, state)
+        logits[:, never] = -torch.inf
+        return logits.float().log_softmax(-1), state
+
+    return step

@@ -1,0 +1,47 @@
+"""Everything this package refuses, as one family.
+
+    AllYouNeedError
+    ├── ConfigError       a setting that cannot be: unknown key, wrong type, impossible size
+    ├── InputError        ids, text or a call that a model cannot take
+    ├── DataError         a corpus that cannot be read, told by file and line
+    ├── BundleError       a folder that holds no whole model
+    ├── OutputError       a result that cannot be written: the path is taken, the disk is full
+    └── MissingExtraError an optional library that is not installed
+
+Every message says what was looked at, what was seen, what was expected and what to do.
+"""
+
+
+class AllYouNeedError(Exception):
+    """The family's name: catch this one to catch them all."""
+
+
+class ConfigError(AllYouNeedError, ValueError):
+    """A setting that cannot be."""
+
+
+class InputError(AllYouNeedError, ValueError):
+    """Ids or text that a model or its vocabulary cannot take.
+
+    `line` says which of several texts it was, counted from 1.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class DataError(AllYouNeedError):
+    """A corpus that cannot be read; the message names file and line."""
+
+
+class BundleError(AllYouNeedError):
+    """A folder that holds no whole model."""
+
+
+class OutputError(AllYouNeedError):
+    """A result that cannot be written; what stood there before is untouched."""
+
+
+class MissingExtraError(AllYouNeedError, ImportError):
+    """An optional library that is not installed; the message names the extra to install."""

@@ -1,0 +1,42 @@
+"""Figure 1, one file a box. Shapes in this room are written in one alphabet:
+
+    B sentences   S source length   T target length     L any length   N hypotheses
+    D d_model     H heads           K width of a head   F d_ff         V vocabulary
+
+Batch first, always. A mask is bool and True means "may look".
+"""
+
+from .attention import MultiHeadAttention, attention, attention_weights
+from .decoder import Decoder, DecoderBlock, DecoderState
+from .embedding import Embedding
+from .encoder import Encoder, EncoderBlock
+from .feedforward import FeedForward
+from .mask import no_future, real_tokens
+from .normalization import LayerNorm
+from .position import LearnedPositions, PositionalEncoding, sinusoids
+from .projection import Projection
+from .residual import Residual
+from .transformer import Memory, Transformer
+
+__all__ = [
+    "Decoder",
+    "DecoderBlock",
+    "DecoderState",
+    "Embedding",
+    "Encoder",
+    "EncoderBlock",
+    "FeedForward",
+    "LayerNorm",
+    "LearnedPositions",
+    "Memory",
+    "MultiHeadAttention",
+    "PositionalEncoding",
+    "Projection",
+    "Residual",
+    "Transformer",
+    "attention",
+    "attention_weights",
+    "no_future",
+    "real_tokens",
+    "sinusoids",
+]

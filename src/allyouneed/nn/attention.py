@@ -1,0 +1,113 @@
+"""Attention (§3.2): who looks at whom, how strongly, and what comes of it.
+
+`attention_weights` is equation 1 as the paper writes it. The model runs the same equation through
+PyTorch's fused kernel, `attention`, which never holds the weights of a whole batch in memory.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..config import require_share, require_whole
+from ..errors import ConfigError
+
+
+def attention_weights(query: Tensor, key: Tensor, may_look: Tensor | None = None) -> Tensor:
+    """How strongly each query looks at each key: softmax(QKᵀ / √d_k).
+
+    §3.2.1, equation 1, before the product with V.
+
+    Shapes:
+        query     (B, H, T, K)
+        key       (B, H, S, K)
+        may_look  broadcasts to (B, H, T, S); bool, True = may look
+        returns   (B, H, T, S); every row sums to 1
+
+    A query that may look at nothing spreads its weight evenly.
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+    if may_look is not None:
+        scores = scores.masked_fill(~may_look, torch.finfo(scores.dtype).min)
+    return scores.softmax(-1)
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, may_look: Tensor | None = None, *, dropout: float = 0.0
+) -> Tensor:
+    """`attention_weights(query, key, may_look) @ value`, by the fused kernel.
+
+    Shapes as there; value (B, H, S, Kv), returns (B, H, T, Kv). `dropout` falls on the weights.
+    """
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=_as_bias(may_look, query.dtype), dropout_p=dropout
+    )
+
+
+def _as_bias(may_look: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    if may_look is None:
+        return None
+    # Half the lowest number: added to any score it still drowns it, and does not overflow to −∞,
+    # which would make NaN of a query that may look at nothing.
+    shut = torch.finfo(dtype).min / 2
+    return torch.zeros(may_look.shape, dtype=dtype, device=may_look.device).masked_fill_(~may_look, shut)
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention in `heads` subspaces at once (§3.2.2).
+
+    Shapes: query (B, T, D), key and value (B, S, D) → (B, T, D). `d_k` and `d_v`, the widths of a
+    head, are d_model / heads unless given. `dropout` falls on the weights, in training only. The
+    four maps have biases, as in `torch.nn.MultiheadAttention`; the paper prints none.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        heads: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        require_whole("d_model", d_model)
+        require_whole("heads", heads)
+        require_share("dropout", dropout)
+        if d_model % heads and None in (d_k, d_v):
+            raise ConfigError(
+                f"d_model must be a multiple of heads, or d_k and d_v be given; got d_model={d_model}, heads={heads}"
+            )
+        d_k, d_v = d_k or d_model // heads, d_v or d_model // heads
+        self.heads, self.dropout = heads, dropout
+        self.query = nn.Linear(d_model, heads * d_k)
+        self.key = nn.Linear(d_model, heads * d_k)
+        self.value = nn.Linear(d_model, heads * d_v)
+        self.output = nn.Linear(heads * d_v, d_model)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, may_look: Tensor | None = None) -> Tensor:
+        """`may_look` broadcasts to (B, H, T, S)."""
+        return self.attend(query, *self.offer(key, value), may_look)
+
+    def offer(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """What queries will look at and take away: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
+        return self._split(self.key(key)), self._split(self.value(value))
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, may_look: Tensor | None = None) -> Tensor:
+        """Look with (B, T, D) at what `offer` returned → (B, T, D)."""
+        seen = attention(
+            self._split(self.query(query)),
+            keys,
+            values,
+            may_look,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        return self.output(seen.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]  # (B, H, T, Kv) → (B, T, D)
+
+    def weights(self, query: Tensor, key: Tensor, may_look: Tensor | None = None) -> Tensor:
+        """Equation 1's weights of every head, for whoever wants to see them: (B, H, T, S)."""
+        return attention_weights(self._split(self.query(query)), self._split(self.key(key)), may_look)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

@@ -1,0 +1,44 @@
+"""Input embedding (§3.4): a table looked up by id, its rows scaled by √d_model.
+
+Rows start as N(0, 1/d_model), so that a scaled row has unit variance, like the sines and cosines it
+is added to, and so that the unscaled table serves as the projection's weight.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..config import require_whole
+from ..errors import InputError
+
+
+class Embedding(nn.Module):
+    """Ids → vectors.
+
+    Shapes: ids (B, L), integers → (B, L, D). Refuses an id outside the vocabulary.
+    """
+
+    def __init__(self, *, vocab_size: int, d_model: int) -> None:
+        super().__init__()
+        require_whole("vocab_size", vocab_size)
+        require_whole("d_model", d_model)
+        self.vocab_size, self.d_model = vocab_size, d_model
+        self.table = nn.Parameter(torch.empty(vocab_size, d_model))
+        nn.init.normal_(self.table, std=d_model**-0.5)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        _refuse_strangers(ids, self.vocab_size)
+        return F.embedding(ids, self.table) * math.sqrt(self.d_model)  # (B, L) → (B, L, D)
+
+
+def _refuse_strangers(ids: Tensor, vocab_size: int) -> None:
+    if ids.is_floating_point() or ids.dtype == torch.bool:
+        raise InputError(f"ids must be whole numbers, such as torch.int64; got {ids.dtype}")
+    if ids.numel() == 0:
+        return
+    low, high = torch.stack(ids.aminmax()).tolist()  # before the lookup: a GPU would only assert
+    if low < 0 or high >= vocab_size:
+        stranger = low if low < 0 else high
+        raise InputError(f"id {stranger} is outside the vocabulary of {vocab_size} (0 to {vocab_size - 1})")

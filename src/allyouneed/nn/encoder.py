@@ -1,0 +1,59 @@
+"""The encoder (§3.1, Figure 1 left): N blocks of self-attention and feed-forward."""
+
+from torch import Tensor, nn
+
+from ..config import ModelConfig
+from .attention import MultiHeadAttention
+from .feedforward import FeedForward
+from .residual import Residual, closing_norm
+
+
+class EncoderBlock(nn.Module):
+    """Every word looks at every word, then thinks for itself. Shapes: (B, S, D) in and out."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = attention_of(config)
+        self.around_attention = residual_of(config)
+        self.feed_forward = feed_forward_of(config)
+        self.around_feed_forward = residual_of(config)
+
+    def forward(self, x: Tensor, may_look: Tensor) -> Tensor:
+        x = self.around_attention(x, lambda y: self.attention(y, y, y, may_look))
+        return self.around_feed_forward(x, self.feed_forward)  # type: ignore[no-any-return]
+
+
+class Encoder(nn.Module):
+    """`config.encoder_layers` blocks. Shapes: (B, S, D) → the memory, (B, S, D)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
+        self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
+
+    def forward(self, x: Tensor, may_look: Tensor) -> Tensor:
+        """`may_look` broadcasts to (B, H, S, S)."""
+        for layer in self.layers:
+            x = layer(x, may_look)
+        return self.norm(x)  # type: ignore[no-any-return]
+
+
+def attention_of(config: ModelConfig) -> MultiHeadAttention:
+    """The attention a block of this config has."""
+    return MultiHeadAttention(
+        d_model=config.d_model,
+        heads=config.heads,
+        d_k=config.d_k,
+        d_v=config.d_v,
+        dropout=config.attention_dropout,
+    )
+
+
+def feed_forward_of(config: ModelConfig) -> FeedForward:
+    """The feed-forward network a block of this config has."""
+    return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=config.activation)
+
+
+def residual_of(config: ModelConfig) -> Residual:
+    """The ring around each sublayer of a block of this config."""
+    return Residual(d_model=config.d_model, dropout=config.dropout, norm=config.norm)

@@ -1,0 +1,30 @@
+"""Position-wise feed-forward network (§3.3): FFN(x) = max(0, xW₁ + b₁)W₂ + b₂, equation 2."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..config import require_whole
+
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between, the same at every position.
+
+    Shapes: (B, L, D) → (B, L, F) → (B, L, D).
+    """
+
+    def __init__(
+        self, *, d_model: int, d_ff: int, activation: Literal["relu", "gelu", "silu"] = "relu"
+    ) -> None:
+        super().__init__()
+        require_whole("d_model", d_model)
+        require_whole("d_ff", d_ff)
+        self.inner = nn.Linear(d_model, d_ff)
+        self.outer = nn.Linear(d_ff, d_model)
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(self.activation(self.inner(x)))  # type: ignore[no-any-return]

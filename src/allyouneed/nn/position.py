@@ -1,0 +1,74 @@
+"""Positions added to the embeddings (§3.5): sines and cosines, or learned vectors (Table 3, row E).
+
+    PE(pos, 2i)     = sin(pos / 10000^(2i / d_model))
+    PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model))        i = 0 … d_model/2 − 1
+
+Each pair (2i, 2i + 1) is a hand on a clock, so moving on by k turns it by the same angle from
+everywhere: PE(pos + k) is a rotation of PE(pos) that does not depend on pos.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..config import require_share, require_whole
+from ..errors import ConfigError, InputError
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """The sine and cosine of every position. Returns (L, D), float32.
+
+    The frequencies are taken in log space and double precision, then rounded once. Refuses an odd
+    d_model.
+    """
+    require_whole("length", length)
+    require_whole("d_model", d_model)
+    if d_model % 2:
+        raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {d_model}")
+    position = torch.arange(length, dtype=torch.float64)
+    frequency = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10_000) / d_model))
+    angle = torch.outer(position, frequency)  # (L, D/2)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()  # (L, D/2, 2) → (L, D)
+
+
+class PositionalEncoding(nn.Module):
+    """Add sines and cosines, then dropout.
+
+    Shapes: (B, L, D) → the same. The encoding is a buffer: it moves and is cast with the module, is
+    not saved and gets no gradient. Refuses a sequence longer than `max_length`.
+    """
+
+    encoding: Tensor
+
+    def __init__(self, *, d_model: int, max_length: int = 5000, dropout: float = 0.1) -> None:
+        super().__init__()
+        require_share("dropout", dropout)
+        self.register_buffer("encoding", sinusoids(max_length, d_model), persistent=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
+        """`start` is the position of the first vector, when the ones before it came in earlier steps."""
+        return self.dropout(x + _cut(self.encoding, start, x.size(1)))  # type: ignore[no-any-return]
+
+
+class LearnedPositions(nn.Module):
+    """Add a learned vector for each position, then dropout. Otherwise as `PositionalEncoding`."""
+
+    def __init__(self, *, d_model: int, max_length: int = 5000, dropout: float = 0.1) -> None:
+        super().__init__()
+        require_whole("max_length", max_length)
+        require_whole("d_model", d_model)
+        require_share("dropout", dropout)
+        self.encoding = nn.Parameter(torch.empty(max_length, d_model))
+        nn.init.normal_(self.encoding, std=d_model**-0.5)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
+        return self.dropout(x + _cut(self.encoding, start, x.size(1)))  # type: ignore[no-any-return]
+
+
+def _cut(encoding: Tensor, start: int, length: int) -> Tensor:
+    if start + length > len(encoding):
+        raise InputError(f"a sequence of {start + length} tokens is longer than max_length={len(encoding)}")
+    return encoding[start : start + length]

@@ -1,0 +1,26 @@
+"""Projection (§3.4): vectors → logits over the vocabulary, by a table of its own or an embedding's."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..config import require_whole
+
+
+class Projection(nn.Module):
+    """A linear map without bias. `table` (V, D), if given, is shared; else one is drawn from N(0, 1/D).
+
+    Shapes: (…, D) → logits (…, V).
+    """
+
+    def __init__(self, *, d_model: int, vocab_size: int, table: nn.Parameter | None = None) -> None:
+        super().__init__()
+        require_whole("d_model", d_model)
+        require_whole("vocab_size", vocab_size)
+        if table is None:
+            table = nn.Parameter(torch.empty(vocab_size, d_model))
+            nn.init.normal_(table, std=d_model**-0.5)
+        self.table = table
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.table)

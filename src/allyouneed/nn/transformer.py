@@ -1,0 +1,92 @@
+"""The whole of Figure 1: ids of a source and of a target so far → logits of what comes next."""
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from ..config import ModelConfig
+from ..errors import InputError
+from .decoder import Decoder, DecoderState
+from .embedding import Embedding
+from .encoder import Encoder
+from .mask import no_future, real_tokens
+from .position import LearnedPositions, PositionalEncoding
+from .projection import Projection
+
+POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
+
+
+class Memory(NamedTuple):
+    """What the encoder makes of a source, (B, S, D), and where there are words in it, (B, 1, 1, S)."""
+
+    vectors: Tensor
+    may_look: Tensor
+
+
+class Transformer(nn.Module):
+    """The encoder-decoder Transformer.
+
+    `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): those at place t are
+    for the word after `target[:, t]`. Padding stands at the end of a row. Refuses ids outside the
+    vocabulary and sequences longer than `config.max_length`.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = {"d_model": config.d_model, "max_length": config.max_length, "dropout": config.dropout}
+        self.source_embedding = Embedding(vocab_size=config.vocab_size, d_model=config.d_model)
+        self.source_position = POSITIONS[config.positions](**sizes)  # type: ignore[arg-type]
+        self.encoder = Encoder(config)
+        self.target_embedding = (
+            self.source_embedding
+            if config.share == "all"
+            else Embedding(vocab_size=config.vocab_size_of_target, d_model=config.d_model)
+        )
+        self.target_position = POSITIONS[config.positions](**sizes)  # type: ignore[arg-type]
+        self.decoder = Decoder(config)
+        self.projection = Projection(
+            d_model=config.d_model,
+            vocab_size=config.vocab_size_of_target,
+            table=None if config.share == "none" else self.target_embedding.table,
+        )
+        for module in (*self.encoder.modules(), *self.decoder.modules()):
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)  # Glorot and Bengio (2010)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.decode(target, self.encode(source))
+
+    def encode(self, source: Tensor) -> Memory:
+        """The source, read. Shapes: (B, S) → (B, S, D)."""
+        _require_rows("source", source)
+        may_look = real_tokens(source, self.config.pad_id)
+        x = self.source_position(self.source_embedding(source))
+        return Memory(self.encoder(x, may_look), may_look)
+
+    def decode(self, target: Tensor, memory: Memory) -> Tensor:
+        """Logits of every next word of a target that is known. Shapes: (B, T) → (B, T, V)."""
+        _require_rows("target", target)
+        x = self.target_position(self.target_embedding(target))
+        x = self.decoder(x, memory.vectors, memory.may_look, no_future(target.size(1), device=target.device))
+        return self.projection(x)  # type: ignore[no-any-return]
+
+    def start(self, source: Tensor) -> DecoderState:
+        """The state from which `step` writes a translation of the source (B, S)."""
+        return self.decoder.start(*self.encode(source))
+
+    def step(self, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """Logits of the next word, (N, V), after the `last` one, (N,), and the state with it in."""
+        x = self.target_position(self.target_embedding(last[:, None]), start=state.length)
+        x, state = self.decoder.step(x, state)
+        return self.projection(x[:, 0]), state
+
+    def parameter_count(self) -> int:
+        """How many numbers are learned; a shared table counts once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def _require_rows(name: str, ids: Tensor) -> None:
+    if ids.dim() != 2 or ids.size(1) == 0:
+        raise InputError(f"{name} must be ids of shape (sentences, length); got shape {tuple(ids.shape)}")

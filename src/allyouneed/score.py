@@ -1,0 +1,47 @@
+"""How good translations are; sacrebleu does the counting (Post, 2018)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from .errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number from 0 to 100 and the signature that says how it was counted."""
+
+    name: str
+    value: float
+    signature: str
+
+
+def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """Corpus BLEU (Papineni et al., 2002), cased, sacrebleu's own tokenizer 13a."""
+    return _corpus_score("BLEU", BLEU(), translations, references)
+
+
+def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """Corpus chrF2 (Popović, 2015): characters instead of words."""
+    return _corpus_score("chrF2", CHRF(), translations, references)
+
+
+def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
+    """How many translations equal their reference to the letter, in percent."""
+    _refuse_unpaired(translations, references)
+    equal = sum(ours == theirs for ours, theirs in zip(translations, references, strict=True))
+    return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
+
+
+def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
+    _refuse_unpaired(translations, references)
+    value = metric.corpus_score(list(translations), [list(references)]).score
+    return Score(name, value, str(metric.get_signature()))
+
+
+def _refuse_unpaired(translations: Sequence[str], references: Sequence[str]) -> None:
+    if len(translations) != len(references):
+        raise DataError(f"{len(translations)} translations cannot be scored against {len(references)} references")
+    if not references:
+        raise DataError("there is nothing to score: the reference is empty")

@@ -1,0 +1,142 @@
+"""Text ↔ ids: one id a character, or byte pairs learned from text (Sennrich et al., 2016).
+
+The tokenizers library does the work, and its JSON is the format on disk. Every sentence becomes
+`<sos> … <eos>`; `<pad>` fills what is left of a batch. These three names typed in a text are plain
+text like any other.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer as Backend
+
+from ..errors import ConfigError, DataError, InputError
+from ..files import write_whole
+
+PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
+
+# A word with the blank before it, one digit, a run of signs, or blanks: no piece crosses these.
+_WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+_BYTES = pre_tokenizers.ByteLevel.alphabet()
+
+
+class Tokenizer:
+    """What turns sentences into ids and back; made by `characters`, `learn_bpe` or `load`."""
+
+    def __init__(self, backend: Backend) -> None:
+        backend.encode_special_tokens = True
+        self._backend = backend
+        ids = backend.get_vocab()
+        missing = [name for name in SPECIALS if name not in ids]
+        if missing:
+            raise InputError(f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}")
+        self.pad_id, self.sos_id, self.eos_id = (ids[name] for name in SPECIALS)
+        # Byte pairs can spell anything; a vocabulary of characters only what it was given.
+        self._spellable = set(ids) - set(SPECIALS) if isinstance(backend.model, models.WordLevel) else None
+
+    @classmethod
+    def characters(cls, alphabet: Iterable[str]) -> "Tokenizer":
+        """One id for each character, in the order given; then `<sos>`, `<eos>` and `<pad>`."""
+        symbols = [*dict.fromkeys(alphabet), SOS, EOS, PAD]
+        backend = Backend(models.WordLevel({symbol: i for i, symbol in enumerate(symbols)}))
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        backend.decoder = decoders.Fuse()
+        return cls(_with_specials(backend))
+
+    @classmethod
+    def learn_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+        """Merge the commonest neighbours among the bytes of `texts` until there are `vocab_size` pieces.
+
+        Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. Starting from all 256 bytes, no text is
+        unknowable. Refuses a size that does not hold the bytes.
+        """
+        smallest = len(_BYTES) + len(SPECIALS)
+        if vocab_size < smallest:
+            raise ConfigError(f"vocab_size must be at least {smallest} (every byte, {', '.join(SPECIALS)}); got {vocab_size}")
+        backend = Backend(models.BPE())
+        backend.normalizer = normalizers.Prepend(" ")  # a word is the same piece wherever it stands
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(_WORDS), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+        backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size, special_tokens=list(SPECIALS), initial_alphabet=_BYTES, show_progress=False
+        )
+        backend.train_from_iterator(texts, trainer)
+        return cls(_with_specials(backend))
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """Read a `tokenizer.json`."""
+        try:
+            return cls(Backend.from_str(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise DataError(f"{path} does not exist") from None
+        except InputError:
+            raise
+        except Exception as error:  # the library raises bare Exceptions
+            raise DataError(f"{path} is no tokenizer: {error}") from error
+
+    def save(self, path: Path) -> None:
+        """Write a `tokenizer.json`."""
+        write_whole(path, self._backend.to_str(pretty=True))
+
+    def __len__(self) -> int:
+        """How many ids there are: `vocab_size` to a model."""
+        return self._backend.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of one sentence, `<sos>` and `<eos>` included. Refuses a character it has no id for."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many sentences; faster than one by one."""
+        if self._spellable is not None:
+            for line, text in enumerate(texts, start=1):
+                self._refuse_strangers(text, line)
+        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; `<pad>`, `<sos>` and `<eos>` leave nothing."""
+        return self._backend.decode(list(ids))
+
+    def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of many lists of ids."""
+        return self._backend.decode_batch([list(ids) for ids in sentences])
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """What each id stands for, as a reader would write it (a blank before a word shows as ␣)."""
+        return [self._piece(i) for i in ids]
+
+    def _piece(self, i: int) -> str:
+        name = self._backend.id_to_token(i)
+        if name is None:
+            raise InputError(f"id {i} is outside the vocabulary of {len(self)}")
+        if name in SPECIALS:
+            return name
+        text: str = name if self._spellable is not None else decoders.ByteLevel().decode([name])
+        return text.replace(" ", "␣")
+
+    def _refuse_strangers(self, text: str, line: int) -> None:
+        assert self._spellable is not None
+        stranger = next((character for character in text if character not in self._spellable), None)
+        if stranger is not None:
+            known = "".join(sorted(self._spellable))
+            raise InputError(
+                f"{stranger!r} at place {text.index(stranger) + 1} of {text!r} "
+                f"is not in the vocabulary; it knows {known!r}",
+                line=line,
+            )
+
+
+def _with_specials(backend: Backend) -> Backend:
+    backend.add_special_tokens(list(SPECIALS))
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{SOS} $0 {EOS}",
+        special_tokens=[(name, backend.token_to_id(name)) for name in (SOS, EOS)],
+    )
+    return backend

@@ -1,0 +1,6 @@
+"""The learning rate (§5.3): up in a straight line, then down with 1/√step."""
+
+
+def paper_rate(step: int, *, d_model: int, warmup: int) -> float:
+    """d_model^−0.5 · min(step^−0.5, step · warmup^−1.5), equation 3; `step` counts from 1."""
+    return float(d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
