@@ -135,6 +135,7 @@ class TrainConfig(_Checked):
     batch_tokens: int = 25_000  # of source and of target, padding included, at most (§5.1)
     warmup: int = 4_000  # updates
     rate: float = 1.0  # times the paper's rate
+    cooldown: int = 0  # updates at the end over which the rate falls to zero
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
     pause: int = 1_000  # updates between validations, each with a checkpoint
@@ -147,7 +148,7 @@ class TrainConfig(_Checked):
         _Checked.__post_init__(self)
         for name in ("steps", "batch_tokens", "warmup", "pause", "average"):
             require_whole(name, getattr(self, name))
-        for name in ("seed", "threads"):
+        for name in ("cooldown", "seed", "threads"):
             require_whole(name, getattr(self, name), least=0)
         require_share("label_smoothing", self.label_smoothing)
         if self.rate <= 0:

@@ -3,7 +3,8 @@
     model.NAME             the weights
     optimizer.NAME.KEY     Adam's moments and count for each of them
     random.cpu, .cuda      the state of the random numbers that dropout draws
-    step (metadata)        updates done, which is also the place in the data
+    step                   in the metadata: updates done, which is also the place in the data
+    fingerprint            in the metadata: of the data it was trained on
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from ..files import write_whole
 from ..nn import Transformer
 
 
-def save_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, step: int) -> None:
+def save_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, step: int, fingerprint: str) -> None:
     """Write everything a run is at this moment, whole or not at all."""
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     for name, parameter in model.named_parameters():
@@ -30,12 +31,17 @@ def save_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, ste
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
-    write_whole(path, save(tensors, metadata={"step": str(step)}))
+    write_whole(path, save(tensors, metadata={"step": str(step), "fingerprint": fingerprint}))
 
 
-def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer) -> int:
-    """Put a model, its optimizer and the random numbers back to where they were; returns the step."""
-    tensors, step = _read(path)
+def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, fingerprint: str) -> int:
+    """Put a model, its optimizer and the random numbers back to where they were; returns the step.
+
+    Refuses a checkpoint of another model or, by its fingerprint, of other data.
+    """
+    tensors, about = _read(path)
+    if about["fingerprint"] != fingerprint:
+        raise DataError(f"the training pairs are not those {path} was trained on; a run goes on only with its own data")
     try:
         set_weights(model, _under("model.", tensors))
     except ConfigError as error:
@@ -48,7 +54,7 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer) -> int
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])
-    return step
+    return int(about["step"])
 
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Tensor]:
@@ -70,10 +76,10 @@ def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / f"{step:08d}.safetensors"
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], int]:
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
-            return {name: file.get_tensor(name) for name in file.keys()}, int(file.metadata()["step"])  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path} is no checkpoint: {error}") from error
 

@@ -11,7 +11,7 @@ from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
 from .loss import mean_loss
-from .schedule import paper_rate
+from .schedule import paper_rate, share_left
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ def train(
     model.train()
     for step, batch in zip(range(first, config.steps + 1), batches, strict=False):
         rate = config.rate * paper_rate(step, d_model=model.config.d_model, warmup=config.warmup)
+        rate *= share_left(step, steps=config.steps, cooldown=config.cooldown)
         _set_rate(optimizer, rate)
         batch = batch.to(device)
         logits = model(batch.source, batch.target_in)

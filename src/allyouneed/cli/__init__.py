@@ -1,0 +1,66 @@
+"""The commands. torch is imported only by those that compute."""
+
+import errno
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import AllYouNeedError
+from .demo import demo
+from .evaluate import evaluate
+from .train import train
+from .translate import translate
+
+app = typer.Typer(
+    name="allyouneed",
+    help="The Transformer of 'Attention Is All You Need': train your own from pairs of text, and use it.",
+    epilog="Start with: allyouneed demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, train, translate, evaluate):
+    app.command()(command)
+
+
+@app.callback()
+def _everywhere(
+    debug: Annotated[bool, typer.Option("--debug", help="On an error, show where in the code it arose.")] = False,
+) -> None:
+    _Wishes.debug = debug
+
+
+class _Wishes:
+    debug = False
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 a fault of ours, 2 a mistake in the call, 130 stopped."""
+    # A thread of OpenMP that waits keeps its core busy. Where other programs want that core too, all
+    # threads then wait for each other; so let them wait briefly, then sleep. OpenMP reads this once.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+    try:
+        app()
+    except AllYouNeedError as error:
+        _leave(2, str(error))
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            _leave(1, f"{type(error).__name__}: {error}")
+        _leave(2, "the disk is full: the output could not be written; free some space")
+    except Exception as error:
+        _leave(1, f"{type(error).__name__}: {error} (a fault of the program; --debug shows where)")
+
+
+def _leave(code: int, message: str) -> None:
+    if _Wishes.debug:
+        raise  # noqa: PLE0704  (called from an except block)
+    print(f"allyouneed: {message}", file=sys.stderr)
+    sys.exit(code)
