@@ -71,7 +71,15 @@ class ModelConfig(_Checked):
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
-        for name in ("vocab_size", "d_model", "d_ff", "heads", "encoder_layers", "decoder_layers", "max_length"):
+        for name in (
+            "vocab_size",
+            "d_model",
+            "d_ff",
+            "heads",
+            "encoder_layers",
+            "decoder_layers",
+            "max_length",
+        ):
             require_whole(name, getattr(self, name))
         for name in ("target_vocab_size", "d_k", "d_v"):
             if getattr(self, name) is not None:
@@ -80,9 +88,13 @@ class ModelConfig(_Checked):
         require_share("dropout", self.dropout)
         require_share("attention_dropout", self.attention_dropout)
         if self.pad_id >= min(self.vocab_size, self.vocab_size_of_target):
-            raise ConfigError(f"pad_id must be an id of the vocabulary of {self.vocab_size}; got {self.pad_id}")
+            raise ConfigError(
+                f"pad_id must be an id of the vocabulary of {self.vocab_size}; got {self.pad_id}"
+            )
         if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
+            raise ConfigError(
+                f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}"
+            )
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
             raise ConfigError(
                 f"d_model must be a multiple of heads, or d_k and d_v be given; "
@@ -124,7 +136,9 @@ class DataConfig(_Checked):
             require_whole(name, getattr(self, name), least=0)
         require_whole("vocab_size", self.vocab_size)
         if self.alphabet and self.vocabulary != "characters":
-            raise ConfigError(f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}')
+            raise ConfigError(
+                f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}'
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,7 +227,9 @@ class Recipe(_Checked):
         for section in _FROM_VOCABULARY:
             if section in tables.get("model", {}):
                 raise ConfigError(f"model.{section} follows from the vocabulary; set data.vocab_size instead")
-        return cls(**{name: settings(sections[name], table, where=f"[{name}]") for name, table in tables.items()})
+        return cls(
+            **{name: settings(sections[name], table, where=f"[{name}]") for name, table in tables.items()}
+        )
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """This recipe as the tables of a TOML file: `Recipe.of(recipe.tables())` equals it."""
@@ -279,5 +295,11 @@ def _in_words(kind: Any) -> str:
         return "one of " + ", ".join(f'"{choice}"' for choice in get_args(kind))
     if get_origin(kind) is tuple:
         return "a list of strings"
-    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", NoneType: "left out"}
+    words = {
+        int: "a whole number",
+        float: "a number",
+        str: "a string",
+        bool: "true or false",
+        NoneType: "left out",
+    }
     return words.get(kind, kind.__name__)

@@ -1,5 +1,8 @@
 """Where the arithmetic happens: which device, and how many threads of the processor."""
 
+import ctypes
+import sys
+
 import torch
 
 from .errors import ConfigError
@@ -16,7 +19,9 @@ def pick_device(name: str = "auto") -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'device must be "auto", "cpu", "cuda" or "mps", and be there; got {name!r} ({reason})') from error
+        raise ConfigError(
+            f'device must be "auto", "cpu", "cuda" or "mps", and be there; got {name!r} ({reason})'
+        ) from error
     return device
 
 
@@ -24,3 +29,20 @@ def use_threads(count: int) -> None:
     """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core."""
     if count:
         torch.set_num_threads(count)
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of freed tensors (glibc only; elsewhere nothing happens).
+
+    Else every large tensor is given back to the system and taken anew, page by page, in each update:
+    a fifth of the time of a step of `multi30k-en-de` on two cores.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)  # the highest it takes, in bytes
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h

@@ -5,8 +5,7 @@
     ├── InputError        ids, text or a call that a model cannot take
     ├── DataError         a corpus that cannot be read, told by file and line
     ├── BundleError       a folder that holds no whole model
-    ├── OutputError       a result that cannot be written: the path is taken, the disk is full
-    └── MissingExtraError an optional library that is not installed
+    └── OutputError       a result that cannot be written: the path is taken, the disk is full
 
 Every message says what was looked at, what was seen, what was expected and what to do.
 """
@@ -41,7 +40,3 @@ class BundleError(AllYouNeedError):
 
 class OutputError(AllYouNeedError):
     """A result that cannot be written; what stood there before is untouched."""
-
-
-class MissingExtraError(AllYouNeedError, ImportError):
-    """An optional library that is not installed; the message names the extra to install."""

@@ -24,7 +24,9 @@ class Translator:
         self._step = step_of(self.model, never=(self.tokenizer.pad_id, self.tokenizer.sos_id))
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto", beam: int | None = None, batch: int | None = None) -> Self:
+    def load(
+        cls, folder: str | Path, *, device: str = "auto", beam: int | None = None, batch: int | None = None
+    ) -> Self:
         """A translator from a bundle's folder. `beam` and `batch`, if given, replace the bundle's own."""
         bundle = Bundle.load(Path(folder), device=pick_device(device))
         chosen = {name: value for name, value in (("beam", beam), ("batch", batch)) if value is not None}
@@ -43,7 +45,9 @@ class Translator:
         """
         translations = [""] * len(texts)
         for places, found in self.search(texts):
-            for place, text in zip(places, self.tokenizer.decode_all([best.ids for best in found]), strict=True):
+            for place, text in zip(
+                places, self.tokenizer.decode_all([best.ids for best in found]), strict=True
+            ):
                 translations[place] = text
             done(len(places))
         return translations
@@ -51,7 +55,9 @@ class Translator:
     def search(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[Hypothesis]]]:
         """Batch by batch, the places of some texts and what the search found for each; empty texts are left out."""
         sentences = self._encode(texts)
-        waiting = sorted((place for place, text in enumerate(texts) if text), key=lambda place: len(sentences[place]))
+        waiting = sorted(
+            (place for place, text in enumerate(texts) if text), key=lambda place: len(sentences[place])
+        )
         for start in range(0, len(waiting), self.decode.batch):
             places = waiting[start : start + self.decode.batch]
             yield places, self._search([sentences[place] for place in places])
@@ -62,7 +68,8 @@ class Translator:
         for line, (text, ids) in enumerate(zip(texts, sentences, strict=True), start=1):
             if len(ids) > limit:
                 raise InputError(
-                    f"{text[:30]!r}… has {len(ids)} tokens; this model reads at most {limit}, so split it", line=line
+                    f"{text[:30]!r}… has {len(ids)} tokens; this model reads at most {limit}, so split it",
+                    line=line,
                 )
         return sentences
 

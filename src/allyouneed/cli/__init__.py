@@ -29,7 +29,9 @@ for command in (demo, train, translate, evaluate):
 
 @app.callback()
 def _everywhere(
-    debug: Annotated[bool, typer.Option("--debug", help="On an error, show where in the code it arose.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="On an error, show where in the code it arose.")
+    ] = False,
 ) -> None:
     _Wishes.debug = debug
 
@@ -61,6 +63,6 @@ def main() -> None:
 
 def _leave(code: int, message: str) -> None:
     if _Wishes.debug:
-        raise  # noqa: PLE0704  (called from an except block)
+        raise
     print(f"allyouneed: {message}", file=sys.stderr)
     sys.exit(code)

@@ -44,7 +44,7 @@ def demo(
     if overwrite:
         clear(output)
     with TrainingScreen(steps=recipe.train.steps) as screen:
-        bundle = fit(recipe, output, name="dates", watch=screen, judge=judge)
+        bundle = fit(recipe, output, watch=screen, judge=judge)
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)

@@ -8,10 +8,24 @@ import typer
 
 def evaluate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
-    source: Annotated[Path, typer.Option(help="The text to translate, a sentence a line.", show_default=False)],
-    target: Annotated[Path, typer.Option(help="How it should be translated, line by line.", show_default=False)],
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False)] = None,
-    batch: Annotated[int | None, typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False)] = None,
+    source: Annotated[
+        Path, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
+    ],
+    target: Annotated[
+        Path, typer.Option(help="How it should be translated, line by line.", show_default=False)
+    ],
+    beam: Annotated[
+        int | None,
+        typer.Option(
+            help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="Sentences translated together. The bundle's own if not given.", show_default=False
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
@@ -36,5 +50,9 @@ def evaluate(
     except InputError as error:
         raise InputError(f"{source}, line {error.line}: {error}") from error
     references = [pair.target for pair in pairs]
-    for score in (bleu(translations, references), chrf(translations, references), exact_match(translations, references)):
+    for score in (
+        bleu(translations, references),
+        chrf(translations, references),
+        exact_match(translations, references),
+    ):
         print(f"{score.name:<12}{score.value:>7.2f}   {score.signature}")

@@ -7,12 +7,16 @@ import typer
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")],
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")
+    ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[SECTION.KEY=VALUE]…", help="Settings to change.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[SECTION.KEY=VALUE]…", help="Settings to change.", show_default=False),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The folder to leave the model in; runs/RECIPE if not given.", show_default=False)
+        Path | None,
+        typer.Option(help="The folder to leave the model in; runs/RECIPE if not given.", show_default=False),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that stands there.")] = False,
@@ -43,5 +47,5 @@ def train(
     if overwrite and not resume:
         clear(place)
     with TrainingScreen(steps=settings.train.steps) as screen:
-        fit(settings, place, name=path.stem, watch=screen, resume=resume)
+        fit(settings, place, watch=screen, resume=resume)
     console.print(f"\nThe model is in {place}. Try it:  allyouneed translate {place} FILE")

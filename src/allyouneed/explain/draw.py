@@ -12,7 +12,9 @@ from ..errors import InputError
 from ..files import write_whole
 
 
-def draw_attention(weights: Tensor, *, source: Sequence[str], target: Sequence[str], path: Path, title: str = "") -> None:
+def draw_attention(
+    weights: Tensor, *, source: Sequence[str], target: Sequence[str], path: Path, title: str = ""
+) -> None:
     """One square a head: which piece of the source each piece of the target looks at. Writes a PNG.
 
     Shapes: weights (H, T, S), for S pieces of the source and T of the target.
@@ -25,7 +27,9 @@ def draw_attention(weights: Tensor, *, source: Sequence[str], target: Sequence[s
         )
     wide = min(heads, 4)
     tall = -(-heads // wide)
-    figure = Figure(figsize=(0.28 * columns * wide + 1.2, 0.28 * rows * tall + 0.5 * tall + 0.8), layout="constrained")
+    figure = Figure(
+        figsize=(0.28 * columns * wide + 1.2, 0.28 * rows * tall + 0.5 * tall + 0.8), layout="constrained"
+    )
     for head, axes in enumerate(figure.subplots(tall, wide, squeeze=False).flat):
         if head >= heads:
             axes.axis("off")

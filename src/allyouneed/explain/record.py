@@ -1,7 +1,7 @@
 """What a model does while it runs, noted down from outside: hooks, gone when the block ends."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 

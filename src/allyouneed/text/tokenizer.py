@@ -30,7 +30,9 @@ class Tokenizer:
         ids = backend.get_vocab()
         missing = [name for name in SPECIALS if name not in ids]
         if missing:
-            raise InputError(f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}")
+            raise InputError(
+                f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}"
+            )
         self.pad_id, self.sos_id, self.eos_id = (ids[name] for name in SPECIALS)
         # Byte pairs can spell anything; a vocabulary of characters only what it was given.
         self._spellable = set(ids) - set(SPECIALS) if isinstance(backend.model, models.WordLevel) else None
@@ -53,7 +55,9 @@ class Tokenizer:
         """
         smallest = len(_BYTES) + len(SPECIALS)
         if vocab_size < smallest:
-            raise ConfigError(f"vocab_size must be at least {smallest} (every byte, {', '.join(SPECIALS)}); got {vocab_size}")
+            raise ConfigError(
+                f"vocab_size must be at least {smallest} (every byte, {', '.join(SPECIALS)}); got {vocab_size}"
+            )
         backend = Backend(models.BPE())
         backend.normalizer = normalizers.Prepend(" ")  # a word is the same piece wherever it stands
         backend.pre_tokenizer = pre_tokenizers.Sequence(

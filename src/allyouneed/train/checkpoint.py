@@ -1,10 +1,10 @@
 """What a stopped run needs to go on, in one safetensors file; and the mean of several (§6.1).
 
-    model.NAME             the weights
-    optimizer.NAME.KEY     Adam's moments and count for each of them
-    random.cpu, .cuda      the state of the random numbers that dropout draws
-    step                   in the metadata: updates done, which is also the place in the data
-    fingerprint            in the metadata: of the data it was trained on
+model.NAME             the weights
+optimizer.NAME.KEY     Adam's moments and count for each of them
+random.cpu, .cuda      the state of the random numbers that dropout draws
+step                   in the metadata: updates done, which is also the place in the data
+fingerprint            in the metadata: of the data it was trained on
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,9 @@ from ..files import write_whole
 from ..nn import Transformer
 
 
-def save_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, step: int, fingerprint: str) -> None:
+def save_checkpoint(
+    path: Path, model: Transformer, optimizer: Optimizer, *, step: int, fingerprint: str
+) -> None:
     """Write everything a run is at this moment, whole or not at all."""
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     for name, parameter in model.named_parameters():
@@ -41,7 +43,9 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, fin
     """
     tensors, about = _read(path)
     if about["fingerprint"] != fingerprint:
-        raise DataError(f"the training pairs are not those {path} was trained on; a run goes on only with its own data")
+        raise DataError(
+            f"the training pairs are not those {path} was trained on; a run goes on only with its own data"
+        )
     try:
         set_weights(model, _under("model.", tensors))
     except ConfigError as error:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from ..config import TrainConfig
@@ -24,7 +24,7 @@ class Update:
     tokens: int
 
 
-def adam(model: Transformer) -> Adam:
+def adam(model: nn.Module) -> Adam:
     """Adam as the paper has it (§5.3); the rate is set before every update."""
     return Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 

@@ -1,9 +1,9 @@
 """A whole run: a recipe in, a bundle out, with a checkpoint at every pause.
 
-    output/recipe.toml            the recipe, every setting written out
-    output/metrics.jsonl          a line for each pause
-    output/checkpoints/           the last few, for going on and for the mean
-    output/…                      the bundle: at every pause the newest weights, at the end their mean
+output/recipe.toml            the recipe, every setting written out
+output/metrics.jsonl          a line for each pause
+output/checkpoints/           the last few, for going on and for the mean
+output/…                      the bundle: at every pause the newest weights, at the end their mean
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from ..bundle import Bundle, set_weights
 from ..config import DataConfig, Recipe
 from ..data.sampler import batches, in_order
 from ..data.store import EncodedPairs, encode_pairs
-from ..device import pick_device, use_threads
+from ..device import keep_freed_memory, pick_device, use_threads
 from ..errors import ConfigError, DataError, InputError
 from ..files import refuse_to_replace, write_whole
 from ..nn import Transformer
@@ -68,11 +68,28 @@ class Watch(Protocol):
         """A pause is over: validated, and saved."""
 
 
+class Silent:
+    """A `Watch` that keeps it to itself."""
+
+    def tell(self, topic: str, text: str) -> None: ...
+    def updated(self, update: Update) -> None: ...
+    def paused(self, pause: Pause) -> None: ...
+
+
 Judge = Callable[[Bundle], Mapping[str, float]]
 
 
-def fit(recipe: Recipe, output: Path, *, name: str, watch: Watch, judge: Judge | None = None, resume: bool = False) -> Bundle:
+def fit(
+    recipe: Recipe,
+    output: Path,
+    *,
+    watch: Watch | None = None,
+    judge: Judge | None = None,
+    resume: bool = False,
+) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`.
+
+    `watch` is told how it goes; `judge` scores the model at every pause, in whatever it likes.
 
     With `resume`, go on from the newest checkpoint there, as if the run had never stopped. Refuses an
     `output` that exists unless it is to be resumed, and to resume with another recipe or other data.
@@ -81,7 +98,9 @@ def fit(recipe: Recipe, output: Path, *, name: str, watch: Watch, judge: Judge |
         _refuse_other_recipe(recipe, output)
     else:
         refuse_to_replace(output, what="a run")
+    watch = watch or Silent()
     use_threads(recipe.train.threads)
+    keep_freed_memory()
     torch.set_flush_denormal(True)  # numbers too small to matter are slow on a CPU
     device = pick_device(recipe.train.device)
 
@@ -115,7 +134,7 @@ def fit(recipe: Recipe, output: Path, *, name: str, watch: Watch, judge: Judge |
     begin = time.monotonic()
 
     def bundle(pause: Pause) -> Bundle:
-        return Bundle(model, tokenizer, recipe.decode, card=_card(name, encoded, model, pause))
+        return Bundle(model, tokenizer, recipe.decode, card=_card(output.name, encoded, model, pause))
 
     def look_around(step: int) -> Pause:
         with _evaluating(model):
@@ -131,7 +150,9 @@ def fit(recipe: Recipe, output: Path, *, name: str, watch: Watch, judge: Judge |
             return
         pause = look_around(update.step)
         losses.clear()
-        save_checkpoint(checkpoint_path(saved, update.step), model, optimizer, step=update.step, fingerprint=fingerprint)
+        save_checkpoint(
+            checkpoint_path(saved, update.step), model, optimizer, step=update.step, fingerprint=fingerprint
+        )
         bundle(pause).save(output)
         for superfluous in checkpoints(saved)[: -recipe.train.average]:
             superfluous.unlink()
@@ -157,7 +178,9 @@ def fit(recipe: Recipe, output: Path, *, name: str, watch: Watch, judge: Judge |
 def learn_tokenizer(data: DataConfig, pairs: list[Pair]) -> Tokenizer:
     """The vocabulary that `data` asks for, learned from both sides of the training pairs."""
     if data.vocabulary == "characters":
-        return Tokenizer.characters(data.alphabet or sorted(set(chain.from_iterable(chain.from_iterable(pairs)))))
+        return Tokenizer.characters(
+            data.alphabet or sorted(set(chain.from_iterable(chain.from_iterable(pairs))))
+        )
     return Tokenizer.learn_bpe(chain.from_iterable(pairs), vocab_size=data.vocab_size)
 
 
@@ -207,7 +230,9 @@ def _encode(part: str, recipe: Recipe, pairs: list[Pair], tokenizer: Tokenizer) 
 
 def _refuse_other_recipe(recipe: Recipe, output: Path) -> None:
     then, now = Recipe.read(output / "recipe.toml").tables(), recipe.tables()
-    for section, key in sorted({(section, key) for section in now for key in then[section].keys() | now[section].keys()}):
+    for section, key in sorted(
+        {(section, key) for section in now for key in then[section].keys() | now[section].keys()}
+    ):
         before, after = then[section].get(key), now[section].get(key)
         if before != after:
             raise ConfigError(

@@ -1,0 +1,17 @@
+# make demo · test · check · bench: each works on a fresh checkout
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check format bench
+demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
+test: .venv/installed ; $(BIN)/pytest
+check: .venv/installed ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
+format: .venv/installed ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
+bench: .venv/installed ; $(BIN)/python benchmarks/train.py
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@

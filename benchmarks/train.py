@@ -1,0 +1,108 @@
+"""Time of one training update, ours against `torch.nn.Transformer` of the same size, turn by turn.
+
+    python benchmarks/train.py [--rounds 15] [--threads 2]
+
+Both get the same batch, loss, optimizer and embeddings; dropout 0.1. Prints the medians and the
+median of the ratios, turn by turn. Below 1 ours is faster.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from allyouneed import ModelConfig, Transformer
+from allyouneed.data.batch import Batch
+from allyouneed.device import keep_freed_memory
+from allyouneed.nn import no_future
+from allyouneed.train import adam, mean_loss
+
+SIZES = {
+    "dates: d 64, 2+2": (
+        ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2), 40, 12, 20,
+    ),
+    "captions: d 256, 3+3": (
+        ModelConfig(vocab_size=8_000, d_model=256, d_ff=1024, heads=4, encoder_layers=3, decoder_layers=3), 60, 16, 17,
+    ),
+    "base: d 512, 6+6": (ModelConfig(vocab_size=37_000), 32, 25, 26),
+}  # fmt: skip
+
+
+class Theirs(nn.Module):
+    """`torch.nn.Transformer` between our embeddings and projection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        frame = Transformer(replace(config, encoder_layers=1, decoder_layers=1))
+        self.embedding, self.position, self.projection = (
+            frame.source_embedding, frame.source_position, frame.projection,
+        )  # fmt: skip
+        self.body = nn.Transformer(
+            config.d_model, config.heads, config.encoder_layers, config.decoder_layers, config.d_ff,
+            config.dropout, batch_first=True,
+        )  # fmt: skip
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        padding = source == self.config.pad_id
+        vectors = self.body(
+            self.position(self.embedding(source)),
+            self.position(self.embedding(target)),
+            tgt_mask=~no_future(target.size(1)),
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )
+        return self.projection(vectors)  # type: ignore[no-any-return]
+
+
+def updater(model: Transformer | Theirs, batch: Batch) -> Callable[[], None]:
+    optimizer = adam(model)
+
+    def update() -> None:
+        logits = model(batch.source, batch.target_in)
+        loss = mean_loss(logits, batch.target_out, smoothing=0.1, pad_id=model.config.pad_id)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return update
+
+
+def seconds(action: Callable[[], None]) -> float:
+    begin = time.perf_counter()
+    action()
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--threads", type=int, default=2)
+    chosen = options.parse_args()
+    torch.set_num_threads(chosen.threads)
+    torch.manual_seed(1)
+    keep_freed_memory()
+    print(f"torch {torch.__version__}, {chosen.threads} threads, {chosen.rounds} rounds\n")
+    print(f"{'size':<24}{'ours, ms':>10}{'theirs, ms':>12}{'ours/theirs':>13}")
+    for name, (config, sentences, source_length, target_length) in SIZES.items():
+        batch = Batch(
+            torch.randint(1, config.vocab_size, (sentences, source_length)),
+            torch.randint(1, config.vocab_size, (sentences, target_length + 1)),
+        )
+        ours, theirs = updater(Transformer(config), batch), updater(Theirs(config), batch)
+        for warm_up in (ours, theirs) * 2:
+            warm_up()
+        turns = [(seconds(ours), seconds(theirs)) for _ in range(chosen.rounds)]
+        mine, other = (1000 * statistics.median(side) for side in zip(*turns, strict=True))
+        ratio = statistics.median(a / b for a, b in turns)
+        print(f"{name:<24}{mine:>10.1f}{other:>12.1f}{ratio:>13.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Draw what the last layer of a decoder looks at: python examples/draw_attention.py runs/dates 1845-01-05 out.png"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from allyouneed import Translator
+from allyouneed.explain import draw_attention, recorded_attention
+
+folder, text, picture = sys.argv[1:]
+translator = Translator.load(folder, device="cpu")
+model, tokenizer = translator.model, translator.tokenizer
+
+read, written = tokenizer.encode(text), tokenizer.encode(translator(text))
+with torch.inference_mode(), recorded_attention(model) as seen:
+    model(torch.tensor([read]), torch.tensor([written[:-1]]))
+
+draw_attention(
+    seen[f"decoder.layers.{model.config.decoder_layers - 1}.cross_attention"][0],
+    source=tokenizer.pieces(read),
+    target=tokenizer.pieces(written[1:]),
+    path=Path(picture),
+    title=text,
+)

@@ -1,0 +1,5 @@
+"""`python -m allyouneed` is the command `allyouneed`."""
+
+from .cli import main
+
+main()

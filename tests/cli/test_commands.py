@@ -1,0 +1,209 @@
+"""The commands as a shell runs them: output, exit codes, and one line for each mistake."""
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "error"}
+
+
+def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "allyouneed", *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        env=ENVIRONMENT,
+        cwd=cwd,
+        check=False,
+    )
+
+
+def refusal(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> str:
+    """What a command that must be refused says: one line, exit code 2, nothing on standard output."""
+    result = run(*words, stdin=stdin, cwd=cwd)
+    assert result.returncode == 2, result.stderr.decode()
+    assert result.stdout == b""
+    (line,) = result.stderr.decode().splitlines()
+    assert line.startswith("allyouneed: ")
+    return line
+
+
+TINY = [
+    "data.limit=200", "data.valid_limit=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",
+    "model.encoder_layers=1", "model.decoder_layers=1", "train.steps=6", "train.pause=3", "train.warmup=2",
+    "train.cooldown=0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["translate"], ["evaluate"], ["demo"]])
+def test_help_is_for_newcomers(command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.returncode == 0
+    assert b"Usage" in result.stdout
+    assert b"allyouneed" in result.stdout
+
+
+def test_help_of_train_names_every_shipped_recipe() -> None:
+    from allyouneed.recipes import recipe_names
+
+    shown = " ".join(run("train", "--help").stdout.decode().split())
+    assert f"Shipped recipes: {', '.join(recipe_names())}." in shown
+
+
+def test_train_translate_evaluate(tmp_path: Path) -> None:
+    trained = run("train", "dates", *TINY, "--output", tmp_path / "run")
+    assert trained.returncode == 0, trained.stderr.decode()
+    shown = trained.stderr.decode()
+    assert "200 pairs to train on, 20 to validate, vocabulary of 68" in shown
+    assert re.search(r"update +loss +valid loss +perplexity +seconds", shown)
+    assert trained.stdout == b""
+
+    text = tmp_path / "days.txt"
+    text.write_text("1845-01-05\n\n1996-09-08\n")
+    translated = run("translate", tmp_path / "run", text)
+    assert translated.returncode == 0
+    lines = translated.stdout.decode().split("\n")
+    assert len(lines) == 4
+    assert (lines[1], lines[3]) == ("", "")
+
+    assert run("translate", tmp_path / "run", stdin=text.read_bytes()).stdout == translated.stdout
+    assert run("translate", tmp_path / "run", text, "--output", tmp_path / "out").stdout == b""
+    assert (tmp_path / "out").read_bytes() == translated.stdout
+    assert "out exists already" in refusal("translate", tmp_path / "run", text, "--output", tmp_path / "out")
+    assert (
+        run("translate", tmp_path / "run", text, "--output", tmp_path / "out", "--overwrite").returncode == 0
+    )
+
+    scored = run("evaluate", tmp_path / "run", "--source", text, "--target", tmp_path / "out")
+    assert scored.returncode == 0
+    report = scored.stdout.decode()
+    assert re.search(r"^BLEU +\d+\.\d\d +nrefs:1\|case:mixed\|eff:no\|tok:13a", report, re.MULTILINE)
+    assert re.search(r"^chrF2 +\d+\.\d\d +nrefs:1", report, re.MULTILINE)
+    assert re.search(r"^exact match +100\.00 +equal:3\|of:3", report, re.MULTILINE)
+
+
+def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
+    assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "runs/dates/config.json").is_file()
+    assert "runs/dates exists already, and a run would replace it" in refusal(
+        "train", "dates", *TINY, cwd=tmp_path
+    )
+    again = run("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr.decode()
+    first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
+    assert first.read_bytes() == second.read_bytes()
+    resumed = run("train", "dates", *TINY, "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert "going on after update 6" in resumed.stderr.decode()
+    assert run("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
+
+
+def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
+    (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a dog\na cat\n" * 20))
+    (tmp_path / "train.de").write_text("ein Hund\neine Katze\n" * 20)
+    (tmp_path / "recipe.toml").write_text(
+        '[data]\ntrain = ["train.en.gz", "train.de"]\nvocab_size = 262\n'
+        "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\n"
+        "[train]\nsteps = 3\nbatch_tokens = 100\n"
+    )
+    assert run("train", "recipe.toml", "--output", "run", cwd=tmp_path).returncode == 0
+    assert len(run("translate", "run", stdin=b"a dog\n", cwd=tmp_path).stdout.split(b"\n")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"abc\nabX\n", "standard input, line 2: 'X' at place 3 of 'abX' is not in the vocabulary"),
+        (b"abc\n\xff\n", "standard input, line 2 is not UTF-8: byte 0xff at place 1"),
+        (
+            b"\n" + b"a" * 30 + b"\n",
+            "standard input, line 2: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'… has 32 tokens; this model reads",
+        ),
+    ],
+)
+def test_text_that_cannot_be_translated_is_refused_by_line(saved: Path, text: bytes, message: str) -> None:
+    assert message in refusal("translate", saved, stdin=text)
+
+
+def test_a_refused_text_leaves_no_output(saved: Path, tmp_path: Path) -> None:
+    refusal("translate", saved, "--output", tmp_path / "out", stdin=b"X\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a\nb\n")
+    (tmp_path / "b").write_text("a\n")
+    (tmp_path / "half").mkdir()
+    assert "a has 2 lines but" in refusal("evaluate", saved, "--source", "a", "--target", "b", cwd=tmp_path)
+    assert "nowhere is no folder" in refusal("translate", "nowhere", cwd=tmp_path)
+    assert "half is no whole bundle (config.json" in refusal("translate", "half", cwd=tmp_path)
+    assert "nothing.txt does not exist" in refusal("translate", saved, "nothing.txt", cwd=tmp_path)
+    assert "datse is no recipe" in refusal("train", "datse", cwd=tmp_path)
+    assert 'unknown key "stesp" in [train]' in refusal("train", "dates", "train.stesp=3", cwd=tmp_path)
+    assert "heads must be at least 1" in refusal("train", "dates", "model.heads=0", cwd=tmp_path)
+    assert "beam must be at least 1; got 0" in refusal("translate", saved, "--beam", "0", cwd=tmp_path)
+    assert "half is no run of allyouneed" in refusal(
+        "train", "dates", "--output", "half", "--overwrite", cwd=tmp_path
+    )
+    assert "train.en does not exist" in refusal(
+        "train", "multi30k-en-de", 'data.train=["train.en","x"]', cwd=tmp_path
+    )
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_wrong_call_has_exit_code_2() -> None:
+    assert run("translate").returncode == 2
+    assert run("trian").returncode == 2
+
+
+def test_a_full_disk_gets_one_line(saved: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "allyouneed", "translate", str(saved)],
+            input=b"abc\n", stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, check=False,
+        )  # fmt: skip
+    assert result.returncode == 2
+    assert result.stderr.decode().startswith("allyouneed: the disk is full")
+
+
+def test_a_reader_that_leaves_early_is_no_error(saved: Path) -> None:
+    command = f"{sys.executable} -m allyouneed translate {saved} | true"
+    result = subprocess.run(
+        command, shell=True, input=b"abc\n" * 50, capture_output=True, env=ENVIRONMENT, check=False
+    )
+    assert b"Error" not in result.stderr
+
+
+def test_a_trace_is_shown_only_with_debug(saved: Path) -> None:
+    result = run("--debug", "translate", saved, stdin=b"X\n")
+    assert b"Traceback" in result.stderr
+    assert result.returncode != 0
+
+
+def test_one_line_stays_one_line(tmp_path: Path) -> None:
+    """A line end that a model writes may not shift the lines after it."""
+    from dataclasses import replace
+
+    import torch
+
+    from allyouneed.bundle import Bundle
+    from allyouneed.config import DecodeConfig, ModelConfig
+    from allyouneed.nn import Transformer
+    from allyouneed.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.characters("a\n")
+    config = ModelConfig(d_model=4, d_ff=4, heads=1, encoder_layers=1, decoder_layers=1, max_length=9)
+    model = Transformer(replace(config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, share="none"))
+    with torch.no_grad():  # says "\n" whatever it reads
+        model.projection.table.zero_()
+        model.decoder.layers[0].around_feed_forward.norm.gain.zero_()
+        model.decoder.layers[0].around_feed_forward.norm.bias.fill_(1.0)
+        model.projection.table[1] = 9.0
+    Bundle(model, tokenizer, DecodeConfig(beam=1)).save(tmp_path / "bundle")
+    result = run("translate", tmp_path / "bundle", stdin=b"a\n\na\n")
+    assert result.stdout.count(b"\n") == 3

@@ -1,0 +1,25 @@
+"""The promise of the front page: every unseen date right, and the examples converted."""
+
+import pytest
+
+from conftest import Demo
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "100.00 % of 2,000 unseen dates are right to the letter.",
+        "1845-01-05  →  January 5, 1845",
+        "1467-07-28  →  July 28, 1467",
+        "1468-01-11  →  January 11, 1468",
+        "1996-09-08  →  September 8, 1996",
+        "1959-03-02  →  March 2, 1959",
+        "Try next:",
+    ],
+)
+def test_the_demo_learns_all_dates(demo: Demo, line: str) -> None:
+    assert line in demo.output
+
+
+def test_it_draws_what_the_decoder_looks_at(demo: Demo) -> None:
+    assert (demo.folder / "runs/dates/cross_attention.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,88 @@
+"""What every test starts from: one thread, one seed, and a model small enough to think about."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+
+SMALL = ModelConfig(
+    vocab_size=13,
+    d_model=12,
+    d_ff=20,
+    heads=3,
+    encoder_layers=2,
+    decoder_layers=3,
+    max_length=17,
+    dropout=0.1,
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_one_seed() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def config() -> ModelConfig:
+    return SMALL
+
+
+@pytest.fixture(params=["post", "pre"])
+def model(request: pytest.FixtureRequest) -> Transformer:
+    """An untrained model, of either norm, that is not in training."""
+    return Transformer(replace(SMALL, norm=request.param)).eval()
+
+
+@pytest.fixture
+def source() -> torch.Tensor:
+    """Two sources, the second padded (pad is 0)."""
+    return torch.tensor([[1, 5, 6, 7, 8, 2], [1, 9, 4, 2, 0, 0]])
+
+
+@pytest.fixture
+def target() -> torch.Tensor:
+    return torch.tensor([[1, 7, 3, 11, 5, 12, 9], [1, 4, 10, 2, 0, 0, 0]])
+
+
+@pytest.fixture
+def bundle() -> Bundle:
+    """An untrained model with a vocabulary of ten letters."""
+    tokenizer = Tokenizer.characters("abcdefghij")
+    config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
+    return Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, batch=3), card="# Untrained\n")
+
+
+@pytest.fixture
+def saved(bundle: Bundle, tmp_path: Path) -> Path:
+    """That bundle on disk."""
+    bundle.save(tmp_path / "bundle")
+    return tmp_path / "bundle"
+
+
+class Demo(NamedTuple):
+    """What `allyouneed demo` printed, in a folder where its model now stands in runs/dates."""
+
+    folder: Path
+    output: str
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    folder = tmp_path_factory.mktemp("demo")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "allyouneed", "demo"],
+        cwd=folder, capture_output=True, env={**os.environ, "COLUMNS": "100"}, check=False, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return Demo(folder, result.stdout)

@@ -1,0 +1,92 @@
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allyouneed.data.batch import Batch
+from allyouneed.data.sampler import batches, epoch_of_batches, in_order
+from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.errors import ConfigError
+
+LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=80)
+
+
+def pairs_of(lengths: list[tuple[int, int]]) -> EncodedPairs:
+    """Pair i consists of the id i + 1, over and over."""
+    return EncodedPairs(
+        Side.of([[i + 1] * source for i, (source, _) in enumerate(lengths)]),
+        Side.of([[i + 1] * target for i, (_, target) in enumerate(lengths)]),
+        dropped=0,
+    )
+
+
+def some_pairs(count: int = 500) -> EncodedPairs:
+    chance = np.random.default_rng(0)
+    return pairs_of([(int(a), int(b)) for a, b in chance.integers(2, 40, (count, 2))])
+
+
+@given(LENGTHS, st.integers(30, 200), st.integers(0, 3))
+def test_every_pair_comes_once_an_epoch_and_no_batch_is_over_budget(
+    lengths: list[tuple[int, int]], batch_tokens: int, epoch: int
+) -> None:
+    pairs = pairs_of(lengths)
+    plan = epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=1, epoch=epoch)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
+    for chosen in plan:
+        assert len(chosen) * max(max(lengths[i]) for i in chosen) <= batch_tokens
+
+
+def test_little_of_a_batch_is_padding() -> None:
+    pairs = some_pairs()
+    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
+    plan = epoch_of_batches(pairs, batch_tokens=400, seed=1, epoch=0)
+    wasted = sum(len(chosen) * longest[chosen].max() - longest[chosen].sum() for chosen in plan)
+    assert wasted < 0.05 * longest.sum()
+
+
+def test_batches_of_all_lengths_come_in_turn() -> None:
+    pairs = some_pairs()
+    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
+    means = [longest[chosen].mean() for chosen in epoch_of_batches(pairs, batch_tokens=400, seed=1, epoch=0)]
+    rises = sum(after > before for before, after in zip(means, means[1:], strict=False))
+    assert 0.3 * len(means) < rises < 0.7 * len(means)
+
+
+def test_the_order_follows_from_seed_and_epoch() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        plan = epoch_of_batches(some_pairs(), batch_tokens=400, seed=seed, epoch=epoch)
+        return [int(i) for chosen in plan for i in chosen]
+
+    assert order(1, 0) == order(1, 0)
+    assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
+
+
+@given(st.integers(0, 60))
+def test_a_place_in_the_data_is_how_many_batches_came_before(skip: int) -> None:
+    pairs = some_pairs(60)
+
+    def feed(skip: int) -> list[list[list[int]]]:
+        endless = batches(pairs, batch_tokens=200, seed=1, pad_id=0, skip=skip)
+        return [batch.source.tolist() for batch in islice(endless, 70 - skip)]
+
+    assert feed(0)[skip:] == feed(skip)
+
+
+def test_a_batch_is_padded_and_keeps_pairs_together() -> None:
+    batch = next(batches(some_pairs(), batch_tokens=100, seed=1, pad_id=0))
+    assert isinstance(batch, Batch)
+    for source, target in zip(batch.source.tolist(), batch.target.tolist(), strict=True):
+        assert set(source) - {0} == set(target) - {0} == {source[0]}
+
+
+def test_validation_sees_every_pair_once() -> None:
+    pairs = some_pairs(50)
+    seen = [row[0] for batch in in_order(pairs, batch_tokens=200, pad_id=0) for row in batch.source.tolist()]
+    assert sorted(seen) == list(range(1, 51))
+
+
+def test_a_budget_that_does_not_hold_the_longest_sentence_is_refused() -> None:
+    with pytest.raises(ConfigError, match="batch_tokens must hold the longest sentence, 30 tokens; got 29"):
+        epoch_of_batches(pairs_of([(3, 30)]), batch_tokens=29, seed=1, epoch=0)

@@ -1,0 +1,134 @@
+"""Beam search over a table of numbers, held against brute force."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from allyouneed.decode import beam_search, greedy_search, length_penalty
+from decode.tables import EOS, SOS, Prefixes, Table
+
+
+def search(
+    table: Table, limits: list[int], *, beam: int, alpha: float = 0.6
+) -> list[tuple[list[int], float, float]]:
+    found = beam_search(
+        table,
+        table.start(len(limits)),
+        sos_id=SOS,
+        eos_id=EOS,
+        max_lengths=torch.tensor(limits),
+        beam=beam,
+        alpha=alpha,
+    )
+    return [tuple(hypothesis) for hypothesis in found]
+
+
+def best_of_all(table: Table, sentence: int, longest: int, alpha: float) -> tuple[tuple[int, ...], float]:
+    scored = [
+        (ids, table.log_probability(sentence, ids) / length_penalty(len(ids), alpha=alpha))
+        for ids in table.every_sentence(longest)
+    ]
+    return max(scored, key=lambda pair: pair[1])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_sentences(seed: int, alpha: float) -> None:
+    table, longest = Table(vocabulary=6, seed=seed, evenness=2.0), 4  # the signs and four words
+    found = search(table, [longest, longest], beam=4**longest + 1, alpha=alpha)
+    for sentence, (ids, log_probability, score) in enumerate(found):
+        expected, best = best_of_all(table, sentence, longest, alpha)
+        assert (*ids, EOS) == expected
+        assert math.isclose(score, best)
+        assert math.isclose(log_probability, table.log_probability(sentence, expected))
+
+
+def test_the_best_may_be_to_say_nothing() -> None:
+    ends_at_once = [seed for seed in range(60) if best_of_all(Table(6, seed), 0, 4, 0.6)[0] == (EOS,)]
+    assert len(ends_at_once) >= 3
+    for seed in ends_at_once:
+        assert search(Table(6, seed), [4], beam=300)[0][0] == []
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(2, 6))
+@settings(deadline=None, max_examples=60)
+def test_a_beam_of_one_is_greedy(seed: int, limits: list[int], words: int) -> None:
+    table = Table(vocabulary=2 + words, seed=seed)
+    greedy = greedy_search(
+        table, table.start(len(limits)), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor(limits)
+    )
+    beamed = search(table, limits, beam=1)
+    assert [hypothesis.ids for hypothesis in greedy] == [ids for ids, _, _ in beamed]
+    for hypothesis, (_, log_probability, _) in zip(greedy, beamed, strict=True):
+        assert math.isclose(hypothesis.log_probability, log_probability, abs_tol=1e-9)
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=2, max_size=4), st.integers(1, 5))
+@settings(deadline=None, max_examples=60)
+def test_many_together_are_as_one_by_one(seed: int, limits: list[int], beam: int) -> None:
+    table = Table(vocabulary=7, seed=seed)
+
+    def alone(sentence: int) -> list[int]:
+        state = Prefixes(torch.empty(1, 0, dtype=torch.int64), torch.tensor([sentence]))
+        limit = torch.tensor([limits[sentence]])
+        (found,) = beam_search(table, state, sos_id=SOS, eos_id=EOS, max_lengths=limit, beam=beam, alpha=0.6)
+        return found.ids
+
+    assert [ids for ids, _, _ in search(table, limits, beam=beam)] == [alone(i) for i in range(len(limits))]
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 5))
+@settings(deadline=None, max_examples=60)
+def test_no_sentence_passes_its_bound_and_all_log_probabilities_are_true(
+    seed: int, limits: list[int], beam: int
+) -> None:
+    table = Table(vocabulary=7, seed=seed)
+    for sentence, (ids, log_probability, score) in enumerate(search(table, limits, beam=beam)):
+        said = (*ids, EOS)
+        if len(said) > limits[sentence]:  # cut off at the bound: it never got to its end sign
+            said = tuple(ids)
+        assert len(said) <= limits[sentence]
+        assert math.isclose(log_probability, table.log_probability(sentence, said), abs_tol=1e-9)
+        assert math.isclose(score, log_probability / length_penalty(len(said), alpha=0.6), abs_tol=1e-9)
+
+
+def test_a_wider_beam_finds_better_sentences() -> None:
+    def total(beam: int) -> float:
+        return sum(search(Table(9, seed, evenness=2.0), [6], beam=beam)[0][2] for seed in range(40))
+
+    assert all(wider > narrower for narrower, wider in pairwise([total(1), total(3), total(40)]))
+
+
+def test_a_step_worked_by_hand() -> None:
+    """Greedy takes a (0.6) and then must share; b (0.4) goes on surely and wins."""
+    a, b = 2, 3
+    after = {
+        (): {a: 0.6, b: 0.4},
+        (a,): {a: 0.35, b: 0.3, EOS: 0.35},
+        (b,): {EOS: 0.95, a: 0.05},
+    }
+
+    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        words = torch.cat((state.words, last[:, None]), 1)
+        rows = torch.full((len(words), 4), -torch.inf)
+        for row, prefix in zip(rows, words.tolist(), strict=True):
+            for word, probability in after.get(tuple(prefix[1:]), {EOS: 1.0}).items():
+                row[word] = math.log(probability)
+        return rows, Prefixes(words, state.sentences)
+
+    (found,) = beam_search(
+        step, Table(4, 0).start(1), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([5]), beam=2, alpha=0.0
+    )
+    assert found.ids == [b]
+    assert math.isclose(found.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
+
+
+def test_the_length_penalty_of_wu_et_al() -> None:
+    assert length_penalty(1, alpha=0.6) == 1.0
+    assert math.isclose(length_penalty(7, alpha=1.0), 2.0)
+    assert length_penalty(30, alpha=0.0) == 1.0

@@ -1,0 +1,38 @@
+import pytest
+import torch
+from torch import nn
+
+from allyouneed.nn.normalization import LayerNorm, normalize
+from twins import same_norm, scatter
+
+
+def test_by_hand() -> None:
+    # Mean 2, biased variance 2/3: (1, 2, 3) becomes (−1, 0, 1) · √(3/2).
+    normed = normalize(torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3), eps=0.0)
+    torch.testing.assert_close(normed, torch.tensor([-1.0, 0.0, 1.0]) * 1.5**0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_module_definition_and_pytorch_are_equal(dtype: torch.dtype) -> None:
+    ours, theirs = LayerNorm(11).to(dtype), nn.LayerNorm(11).to(dtype)
+    scatter(ours)
+    same_norm(theirs, ours)
+    x = torch.randn(3, 5, 11, dtype=dtype) * 4 + 2
+    torch.testing.assert_close(ours(x), theirs(x))
+    torch.testing.assert_close(normalize(x, ours.gain, ours.bias, eps=ours.eps), theirs(x))
+
+
+def test_eps_stands_inside_the_root() -> None:
+    constant = torch.full((4,), 3.0)
+    constant[0] += 1e-3
+    ours, theirs = LayerNorm(4, eps=1e-2), nn.LayerNorm(4, eps=1e-2)
+    torch.testing.assert_close(ours(constant), theirs(constant))
+
+
+def test_gradients_equal_those_of_the_definition() -> None:
+    layer = LayerNorm(6).double()
+    x = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
+    grads = torch.autograd.grad(layer(x).square().sum(), (x, layer.gain, layer.bias))
+    defined = normalize(x, layer.gain, layer.bias, eps=layer.eps).square().sum()
+    for ours, theirs in zip(grads, torch.autograd.grad(defined, (x, layer.gain, layer.bias)), strict=True):
+        torch.testing.assert_close(ours, theirs)

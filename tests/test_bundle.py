@@ -1,0 +1,114 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from allyouneed.bundle import Bundle, weights
+from allyouneed.errors import BundleError
+
+
+def test_a_bundle_comes_back_whole(bundle: Bundle, saved: Path) -> None:
+    loaded = Bundle.load(saved)
+    assert loaded.model.config == bundle.model.config
+    assert loaded.decode == bundle.decode
+    assert loaded.card == bundle.card
+    ids = torch.tensor([bundle.tokenizer.encode("abcj")])
+    assert torch.equal(loaded.model(ids, ids), bundle.model(ids, ids))
+    assert loaded.tokenizer.encode("jihg") == bundle.tokenizer.encode("jihg")
+
+
+def test_it_is_the_four_files_the_docs_name(saved: Path) -> None:
+    assert {path.name for path in saved.iterdir()} == {
+        "README.md", "config.json", "tokenizer.json", "weights.safetensors",
+    }  # fmt: skip
+    assert json.loads((saved / "config.json").read_text())["format"] == 1
+
+
+def test_a_shared_table_is_stored_once(bundle: Bundle, saved: Path) -> None:
+    assert load_file(saved / "weights.safetensors").keys() == weights(bundle.model).keys()
+    assert sum(tensor.numel() for tensor in load_file(saved / "weights.safetensors").values()) == (
+        bundle.model.parameter_count()
+    )
+
+
+@pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "weights.safetensors", "README.md"])
+def test_a_half_written_bundle_is_refused(saved: Path, missing: str) -> None:
+    (saved / missing).unlink()
+    with pytest.raises(BundleError, match=f"is no whole bundle .*{missing}"):
+        Bundle.load(saved)
+
+
+def test_a_missing_bundle_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="nowhere is no folder; expected a bundle"):
+        Bundle.load(tmp_path / "nowhere")
+
+
+def test_files_cut_short_are_refused(saved: Path) -> None:
+    content = (saved / "weights.safetensors").read_bytes()
+    (saved / "weights.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(BundleError, match=r"weights.safetensors does not hold this model's weights"):
+        Bundle.load(saved)
+    (saved / "config.json").write_text('{"format": 1, "mod')
+    with pytest.raises(BundleError, match=r"config.json is not JSON"):
+        Bundle.load(saved)
+
+
+def test_weights_of_another_model_are_refused(saved: Path) -> None:
+    tensors = load_file(saved / "weights.safetensors")
+    save_file(
+        tensors | {"encoder.layers.0.around_attention.norm.gain": torch.ones(5)},
+        saved / "weights.safetensors",
+    )
+    with pytest.raises(BundleError, match=r"norm.gain must have shape \(12,\); got \(5,\)"):
+        Bundle.load(saved)
+    del tensors["source_embedding.table"]
+    save_file(tensors, saved / "weights.safetensors")
+    with pytest.raises(BundleError, match=r"names differ from the model's, source_embedding.table for one"):
+        Bundle.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "has format 2; this version of allyouneed reads format 1"),
+        ({"model": {"d_modle": 3}}, 'unknown key "d_modle"'),
+        ({"model": None}, "must be a table of settings"),
+        ({"decode": {"beam": 0}}, "beam must be at least 1"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(saved: Path, change: dict[str, object], message: str) -> None:
+    config = json.loads((saved / "config.json").read_text()) | change
+    (saved / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError if "format" not in change else BundleError, match=message):
+        Bundle.load(saved)
+
+
+def test_a_vocabulary_of_another_model_is_refused(saved: Path) -> None:
+    from allyouneed.text.tokenizer import Tokenizer
+
+    Tokenizer.characters("abc").save(saved / "tokenizer.json")
+    with pytest.raises(BundleError, match="tokenizer.json has 6 ids but the model was made for 13"):
+        Bundle.load(saved)
+
+
+def test_a_save_that_fails_leaves_the_earlier_bundle(
+    bundle: Bundle, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+    import os
+
+    from allyouneed.errors import OutputError
+
+    before = (saved / "weights.safetensors").read_bytes()
+    torch.nn.init.zeros_(bundle.model.source_embedding.table)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="the disk is full: .* could not be written"):
+        bundle.save(saved)
+    assert (saved / "weights.safetensors").read_bytes() == before
+    assert not list(saved.glob(".*partial"))

@@ -1,0 +1,96 @@
+"""What README and docs say is true: snippets run, commands and files exist, links lead somewhere."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from allyouneed.cli import app
+from conftest import Demo
+
+ROOT = Path(__file__).parent.parent
+HOUSE = ROOT / "src/allyouneed"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+PYTHON = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(blocks(page, "python"), start=1)
+]
+
+
+@pytest.fixture(scope="module")
+def workshop(demo: Demo) -> Path:
+    """A folder as the README supposes: the demo's model, and a few pairs in train.en, train.de, …"""
+    for part in ("train", "valid", "test"):
+        (demo.folder / f"{part}.en").write_text("a dog runs\na cat sleeps\n" * 20)
+        (demo.folder / f"{part}.de").write_text("ein Hund rennt\neine Katze schläft\n" * 20)
+    (demo.folder / "news.en").write_text("a dog sleeps\n")
+    (recipe,) = blocks(ROOT / "README.md", "toml")
+    (demo.folder / "my.toml").write_text(recipe)
+    return demo.folder
+
+
+@pytest.mark.parametrize("block", PYTHON)
+def test_every_python_block_runs_and_prints_what_its_comments_say(block: str, workshop: Path) -> None:
+    printed = io.StringIO()
+    with contextlib.chdir(workshop), contextlib.redirect_stdout(printed):
+        exec(compile(block, "block", "exec"), {"__name__": "block"})
+    promised = re.findall(r"^\s*print\(.*\)\s*# (.+)$", block, re.MULTILINE)
+    assert printed.getvalue().splitlines() == promised
+
+
+def test_there_are_blocks_to_run() -> None:
+    assert len(PYTHON) >= 3
+
+
+def test_the_commands_of_the_readme_run(workshop: Path) -> None:
+    """Those that train get few steps and a small vocabulary; all else is as printed."""
+    lines = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines()]
+    commands = [line.partition("#")[0].strip() for line in lines if line.startswith(("allyouneed ", "echo "))]
+    assert len(commands) >= 5
+    with contextlib.chdir(workshop):
+        for command in commands:
+            stdin, _, line = command.rpartition("|")
+            line, _, _ = line.partition(">")
+            words = shlex.split(line)[1:]
+            if words[0] == "demo" or "multi30k-en-de" in words:
+                continue
+            if words[0] == "train":
+                words += ["train.steps=2", "data.vocab_size=270"]
+            result = CliRunner().invoke(app, words, input=f"{shlex.split(stdin)[1]}\n" if stdin else None)
+            assert result.exit_code == 0, (command, result.output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_link_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (page.parent / link).exists(), link
+    for name in re.findall(r"`?\b((?:[a-z_]+/)+[a-z_]+\.(?:py|toml|md))\b", text):
+        if not name.startswith("runs/"):
+            assert (ROOT / name).exists() or (HOUSE / name).exists(), name
+
+
+def test_the_map_of_the_readme_names_every_file_of_the_model() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for file in sorted((HOUSE / "nn").glob("[a-z]*.py")):
+        assert file.name in text, file.name
+
+
+def test_every_target_of_the_makefile_is_in_its_first_line() -> None:
+    first, text = (ROOT / "Makefile").read_text().split("\n", 1)
+    targets = re.findall(r"^([a-z]+):", text, re.MULTILINE)
+    assert set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text())) <= set(targets)
+    assert all(target in first for target in targets if target != "format")

@@ -1,0 +1,36 @@
+"""The examples run, and do what they say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def example(name: str, *words: object) -> str:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+
+def test_translate(saved: Path) -> None:
+    lines = example("translate.py", saved, "abc", "").splitlines()
+    assert lines[0].startswith("abc  →  ")
+    assert lines[1] == "  →  "
+
+
+def test_draw_attention(saved: Path, tmp_path: Path) -> None:
+    example("draw_attention.py", saved, "abc", tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_train_tiny(tmp_path: Path) -> None:
+    assert example("train_tiny.py", tmp_path / "run").splitlines() == [
+        "abcd  →  dcba",
+        "hgfa  →  afgh",
+        "bee  →  eeb",
+    ]
+
+
+def test_every_example_is_run_here() -> None:
+    tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
+    assert {path.name for path in EXAMPLES.glob("*.py")} <= tested

@@ -1,0 +1,121 @@
+"""The floor plan: imports go down the stairs, and the front door lets out what it names."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import allyouneed
+
+HOUSE = Path(allyouneed.__file__).parent
+
+GROUND = {"config", "errors", "files", "device", "recipes"}
+MAY_IMPORT = {
+    "config": {"errors"},
+    "errors": set(),
+    "files": {"errors"},
+    "device": {"errors"},
+    "recipes": {"errors"},
+    "text": GROUND,
+    "score": GROUND,
+    "data": GROUND | {"text"},
+    "nn": GROUND,
+    "bundle": GROUND | {"nn", "text"},
+    "decode": GROUND | {"nn"},
+    "train": GROUND | {"bundle", "data", "nn", "text"},
+    "translator": GROUND | {"decode", "bundle", "data", "nn", "text"},
+    "explain": GROUND | {"translator", "decode", "bundle", "nn", "data", "text"},
+    "cli": GROUND
+    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain"},
+    "__main__": {"cli"},
+}  # fmt: skip
+
+FILES = [file for file in HOUSE.rglob("*.py") if file != HOUSE / "__init__.py"]
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(HOUSE).parts[0].removesuffix(".py")
+
+
+def rooms_imported_by(file: Path) -> set[str]:
+    package = ["allyouneed", *file.relative_to(HOUSE).parts[:-1]]
+    rooms = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            names = [module] if module != "allyouneed" else [f"{module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("allyouneed.")}
+    return rooms
+
+
+def climbs(file: Path) -> list[str]:
+    return [
+        f"{file.relative_to(HOUSE)} imports {room}"
+        for room in sorted(rooms_imported_by(file))
+        if room != room_of(file) and room not in MAY_IMPORT[room_of(file)]
+    ]
+
+
+def test_every_import_goes_down() -> None:
+    assert len(FILES) > 30
+    assert [wrong for file in FILES for wrong in climbs(file)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from ..translator import Translator", "from .. import translator", "import allyouneed.translator"],
+)
+def test_an_import_that_climbs_is_seen(line: str) -> None:
+    planted = HOUSE / "nn" / "planted.py"
+    original = Path.read_text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "read_text", lambda self, **kw: line if self == planted else original(self, **kw))
+        assert climbs(planted) == ["nn/planted.py imports translator"]
+
+
+def test_text_knows_nothing_of_torch() -> None:
+    code = "import sys, allyouneed.text.corpus, allyouneed.text.tokenizer; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    code = "import sys, allyouneed.cli; assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_public_names() -> None:
+    assert dir(allyouneed) == [
+        "AllYouNeedError", "Bundle", "BundleError", "ConfigError", "DataConfig", "DataError", "DecodeConfig",
+        "InputError", "ModelConfig", "MultiHeadAttention", "OutputError", "PositionalEncoding", "Recipe",
+        "Tokenizer", "TrainConfig", "Transformer", "Translator", "fit", "recipe_path",
+    ]  # fmt: skip
+    for name in allyouneed.__all__:
+        assert getattr(allyouneed, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'Transfomer'"):
+        allyouneed.Transfomer  # noqa: B018
+
+
+def test_all_errors_are_one_family() -> None:
+    from allyouneed import errors
+
+    family = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    assert len(family) > 4
+    for kind in family:
+        assert issubclass(kind, errors.AllYouNeedError)
+        assert kind.__name__ in (errors.__doc__ or "")
+
+
+def test_every_test_file_has_its_file_in_the_house() -> None:
+    tests = Path(__file__).parent
+    of_the_house = {"test_house.py", "test_examples.py", "test_docs.py"}
+    for test in tests.rglob("test_*.py"):
+        place = test.relative_to(tests)
+        if place.name not in of_the_house:
+            there = HOUSE / place.with_name(place.name.removeprefix("test_"))
+            assert there.is_file() or there.with_suffix("").is_dir(), place

@@ -1,0 +1,102 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allyouneed.errors import ConfigError, DataError, InputError
+from allyouneed.text.tokenizer import Tokenizer
+
+LINES = [
+    "A brown dog runs through the high grass.",
+    "Ein brauner Hund läuft durch das hohe Gras.",
+    "Two dogs ran; 2 cats didn't run.",
+    "Zwei Hunde rannten, 14 Katzen rannten nicht.",
+] * 3
+
+BPE = Tokenizer.learn_bpe(LINES, vocab_size=330)
+
+
+@given(st.text())
+def test_byte_pairs_give_any_text_back(text: str) -> None:
+    assert BPE.decode(BPE.encode(text)) == text
+
+
+@given(st.text(alphabet="abc -"))
+def test_characters_give_their_text_back(text: str) -> None:
+    tokenizer = Tokenizer.characters("abc -")
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(text) + 2
+    assert tokenizer.decode(ids) == text
+
+
+def test_a_sentence_stands_between_its_signs() -> None:
+    ids = BPE.encode("A dog.")
+    assert (ids[0], ids[-1]) == (BPE.sos_id, BPE.eos_id)
+    assert BPE.encode("") == [BPE.sos_id, BPE.eos_id]
+
+
+@pytest.mark.parametrize("name", ["<sos>", "<eos>", "<pad>"])
+def test_the_name_of_a_sign_in_a_text_is_plain_text(name: str) -> None:
+    ids = BPE.encode(f"a {name} b")
+    assert not {BPE.sos_id, BPE.eos_id, BPE.pad_id} & set(ids[1:-1])
+    assert BPE.decode(ids) == f"a {name} b"
+
+
+def test_learning_merges_what_is_common() -> None:
+    assert len(BPE) == 330
+    assert "␣dog" in BPE.pieces(BPE.encode("A dog runs"))
+    assert len(BPE.encode(LINES[0])) < len(LINES[0]) / 2
+
+
+def test_learning_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
+    BPE.save(tmp_path / "a.json")
+    Tokenizer.learn_bpe(LINES, vocab_size=330).save(tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+@pytest.mark.parametrize("tokenizer", [BPE, Tokenizer.characters("abc<>")])
+def test_a_saved_tokenizer_is_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    text = "abc<c>b"
+    assert again.encode(text) == tokenizer.encode(text)
+    assert (again.pad_id, again.sos_id, again.eos_id) == (
+        tokenizer.pad_id,
+        tokenizer.sos_id,
+        tokenizer.eos_id,
+    )
+
+
+def test_many_are_encoded_as_one() -> None:
+    assert BPE.encode_all(LINES) == [BPE.encode(line) for line in LINES]
+    assert BPE.decode_all(BPE.encode_all(LINES)) == LINES
+
+
+def test_pieces_show_what_ids_stand_for() -> None:
+    assert Tokenizer.characters("ab ").pieces([0, 2, 1, 4]) == ["a", "␣", "b", "<eos>"]
+    with pytest.raises(InputError, match="id 6 is outside the vocabulary of 6"):
+        Tokenizer.characters("ab ").pieces([6])
+
+
+def test_a_character_outside_the_vocabulary_is_refused_by_place_and_line() -> None:
+    tokenizer = Tokenizer.characters("abc")
+    with pytest.raises(
+        InputError, match="'x' at place 3 of 'abxa' is not in the vocabulary; it knows 'abc'"
+    ) as refused:
+        tokenizer.encode_all(["aaa", "abxa"])
+    assert refused.value.line == 2
+
+
+def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
+    with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
+        Tokenizer.learn_bpe(LINES, vocab_size=100)
+
+
+def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    with pytest.raises(DataError, match="does not exist"):
+        Tokenizer.load(path)
+    path.write_text("{}")
+    with pytest.raises(DataError, match="is no tokenizer"):
+        Tokenizer.load(path)

@@ -1,0 +1,56 @@
+"""Give PyTorch's own layers the weights of ours, to hold the two side by side."""
+
+import torch
+from torch import nn
+
+from allyouneed.nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention
+
+
+def same_linear(theirs: nn.Linear, ours: nn.Linear) -> None:
+    theirs.load_state_dict(ours.state_dict())
+
+
+def same_norm(theirs: nn.LayerNorm, ours: LayerNorm) -> None:
+    theirs.load_state_dict({"weight": ours.gain, "bias": ours.bias})
+
+
+def same_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+    parts = (ours.query, ours.key, ours.value)
+    theirs.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([part.weight for part in parts]),
+            "in_proj_bias": torch.cat([part.bias for part in parts]),
+            "out_proj.weight": ours.output.weight,
+            "out_proj.bias": ours.output.bias,
+        }
+    )
+
+
+def same_feed_forward(
+    theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward
+) -> None:
+    same_linear(theirs.linear1, ours.inner)
+    same_linear(theirs.linear2, ours.outer)
+
+
+def same_encoder_layer(theirs: nn.TransformerEncoderLayer, ours: EncoderBlock) -> None:
+    same_attention(theirs.self_attn, ours.attention)
+    same_feed_forward(theirs, ours.feed_forward)
+    same_norm(theirs.norm1, ours.around_attention.norm)
+    same_norm(theirs.norm2, ours.around_feed_forward.norm)
+
+
+def same_decoder_layer(theirs: nn.TransformerDecoderLayer, ours: DecoderBlock) -> None:
+    same_attention(theirs.self_attn, ours.self_attention)
+    same_attention(theirs.multihead_attn, ours.cross_attention)
+    same_feed_forward(theirs, ours.feed_forward)
+    same_norm(theirs.norm1, ours.around_self_attention.norm)
+    same_norm(theirs.norm2, ours.around_cross_attention.norm)
+    same_norm(theirs.norm3, ours.around_feed_forward.norm)
+
+
+def scatter(module: nn.Module) -> None:
+    """Move every weight, gain and bias off its first value, so that a forgotten one shows."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
