@@ -79,9 +79,7 @@ def seconds(action: Callable[[], None]) -> float:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=15)
     options.add_argument("--threads", type=int, default=2)
     chosen = options.parse_args()

@@ -26,9 +26,7 @@ def same_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> N
     )
 
 
-def same_feed_forward(
-    theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward
-) -> None:
+def same_feed_forward(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward) -> None:
     same_linear(theirs.linear1, ours.inner)
     same_linear(theirs.linear2, ours.outer)
 

@@ -53,9 +53,7 @@ class Bundle:
         try:
             set_weights(model, load(_read(folder, "weights.safetensors")))
         except (SafetensorError, ConfigError) as error:
-            raise BundleError(
-                f"{folder}/weights.safetensors does not hold this model's weights: {error}"
-            ) from error
+            raise BundleError(f"{folder}/weights.safetensors does not hold this model's weights: {error}") from error
         try:
             tokenizer = Tokenizer.load(folder / "tokenizer.json")
         except DataError as error:
@@ -82,9 +80,7 @@ def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, parameter in parameters.items():
             if parameter.shape != tensors[name].shape:
-                raise ConfigError(
-                    f"{name} must have shape {tuple(parameter.shape)}; got {tuple(tensors[name].shape)}"
-                )
+                raise ConfigError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(tensors[name].shape)}")
             parameter.copy_(tensors[name])
 
 

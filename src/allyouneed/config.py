@@ -88,13 +88,9 @@ class ModelConfig(_Checked):
         require_share("dropout", self.dropout)
         require_share("attention_dropout", self.attention_dropout)
         if self.pad_id >= min(self.vocab_size, self.vocab_size_of_target):
-            raise ConfigError(
-                f"pad_id must be an id of the vocabulary of {self.vocab_size}; got {self.pad_id}"
-            )
+            raise ConfigError(f"pad_id must be an id of the vocabulary of {self.vocab_size}; got {self.pad_id}")
         if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ConfigError(
-                f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}"
-            )
+            raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
             raise ConfigError(
                 f"d_model must be a multiple of heads, or d_k and d_v be given; "
@@ -136,9 +132,7 @@ class DataConfig(_Checked):
             require_whole(name, getattr(self, name), least=0)
         require_whole("vocab_size", self.vocab_size)
         if self.alphabet and self.vocabulary != "characters":
-            raise ConfigError(
-                f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}'
-            )
+            raise ConfigError(f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -224,12 +218,11 @@ class Recipe(_Checked):
         """A recipe from the tables of a TOML file."""
         sections = get_type_hints(cls)
         _refuse_unknown(tables, sections, where="the recipe")
-        for section in _FROM_VOCABULARY:
-            if section in tables.get("model", {}):
-                raise ConfigError(f"model.{section} follows from the vocabulary; set data.vocab_size instead")
-        return cls(
-            **{name: settings(sections[name], table, where=f"[{name}]") for name, table in tables.items()}
-        )
+        model = tables.get("model")
+        for key in _FROM_VOCABULARY:
+            if isinstance(model, Mapping) and key in model:
+                raise ConfigError(f"model.{key} follows from the vocabulary; set data.vocab_size instead")
+        return cls(**{name: settings(sections[name], table, where=f"[{name}]") for name, table in tables.items()})
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """This recipe as the tables of a TOML file: `Recipe.of(recipe.tables())` equals it."""
@@ -302,4 +295,4 @@ def _in_words(kind: Any) -> str:
         bool: "true or false",
         NoneType: "left out",
     }
-    return words.get(kind, kind.__name__)
+    return words[kind]

@@ -44,8 +44,7 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
     """Raise an `OutputError` if `path` exists; `what` names the thing that was to be written."""
     if path.exists():
         raise OutputError(
-            f"{path} exists already, and {what} would replace it; "
-            "name another place with --output, or say --overwrite"
+            f"{path} exists already, and {what} would replace it; name another place with --output, or say --overwrite"
         )
 
 

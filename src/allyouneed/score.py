@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from .errors import DataError
 
@@ -34,9 +35,7 @@ def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score
     return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
 
 
-def _corpus_score(
-    name: str, metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]
-) -> Score:
+def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
     _refuse_unpaired(translations, references)
     value = metric.corpus_score(list(translations), [list(references)]).score
     return Score(name, value, str(metric.get_signature()))
@@ -44,8 +43,6 @@ def _corpus_score(
 
 def _refuse_unpaired(translations: Sequence[str], references: Sequence[str]) -> None:
     if len(translations) != len(references):
-        raise DataError(
-            f"{len(translations)} translations cannot be scored against {len(references)} references"
-        )
+        raise DataError(f"{len(translations)} translations cannot be scored against {len(references)} references")
     if not references:
         raise DataError("there is nothing to score: the reference is empty")

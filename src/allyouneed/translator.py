@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -45,9 +46,7 @@ class Translator:
         """
         translations = [""] * len(texts)
         for places, found in self.search(texts):
-            for place, text in zip(
-                places, self.tokenizer.decode_all([best.ids for best in found]), strict=True
-            ):
+            for place, text in zip(places, self.tokenizer.decode_all([best.ids for best in found]), strict=True):
                 translations[place] = text
             done(len(places))
         return translations
@@ -55,9 +54,7 @@ class Translator:
     def search(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[Hypothesis]]]:
         """Batch by batch, the places of some texts and what the search found for each; empty texts are left out."""
         sentences = self._encode(texts)
-        waiting = sorted(
-            (place for place, text in enumerate(texts) if text), key=lambda place: len(sentences[place])
-        )
+        waiting = sorted((place for place, text in enumerate(texts) if text), key=lambda place: len(sentences[place]))
         for start in range(0, len(waiting), self.decode.batch):
             places = waiting[start : start + self.decode.batch]
             yield places, self._search([sentences[place] for place in places])
@@ -79,11 +76,15 @@ class Translator:
         source = pad(sentences, self.tokenizer.pad_id).to(device)
         longest = torch.tensor([len(ids) - 2 + self.decode.extra_length for ids in sentences], device=device)
         state = self.model.start(source)
-        ends = {
-            "sos_id": self.tokenizer.sos_id,
-            "eos_id": self.tokenizer.eos_id,
-            "max_lengths": longest.clamp(1, self.model.config.max_length),
-        }
-        if self.decode.beam == 1:
-            return greedy_search(self._step, state, **ends)
-        return beam_search(self._step, state, beam=self.decode.beam, alpha=self.decode.alpha, **ends)
+        search = (
+            greedy_search
+            if self.decode.beam == 1
+            else partial(beam_search, beam=self.decode.beam, alpha=self.decode.alpha)
+        )
+        return search(
+            self._step,
+            state,
+            sos_id=self.tokenizer.sos_id,
+            eos_id=self.tokenizer.eos_id,
+            max_lengths=longest.clamp(1, self.model.config.max_length),
+        )

@@ -75,9 +75,7 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     assert run("translate", tmp_path / "run", text, "--output", tmp_path / "out").stdout == b""
     assert (tmp_path / "out").read_bytes() == translated.stdout
     assert "out exists already" in refusal("translate", tmp_path / "run", text, "--output", tmp_path / "out")
-    assert (
-        run("translate", tmp_path / "run", text, "--output", tmp_path / "out", "--overwrite").returncode == 0
-    )
+    assert run("translate", tmp_path / "run", text, "--output", tmp_path / "out", "--overwrite").returncode == 0
 
     scored = run("evaluate", tmp_path / "run", "--source", text, "--target", tmp_path / "out")
     assert scored.returncode == 0
@@ -90,9 +88,7 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
-    assert "runs/dates exists already, and a run would replace it" in refusal(
-        "train", "dates", *TINY, cwd=tmp_path
-    )
+    assert "runs/dates exists already, and a run would replace it" in refusal("train", "dates", *TINY, cwd=tmp_path)
     again = run("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
@@ -147,12 +143,8 @@ def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
     assert 'unknown key "stesp" in [train]' in refusal("train", "dates", "train.stesp=3", cwd=tmp_path)
     assert "heads must be at least 1" in refusal("train", "dates", "model.heads=0", cwd=tmp_path)
     assert "beam must be at least 1; got 0" in refusal("translate", saved, "--beam", "0", cwd=tmp_path)
-    assert "half is no run of allyouneed" in refusal(
-        "train", "dates", "--output", "half", "--overwrite", cwd=tmp_path
-    )
-    assert "train.en does not exist" in refusal(
-        "train", "multi30k-en-de", 'data.train=["train.en","x"]', cwd=tmp_path
-    )
+    assert "half is no run of allyouneed" in refusal("train", "dates", "--output", "half", "--overwrite", cwd=tmp_path)
+    assert "train.en does not exist" in refusal("train", "multi30k-en-de", 'data.train=["train.en","x"]', cwd=tmp_path)
     assert not (tmp_path / "runs").exists()
 
 
@@ -173,9 +165,7 @@ def test_a_full_disk_gets_one_line(saved: Path) -> None:
 
 def test_a_reader_that_leaves_early_is_no_error(saved: Path) -> None:
     command = f"{sys.executable} -m allyouneed translate {saved} | true"
-    result = subprocess.run(
-        command, shell=True, input=b"abc\n" * 50, capture_output=True, env=ENVIRONMENT, check=False
-    )
+    result = subprocess.run(command, shell=True, input=b"abc\n" * 50, capture_output=True, env=ENVIRONMENT, check=False)
     assert b"Error" not in result.stderr
 
 
@@ -201,8 +191,9 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
     model = Transformer(replace(config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, share="none"))
     with torch.no_grad():  # says "\n" whatever it reads
         model.projection.table.zero_()
-        model.decoder.layers[0].around_feed_forward.norm.gain.zero_()
-        model.decoder.layers[0].around_feed_forward.norm.bias.fill_(1.0)
+        last_norm = model.get_submodule("decoder.layers.0.around_feed_forward.norm")
+        last_norm.get_parameter("gain").zero_()
+        last_norm.get_parameter("bias").fill_(1.0)
         model.projection.table[1] = 9.0
     Bundle(model, tokenizer, DecodeConfig(beam=1)).save(tmp_path / "bundle")
     result = run("translate", tmp_path / "bundle", stdin=b"a\n\na\n")

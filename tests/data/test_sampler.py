@@ -1,4 +1,4 @@
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_batches_of_all_lengths_come_in_turn() -> None:
     pairs = some_pairs()
     longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
     means = [longest[chosen].mean() for chosen in epoch_of_batches(pairs, batch_tokens=400, seed=1, epoch=0)]
-    rises = sum(after > before for before, after in zip(means, means[1:], strict=False))
+    rises = sum(after > before for before, after in pairwise(means))
     assert 0.3 * len(means) < rises < 0.7 * len(means)
 
 

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from allyouneed.decode import beam_search, greedy_search, length_penalty
-from decode.tables import EOS, SOS, Prefixes, Table
+from tables import EOS, SOS, Prefixes, Table
 
 
-def search(
-    table: Table, limits: list[int], *, beam: int, alpha: float = 0.6
-) -> list[tuple[list[int], float, float]]:
+def search(table: Table, limits: list[int], *, beam: int, alpha: float = 0.6) -> list[tuple[list[int], float, float]]:
     found = beam_search(
         table,
         table.start(len(limits)),
@@ -25,7 +23,7 @@ def search(
         beam=beam,
         alpha=alpha,
     )
-    return [tuple(hypothesis) for hypothesis in found]
+    return [(ids, log_probability, score) for ids, log_probability, score in found]
 
 
 def best_of_all(table: Table, sentence: int, longest: int, alpha: float) -> tuple[tuple[int, ...], float]:
@@ -59,9 +57,7 @@ def test_the_best_may_be_to_say_nothing() -> None:
 @settings(deadline=None, max_examples=60)
 def test_a_beam_of_one_is_greedy(seed: int, limits: list[int], words: int) -> None:
     table = Table(vocabulary=2 + words, seed=seed)
-    greedy = greedy_search(
-        table, table.start(len(limits)), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor(limits)
-    )
+    greedy = greedy_search(table, table.start(len(limits)), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor(limits))
     beamed = search(table, limits, beam=1)
     assert [hypothesis.ids for hypothesis in greedy] == [ids for ids, _, _ in beamed]
     for hypothesis, (_, log_probability, _) in zip(greedy, beamed, strict=True):

@@ -19,9 +19,7 @@ def test_a_beam_of_one_over_a_model_is_greedy(model: Transformer, source: torch.
     step, limits = step_of(model, never=(0, 1)), torch.tensor([12, 9])
     with torch.inference_mode():
         greedy = greedy_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits)
-        beam = beam_search(
-            step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits, beam=1, alpha=0.6
-        )
+        beam = beam_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits, beam=1, alpha=0.6)
     assert [hypothesis.ids for hypothesis in greedy] == [hypothesis.ids for hypothesis in beam]
 
 

@@ -1,7 +1,7 @@
 import torch
 
 from allyouneed.explain import recorded_attention
-from allyouneed.nn import Transformer, attention_weights
+from allyouneed.nn import MultiHeadAttention, Transformer, attention_weights
 
 
 def test_the_weights_of_every_attention_are_noted(
@@ -21,7 +21,8 @@ def test_the_weights_of_every_attention_are_noted(
 
 
 def test_what_is_noted_is_what_the_model_used(model: Transformer, source: torch.Tensor) -> None:
-    part = model.encoder.layers[0].attention
+    part = model.get_submodule("encoder.layers.0.attention")
+    assert isinstance(part, MultiHeadAttention)
     x = torch.randn(2, 6, 12)
     with recorded_attention(model) as seen:
         output = part(x, x, x)

@@ -22,9 +22,7 @@ def test_a_block_equals_that_of_pytorch(config: ModelConfig, norm: Literal["post
     torch.testing.assert_close(ours(x, memory, real[:, None, None], no_future(5)), expected)
 
 
-def test_steps_with_a_state_equal_the_full_pass(
-    model: Transformer, source: torch.Tensor, target: torch.Tensor
-) -> None:
+def test_steps_with_a_state_equal_the_full_pass(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     full, state = model(source, target), model.start(source)
     for place in range(target.size(1)):
         logits, state = model.step(target[:, place], state)
@@ -58,9 +56,7 @@ def test_hypotheses_of_one_sentence_share_its_memory(
     torch.testing.assert_close(logits, expected)
 
 
-def test_a_state_can_be_cut_to_some_sentences(
-    model: Transformer, source: torch.Tensor, target: torch.Tensor
-) -> None:
+def test_a_state_can_be_cut_to_some_sentences(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     state = model.start(source).reorder(torch.tensor([0, 0, 1, 1]))
     _, state = model.step(target[[0, 0, 1, 1], 0], state)
     logits, _ = model.step(target[[1, 1], 1], state.keep(torch.tensor([1])))

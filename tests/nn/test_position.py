@@ -44,7 +44,7 @@ def test_moving_on_is_a_rotation_that_is_the_same_from_everywhere(k: int) -> Non
     d_model, length = 32, 400
     angles = k / 10_000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     turns = [torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]) for a in angles]
-    rotation = torch.block_diag(*turns).double()
+    rotation = torch.block_diag(*turns).double()  # type: ignore[no-untyped-call]
     torch.testing.assert_close(rotation @ rotation.T, torch.eye(d_model, dtype=torch.float64))
     encoding = sinusoids(length + k, d_model).double()
     torch.testing.assert_close(encoding[:length] @ rotation.T, encoding[k:], atol=1e-5, rtol=0)

@@ -18,9 +18,7 @@ def test_ids_become_logits(model: Transformer, source: torch.Tensor, target: tor
     assert model(source, target).shape == (2, 7, 13)
 
 
-def test_a_word_never_sees_the_words_after_it(
-    model: Transformer, source: torch.Tensor, target: torch.Tensor
-) -> None:
+def test_a_word_never_sees_the_words_after_it(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     before = model(source, target)
     for place in range(1, target.size(1)):
         changed = target.clone()
@@ -34,9 +32,7 @@ def test_padding_changes_nothing(model: Transformer, source: torch.Tensor, targe
     torch.testing.assert_close(model(source, target)[1:, :4], alone)
 
 
-def test_every_word_of_the_source_matters(
-    model: Transformer, source: torch.Tensor, target: torch.Tensor
-) -> None:
+def test_every_word_of_the_source_matters(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     before = model(source, target)
     for place in range(source.size(1)):
         changed = source.clone()
@@ -50,7 +46,9 @@ def test_the_whole_equals_that_of_pytorch(
 ) -> None:
     ours = Transformer(replace(config, norm=norm)).eval()
     scatter(ours)
-    theirs = nn.Transformer(12, 3, 2, 3, 20, norm_first=norm == "pre", batch_first=True).eval()
+    layer = nn.TransformerEncoderLayer(12, 3, 20, norm_first=norm == "pre", batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(12), enable_nested_tensor=False)
+    theirs = nn.Transformer(12, 3, 2, 3, 20, norm_first=norm == "pre", batch_first=True, custom_encoder=encoder).eval()
     for their_layer, our_layer in zip(theirs.encoder.layers, ours.encoder.layers, strict=True):
         same_encoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
     for their_layer, our_layer in zip(theirs.decoder.layers, ours.decoder.layers, strict=True):
@@ -74,8 +72,7 @@ def test_the_whole_equals_that_of_pytorch(
 def test_tables_are_shared_as_asked(config: ModelConfig, share: Literal["none", "target", "all"]) -> None:
     model = Transformer(replace(config, share=share))
     tables = {
-        id(table)
-        for table in (model.source_embedding.table, model.target_embedding.table, model.projection.table)
+        id(table) for table in (model.source_embedding.table, model.target_embedding.table, model.projection.table)
     }
     assert len(tables) == {"none": 3, "target": 2, "all": 1}[share]
 
@@ -87,9 +84,7 @@ def test_the_two_sides_may_have_vocabularies_of_their_own(config: ModelConfig, s
 
 def test_parameters_of_a_small_model_counted_by_hand() -> None:
     model = Transformer(
-        ModelConfig(
-            vocab_size=10, d_model=4, d_ff=6, heads=2, encoder_layers=1, decoder_layers=2, share="all"
-        )
+        ModelConfig(vocab_size=10, d_model=4, d_ff=6, heads=2, encoder_layers=1, decoder_layers=2, share="all")
     )
     attention = 4 * (4 * 4 + 4)
     feed_forward = (4 * 6 + 6) + (6 * 4 + 4)
@@ -107,15 +102,9 @@ def test_parameters_of_the_base_model() -> None:
 
 
 def test_the_names_of_the_weights_are_a_public_format() -> None:
-    model = Transformer(
-        ModelConfig(vocab_size=9, d_model=4, d_ff=6, heads=2, encoder_layers=1, decoder_layers=1)
-    )
-    attention = [
-        f"{part}.{kind}" for part in ("query", "key", "value", "output") for kind in ("weight", "bias")
-    ]
-    feed_forward = [
-        f"feed_forward.{part}.{kind}" for part in ("inner", "outer") for kind in ("weight", "bias")
-    ]
+    model = Transformer(ModelConfig(vocab_size=9, d_model=4, d_ff=6, heads=2, encoder_layers=1, decoder_layers=1))
+    attention = [f"{part}.{kind}" for part in ("query", "key", "value", "output") for kind in ("weight", "bias")]
+    feed_forward = [f"feed_forward.{part}.{kind}" for part in ("inner", "outer") for kind in ("weight", "bias")]
     norm = ["norm.gain", "norm.bias"]
     assert [name for name, _ in model.named_parameters()] == [
         "source_embedding.table",

@@ -52,7 +52,7 @@ def test_the_mean_of_checkpoints(config: ModelConfig, tmp_path: Path) -> None:
     mean = average_checkpoints(checkpoints(tmp_path))
     torch.testing.assert_close(mean["source_embedding.table"], torch.full((13, 12), 3.0))
     torch.testing.assert_close(
-        mean["encoder.layers.0.attention.query.weight"], model.encoder.layers[0].attention.query.weight
+        mean["encoder.layers.0.attention.query.weight"], model.get_parameter("encoder.layers.0.attention.query.weight")
     )
 
 

@@ -22,9 +22,7 @@ def updates(config: ModelConfig, train_config: TrainConfig) -> list[Update]:
 def test_each_update_is_told_with_its_rate(config: ModelConfig) -> None:
     told = updates(config, CONFIG)
     assert [update.step for update in told] == [1, 2, 3, 4, 5]
-    assert [update.rate for update in told] == [
-        0.5 * paper_rate(s, d_model=12, warmup=3) for s in range(1, 6)
-    ]
+    assert [update.rate for update in told] == [0.5 * paper_rate(s, d_model=12, warmup=3) for s in range(1, 6)]
     assert all(update.tokens == 6 for update in told)
 
 

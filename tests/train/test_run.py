@@ -68,8 +68,8 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     for ours, theirs in zip(result.model.parameters(), loaded.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
     assert watch.lines == [
-        "data: 200 pairs to train on, 20 to validate, vocabulary of 40",
-        "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,480 parameters",
+        "data: 200 pairs to train on, 20 to validate, vocabulary of 42",
+        "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters",
     ]
     assert [pause.step for pause in watch.pauses] == [4, 8, 12]
     assert [json.loads(line)["step"] for line in (tmp_path / "run/metrics.jsonl").open()] == [4, 8, 12]
@@ -147,9 +147,7 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
     recipe = replace(
         recipe,
         model=replace(recipe.model, d_model=32, d_ff=64, dropout=0.0),
-        train=replace(
-            recipe.train, steps=250, warmup=50, pause=250, rate=0.5, label_smoothing=0.0, cooldown=100
-        ),
+        train=replace(recipe.train, steps=250, warmup=50, pause=250, rate=0.5, label_smoothing=0.0, cooldown=100),
     )
     translator = Translator(fit(recipe, tmp_path / "run", watch=Notebook()))
     assert translator.translate(words[:40]) == words[:40]

@@ -29,9 +29,7 @@ for command in (demo, train, translate, evaluate):
 
 @app.callback()
 def _everywhere(
-    debug: Annotated[
-        bool, typer.Option("--debug", help="On an error, show where in the code it arose.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="On an error, show where in the code it arose.")] = False,
 ) -> None:
     _Wishes.debug = debug
 

@@ -8,23 +8,15 @@ import typer
 
 def evaluate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
-    source: Annotated[
-        Path, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
-    ],
-    target: Annotated[
-        Path, typer.Option(help="How it should be translated, line by line.", show_default=False)
-    ],
+    source: Annotated[Path, typer.Option(help="The text to translate, a sentence a line.", show_default=False)],
+    target: Annotated[Path, typer.Option(help="How it should be translated, line by line.", show_default=False)],
     beam: Annotated[
         int | None,
-        typer.Option(
-            help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False
-        ),
+        typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(
-            help="Sentences translated together. The bundle's own if not given.", show_default=False
-        ),
+        typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:

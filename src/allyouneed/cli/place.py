@@ -11,7 +11,5 @@ def clear(folder: Path) -> None:
     if not folder.exists():
         return
     if not (folder / "recipe.toml").is_file():
-        raise OutputError(
-            f"{folder} is no run of allyouneed, so --overwrite leaves it alone; name another place"
-        )
+        raise OutputError(f"{folder} is no run of allyouneed, so --overwrite leaves it alone; name another place")
     shutil.rmtree(folder)

@@ -54,9 +54,7 @@ class TrainingScreen:
     def paused(self, pause: "Pause") -> None:
         if not self._header_shown:
             names = "".join(f"{name:>13}" for name in pause.scores)
-            console.print(
-                f"\n{'update':>8}{'loss':>9}{'valid loss':>12}{'perplexity':>12}{names}{'seconds':>9}"
-            )
+            console.print(f"\n{'update':>8}{'loss':>9}{'valid loss':>12}{'perplexity':>12}{names}{'seconds':>9}")
             self._header_shown = True
         valid = " " * 24
         if pause.valid_loss is not None:

@@ -7,9 +7,7 @@ import typer
 
 
 def train(
-    recipe: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")
-    ],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SECTION.KEY=VALUE]…", help="Settings to change.", show_default=False),

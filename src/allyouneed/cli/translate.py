@@ -17,20 +17,14 @@ def translate(
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option(
-            help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False
-        ),
+        typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(
-            help="Sentences translated together. The bundle's own if not given.", show_default=False
-        ),
+        typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an output file that exists.")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
 ) -> None:
     """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
 

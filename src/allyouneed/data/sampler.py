@@ -48,9 +48,7 @@ def _cut(order: Indices, lengths: Indices, batch_tokens: int) -> list[Indices]:
     return batches
 
 
-def batches(
-    pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, skip: int = 0
-) -> Iterator[Batch]:
+def batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, skip: int = 0) -> Iterator[Batch]:
     """Batches without end, epoch after epoch, from the place after the first `skip`."""
     for epoch in count():
         plan = epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch)

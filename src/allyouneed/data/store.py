@@ -29,7 +29,7 @@ class Side:
         return len(self.starts) - 1
 
     def __getitem__(self, i: int) -> list[int]:
-        return self.ids[self.starts[i] : self.starts[i + 1]].tolist()
+        return list(map(int, self.ids[self.starts[i] : self.starts[i + 1]]))
 
     @property
     def lengths(self) -> NDArray[np.int64]:

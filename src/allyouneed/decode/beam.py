@@ -78,9 +78,7 @@ def beam_search(
     return [max(found, key=lambda hypothesis: hypothesis.score) for found in ended]
 
 
-def _best_continuations(
-    totals: Tensor, log_probabilities: Tensor, beam: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _best_continuations(totals: Tensor, log_probabilities: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best 2 · beam of all continuations: totals, which hypothesis each continues, with which word.
 
     At most `beam` of them end, so at least `beam` are left to go on. Shapes: totals (B, beam),

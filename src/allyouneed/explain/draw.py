@@ -27,9 +27,7 @@ def draw_attention(
         )
     wide = min(heads, 4)
     tall = -(-heads // wide)
-    figure = Figure(
-        figsize=(0.28 * columns * wide + 1.2, 0.28 * rows * tall + 0.5 * tall + 0.8), layout="constrained"
-    )
+    figure = Figure(figsize=(0.28 * columns * wide + 1.2, 0.28 * rows * tall + 0.5 * tall + 0.8), layout="constrained")
     for head, axes in enumerate(figure.subplots(tall, wide, squeeze=False).flat):
         if head >= heads:
             axes.axis("off")
@@ -42,5 +40,5 @@ def draw_attention(
     figure.colorbar(image, ax=figure.axes, shrink=0.6, label="weight")
     figure.suptitle(title, fontsize=11)
     picture = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(picture)
+    FigureCanvasAgg(figure).print_png(picture)  # type: ignore[no-untyped-call]
     write_whole(path, picture.getvalue())

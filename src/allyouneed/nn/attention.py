@@ -110,4 +110,4 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(self._split(self.query(query)), self._split(self.key(key)), may_look)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)
+        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

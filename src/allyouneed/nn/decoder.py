@@ -42,20 +42,15 @@ class DecoderState:
     def reorder(self, hypotheses: Tensor) -> "DecoderState":
         """The state whose hypothesis n is this one's hypothesis `hypotheses[n]`, of the same sentence."""
         layers = tuple(
-            replace(layer, keys=layer.keys[hypotheses], values=layer.values[hypotheses])
-            for layer in self.layers
+            replace(layer, keys=layer.keys[hypotheses], values=layer.values[hypotheses]) for layer in self.layers
         )
         return replace(self, layers=layers)
 
     def keep(self, sentences: Tensor) -> "DecoderState":
         """The state of these sentences alone, with all their hypotheses."""
-        of_each = torch.arange(self.layers[0].keys.size(0), device=sentences.device).view(
-            self.may_look.size(0), -1
-        )
+        of_each = torch.arange(self.layers[0].keys.size(0), device=sentences.device).view(self.may_look.size(0), -1)
         layers = tuple(
-            replace(
-                layer, memory_keys=layer.memory_keys[sentences], memory_values=layer.memory_values[sentences]
-            )
+            replace(layer, memory_keys=layer.memory_keys[sentences], memory_values=layer.memory_values[sentences])
             for layer in self.layers
         )
         kept = replace(self, layers=layers, may_look=self.may_look[sentences])
@@ -91,9 +86,7 @@ class DecoderBlock(nn.Module):
         def look_back(y: Tensor) -> Tensor:
             nonlocal state
             keys, values = self.self_attention.offer(y, y)
-            state = replace(
-                state, keys=torch.cat((state.keys, keys), 2), values=torch.cat((state.values, values), 2)
-            )
+            state = replace(state, keys=torch.cat((state.keys, keys), 2), values=torch.cat((state.values, values), 2))
             return self.self_attention.attend(y, state.keys, state.values)  # the past has no future to hide
 
         def look_at_memory(y: Tensor) -> Tensor:

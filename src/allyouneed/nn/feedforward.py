@@ -1,5 +1,6 @@
 """Position-wise feed-forward network (§3.3): FFN(x) = max(0, xW₁ + b₁)W₂ + b₂, equation 2."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch.nn.functional as F
@@ -7,7 +8,7 @@ from torch import Tensor, nn
 
 from ..config import require_whole
 
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class FeedForward(nn.Module):
@@ -16,9 +17,7 @@ class FeedForward(nn.Module):
     Shapes: (B, L, D) → (B, L, F) → (B, L, D).
     """
 
-    def __init__(
-        self, *, d_model: int, d_ff: int, activation: Literal["relu", "gelu", "silu"] = "relu"
-    ) -> None:
+    def __init__(self, *, d_model: int, d_ff: int, activation: Literal["relu", "gelu", "silu"] = "relu") -> None:
         super().__init__()
         require_whole("d_model", d_model)
         require_whole("d_ff", d_ff)

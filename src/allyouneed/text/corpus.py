@@ -17,9 +17,7 @@ class Pair(NamedTuple):
     target: str
 
 
-def read_pairs(
-    where: str | tuple[str, ...], *, folder: str = "", limit: int = 0, seed: int = 1
-) -> list[Pair]:
+def read_pairs(where: str | tuple[str, ...], *, folder: str = "", limit: int = 0, seed: int = 1) -> list[Pair]:
     """The pairs that `where` names.
 
     `where` is `"dates:train"`, `"dates:valid"` or `"dates:test"`, or the paths of two text files,

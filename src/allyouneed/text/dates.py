@@ -10,7 +10,20 @@ from datetime import date
 from typing import Literal, get_args
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-, "
-MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -30,9 +30,7 @@ class Tokenizer:
         ids = backend.get_vocab()
         missing = [name for name in SPECIALS if name not in ids]
         if missing:
-            raise InputError(
-                f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}"
-            )
+            raise InputError(f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}")
         self.pad_id, self.sos_id, self.eos_id = (ids[name] for name in SPECIALS)
         # Byte pairs can spell anything; a vocabulary of characters only what it was given.
         self._spellable = set(ids) - set(SPECIALS) if isinstance(backend.model, models.WordLevel) else None

@@ -22,9 +22,7 @@ from ..files import write_whole
 from ..nn import Transformer
 
 
-def save_checkpoint(
-    path: Path, model: Transformer, optimizer: Optimizer, *, step: int, fingerprint: str
-) -> None:
+def save_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, step: int, fingerprint: str) -> None:
     """Write everything a run is at this moment, whole or not at all."""
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     for name, parameter in model.named_parameters():
@@ -43,9 +41,7 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, fin
     """
     tensors, about = _read(path)
     if about["fingerprint"] != fingerprint:
-        raise DataError(
-            f"the training pairs are not those {path} was trained on; a run goes on only with its own data"
-        )
+        raise DataError(f"the training pairs are not those {path} was trained on; a run goes on only with its own data")
     try:
         set_weights(model, _under("model.", tensors))
     except ConfigError as error:
@@ -82,7 +78,7 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path} is no checkpoint: {error}") from error

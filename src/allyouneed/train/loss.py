@@ -20,6 +20,4 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
 
     Shapes: logits (B, T, V), target (B, T) → ().
     """
-    return F.cross_entropy(
-        logits.flatten(0, 1), target.flatten(), ignore_index=pad_id, label_smoothing=smoothing
-    )
+    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=pad_id, label_smoothing=smoothing)

@@ -106,10 +106,7 @@ def fit(
 
     pairs = _read("train", recipe.data, recipe.data.limit, recipe.train.seed)
     held_out = _read("valid", recipe.data, recipe.data.valid_limit, recipe.train.seed)
-    if resume:
-        tokenizer = Tokenizer.load(output / "tokenizer.json")
-    else:
-        tokenizer = learn_tokenizer(recipe.data, pairs)
+    tokenizer = Tokenizer.load(output / "tokenizer.json") if resume else learn_tokenizer(recipe.data, pairs)
     encoded = _encode("train", recipe, pairs, tokenizer)
     valid = _encode("valid", recipe, held_out, tokenizer) if held_out else None
     watch.tell("data", _about_data(encoded, valid, tokenizer))
@@ -178,9 +175,7 @@ def fit(
 def learn_tokenizer(data: DataConfig, pairs: list[Pair]) -> Tokenizer:
     """The vocabulary that `data` asks for, learned from both sides of the training pairs."""
     if data.vocabulary == "characters":
-        return Tokenizer.characters(
-            data.alphabet or sorted(set(chain.from_iterable(chain.from_iterable(pairs))))
-        )
+        return Tokenizer.characters(data.alphabet or sorted(set(chain.from_iterable(chain.from_iterable(pairs)))))
     return Tokenizer.learn_bpe(chain.from_iterable(pairs), vocab_size=data.vocab_size)
 
 
@@ -230,9 +225,8 @@ def _encode(part: str, recipe: Recipe, pairs: list[Pair], tokenizer: Tokenizer) 
 
 def _refuse_other_recipe(recipe: Recipe, output: Path) -> None:
     then, now = Recipe.read(output / "recipe.toml").tables(), recipe.tables()
-    for section, key in sorted(
-        {(section, key) for section in now for key in then[section].keys() | now[section].keys()}
-    ):
+    keys = {(table, key) for table in now for key in then[table].keys() | now[table].keys()}
+    for section, key in sorted(keys):
         before, after = then[section].get(key), now[section].get(key)
         if before != after:
             raise ConfigError(

@@ -21,7 +21,7 @@ class Prefixes:
         return Prefixes(self.words[hypotheses], self.sentences[hypotheses])
 
     def keep(self, sentences: Tensor) -> "Prefixes":
-        rows = torch.arange(len(self.words)).view(len(self.sentences.unique()), -1)[sentences].flatten()
+        rows = torch.arange(len(self.words)).view(len(set(self.sentences.tolist())), -1)[sentences].flatten()
         return Prefixes(self.words[rows], self.sentences[rows])
 
 
