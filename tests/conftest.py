@@ -60,7 +60,9 @@ def bundle() -> Bundle:
     """An untrained model with a vocabulary of ten letters."""
     tokenizer = Tokenizer.characters("abcdefghij")
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
-    return Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, batch=3, extra_length=5), card="# Untrained\n")
+    return Bundle(
+        Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, batch=3, extra_length=5), card="# Untrained\n"
+    )
 
 
 @pytest.fixture

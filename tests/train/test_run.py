@@ -72,7 +72,11 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
         "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters",
     ]
     assert [pause.step for pause in watch.pauses] == [4, 8, 12]
-    assert [json.loads(line)["step"] for line in (tmp_path / "run/metrics.jsonl").open()] == [4, 8, 12]
+    assert [json.loads(line)["step"] for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()] == [
+        4,
+        8,
+        12,
+    ]
     assert [path.stem for path in checkpoints(tmp_path / "run/checkpoints")] == ["00000008", "00000012"]
     assert Recipe.read(tmp_path / "run/recipe.toml") == TINY
     assert "Trained on 200 pairs for 12 updates." in loaded.card
