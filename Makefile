@@ -8,7 +8,7 @@ demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed ; $(BIN)/pytest
 check: .venv/installed ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
-bench: .venv/installed ; $(BIN)/python benchmarks/train.py
+bench: .venv/installed ; $(BIN)/python benchmarks/train.py --rounds 5
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
