@@ -122,3 +122,9 @@ def test_shipped_recipes_are_sound_and_survive_being_written_out(name: str) -> N
 def test_an_unknown_recipe_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(ConfigError, match="datse is no recipe: give a TOML file, or one of dates, multi30k-en-de"):
         recipe_path("datse")
+
+
+@pytest.mark.parametrize("table", ['vocabulary = "codes"', 'codes = "merges"'])
+def test_codes_and_the_vocabulary_made_of_them_come_together(tmp_path: Path, table: str) -> None:
+    with pytest.raises(ConfigError, match='codes, a file of merges, goes with vocabulary = "codes"'):
+        Recipe.read(recipe_file(tmp_path, f"[data]\n{table}\n"))

@@ -118,9 +118,10 @@ class DataConfig(_Checked):
     folder: str = ""  # goes before the paths above
     limit: int = 0  # draw this many training pairs; 0: all
     valid_limit: int = 0
-    vocabulary: Literal["bpe", "characters"] = "bpe"
+    vocabulary: Literal["bpe", "characters", "codes"] = "bpe"
     vocab_size: int = 8_000  # of "bpe"; both sides share it
     alphabet: str = ""  # of "characters"; empty: those of the training pairs
+    codes: str = ""  # of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
@@ -133,6 +134,11 @@ class DataConfig(_Checked):
         require_whole("vocab_size", self.vocab_size)
         if self.alphabet and self.vocabulary != "characters":
             raise ConfigError(f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}')
+        if bool(self.codes) != (self.vocabulary == "codes"):
+            raise ConfigError(
+                f'codes, a file of merges, goes with vocabulary = "codes"; '
+                f"got vocabulary={self.vocabulary!r}, codes={self.codes!r}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

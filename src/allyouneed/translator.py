@@ -22,7 +22,8 @@ class Translator:
     def __init__(self, bundle: Bundle, *, decode: DecodeConfig | None = None) -> None:
         self.model, self.tokenizer = bundle.model, bundle.tokenizer
         self.decode = decode or bundle.decode
-        self._step = step_of(self.model, never=(self.tokenizer.pad_id, self.tokenizer.sos_id))
+        never = (self.tokenizer.pad_id, self.tokenizer.sos_id, self.tokenizer.unk_id)
+        self._step = step_of(self.model, never=tuple(i for i in never if i is not None))
 
     @classmethod
     def load(

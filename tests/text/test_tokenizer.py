@@ -100,3 +100,37 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(DataError, match="is no tokenizer"):
         Tokenizer.load(path)
+
+
+CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]
+
+
+def test_given_merges_spell_what_subword_nmt_spells() -> None:
+    """By hand: d+og, r+u+n+s; `do` is made only on the way to dot, which no text holds, so it is unknown."""
+    tokenizer = Tokenizer.of_codes(CODES, ["dog runs", "dog"])
+    assert tokenizer.pieces(tokenizer.encode("dog runs")[1:-1]) == ["dog␣", "r", "u", "n", "s␣"]
+    assert tokenizer.pieces(range(len(tokenizer))) == [
+        "<pad>", "<sos>", "<eos>", "dog␣", "n", "r", "s␣", "u", "<unk>",
+    ]  # fmt: skip
+    assert tokenizer.pieces(tokenizer.encode("dot dos")[1:-1]) == ["<unk>", "<unk>", "s␣"]
+    assert tokenizer.pieces(tokenizer.encode("☃ run")[1:-1]) == ["<unk>", "r", "u", "<unk>"]
+
+
+def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> None:
+    Tokenizer.of_codes(CODES, ["a dog runs", "<pad> ."]).save(tmp_path / "tokenizer.json")
+    tokenizer = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert tokenizer.decode(tokenizer.encode("a  dog runs <pad> .")) == "a dog runs <pad> ."
+    assert max(tokenizer.encode("dot ☃")) < len(tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("codes", "why"),
+    [
+        ([], "must begin with '#version: 0.2'"),
+        (["o g</w>"], "must begin with '#version: 0.2'.*got"),
+        (["#version: 0.2", "a b", "a"], "line 3 of the codes must hold two symbols.*got 'a'"),
+    ],
+)
+def test_codes_of_another_kind_are_refused(codes: list[str], why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        Tokenizer.of_codes(codes, ["a"])

@@ -1,11 +1,13 @@
-"""Text ↔ ids: one id a character, or byte pairs learned from text (Sennrich et al., 2016).
+"""Text ↔ ids: one id a character, byte pairs learned from text (Sennrich et al., 2016), or given merges.
 
 The tokenizers library does the work, and its JSON is the format on disk. Every sentence becomes
 `<sos> … <eos>`; `<pad>` fills what is left of a batch. These three names typed in a text are plain
 text like any other.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -15,14 +17,19 @@ from ..errors import ConfigError, DataError, InputError
 from ..files import write_whole
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
+UNK = "<unk>"
 
 # A word with the blank before it, one digit, a run of signs, or blanks: no piece crosses these.
 _WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+_WORD_END = "</w>"
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
 class Tokenizer:
-    """What turns sentences into ids and back; made by `characters`, `learn_bpe` or `load`."""
+    """What turns sentences into ids and back; made by `characters`, `learn_bpe`, `of_codes` or `load`.
+
+    `unk_id` is the id of what the vocabulary cannot spell, or None if it spells everything it accepts.
+    """
 
     def __init__(self, backend: Backend) -> None:
         backend.encode_special_tokens = True
@@ -32,8 +39,10 @@ class Tokenizer:
         if missing:
             raise InputError(f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}")
         self.pad_id, self.sos_id, self.eos_id = (ids[name] for name in SPECIALS)
+        self.unk_id = ids.get(UNK)
         # Byte pairs can spell anything; a vocabulary of characters only what it was given.
         self._spellable = set(ids) - set(SPECIALS) if isinstance(backend.model, models.WordLevel) else None
+        self._word_end = getattr(backend.model, "end_of_word_suffix", None)
 
     @classmethod
     def characters(cls, alphabet: Iterable[str]) -> "Tokenizer":
@@ -72,6 +81,28 @@ class Tokenizer:
         return cls(_with_specials(backend))
 
     @classmethod
+    def of_codes(cls, codes: Iterable[str], texts: Iterable[str]) -> "Tokenizer":
+        """Given merges (subword-nmt's format, version 0.2) on text whose words already stand apart.
+
+        The dictionary is what the merges make of `texts`: `<pad>`, `<sos>`, `<eos>`, the symbols by their
+        count, `<unk>` last. Whatever else the merges can make is `<unk>`. Words are joined by single blanks.
+        """
+        merges = _merges(codes)
+        counts = Counter(word for text in texts for word in text.split(" ") if word)
+        letters = dict.fromkeys(chain.from_iterable(merges))
+        letters |= dict.fromkeys(sorted({c for word in counts for c in (*word[:-1], f"{word[-1]}{_WORD_END}")}))
+        symbols = list(dict.fromkeys([*letters, *map("".join, merges)]))
+        whole = _merging(symbols, merges)
+        used = Counter[str]()
+        for word, count in counts.items():
+            for symbol in whole.encode(word, add_special_tokens=False).tokens:
+                used[symbol] += count
+        seen = sorted(used, key=lambda symbol: (-used[symbol], symbol))
+        # Merges need their halves as ids too; those that stand in no text come after <unk>.
+        rest = [symbol for symbol in symbols if symbol not in used]
+        return cls(_with_specials(_merging([*SPECIALS, *seen, UNK, *rest], merges)))
+
+    @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """Read a `tokenizer.json`."""
         try:
@@ -89,7 +120,7 @@ class Tokenizer:
 
     def __len__(self) -> int:
         """How many ids there are: `vocab_size` to a model."""
-        return self._backend.get_vocab_size()
+        return self._backend.get_vocab_size() if self.unk_id is None else self.unk_id + 1
 
     def encode(self, text: str) -> list[int]:
         """The ids of one sentence, `<sos>` and `<eos>` included. Refuses a character it has no id for."""
@@ -100,7 +131,10 @@ class Tokenizer:
         if self._spellable is not None:
             for line, text in enumerate(texts, start=1):
                 self._refuse_strangers(text, line)
-        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+        sentences = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+        if self.unk_id is None:
+            return sentences
+        return [[min(i, self.unk_id) for i in ids] for ids in sentences]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; `<pad>`, `<sos>` and `<eos>` leave nothing."""
@@ -118,8 +152,10 @@ class Tokenizer:
         name = self._backend.id_to_token(i)
         if name is None:
             raise InputError(f"id {i} is outside the vocabulary of {len(self)}")
-        if name in SPECIALS:
+        if name in SPECIALS or name == UNK:
             return name
+        if self._word_end:
+            return name.replace(self._word_end, "␣")
         text: str = name if self._spellable is not None else decoders.ByteLevel().decode([name])
         return text.replace(" ", "␣")
 
@@ -133,6 +169,28 @@ class Tokenizer:
                 f"is not in the vocabulary; it knows {known!r}",
                 line=line,
             )
+
+
+def _merges(codes: Iterable[str]) -> list[tuple[str, str]]:
+    lines = [line.strip() for line in codes]
+    if not lines or lines[0] != "#version: 0.2":
+        raise DataError(f"the codes must begin with '#version: 0.2', as subword-nmt writes them; got {lines[:1]}")
+    merges = []
+    for number, line in enumerate(lines[1:], start=2):
+        halves = line.split(" ")
+        if len(halves) != 2:
+            raise DataError(f"line {number} of the codes must hold two symbols and a blank between them; got {line!r}")
+        merges.append((halves[0], halves[1]))
+    return list(dict.fromkeys(merges))
+
+
+def _merging(symbols: Sequence[str], merges: list[tuple[str, str]]) -> Backend:
+    vocabulary = {symbol: i for i, symbol in enumerate(symbols)}
+    unknown = UNK if UNK in vocabulary else None
+    backend = Backend(models.BPE(vocabulary, merges, end_of_word_suffix=_WORD_END, unk_token=unknown))
+    backend.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    backend.decoder = decoders.BPEDecoder(suffix=_WORD_END)
+    return backend
 
 
 def _with_specials(backend: Backend) -> Backend:

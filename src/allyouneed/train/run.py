@@ -27,7 +27,7 @@ from ..device import keep_freed_memory, pick_device, use_threads
 from ..errors import ConfigError, DataError, InputError
 from ..files import refuse_to_replace, write_whole
 from ..nn import Transformer
-from ..text.corpus import Pair, read_pairs
+from ..text.corpus import Pair, read_lines, read_pairs
 from ..text.tokenizer import Tokenizer
 from .checkpoint import (
     average_checkpoints,
@@ -176,6 +176,8 @@ def learn_tokenizer(data: DataConfig, pairs: list[Pair]) -> Tokenizer:
     """The vocabulary that `data` asks for, learned from both sides of the training pairs."""
     if data.vocabulary == "characters":
         return Tokenizer.characters(data.alphabet or sorted(set(chain.from_iterable(chain.from_iterable(pairs)))))
+    if data.vocabulary == "codes":
+        return Tokenizer.of_codes(read_lines(Path(data.folder, data.codes)), chain.from_iterable(pairs))
     return Tokenizer.learn_bpe(chain.from_iterable(pairs), vocab_size=data.vocab_size)
 
 
