@@ -5,7 +5,8 @@
     ├── InputError        ids, text or a call that a model cannot take
     ├── DataError         a corpus that cannot be read, told by file and line
     ├── BundleError       a folder that holds no whole model
-    └── OutputError       a result that cannot be written: the path is taken, the disk is full
+    ├── OutputError       a result that cannot be written: the path is taken, the disk is full
+    └── MissingExtra      a library that is installed only on wish
 
 Every message says what was looked at, what was seen, what was expected and what to do.
 """
@@ -40,3 +41,10 @@ class BundleError(AllYouNeedError):
 
 class OutputError(AllYouNeedError):
     """A result that cannot be written; what stood there before is untouched."""
+
+
+class MissingExtra(AllYouNeedError, ImportError):  # noqa: N818
+    """A library that is installed only on wish: `what` needs it, `extra` brings it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra that is not installed: pip install 'allyouneed[{extra}]'")

@@ -76,5 +76,7 @@ def test_dates_are_made_on_the_spot() -> None:
 
 
 def test_an_unknown_source_is_refused() -> None:
-    with pytest.raises(DataError, match="no pairs are known under 'dates:all'; .*dates:train, dates:valid, dates:test"):
+    with pytest.raises(
+        DataError, match="no pairs are known under 'dates:all'; .*reverse, sort.*dates:train, dates:valid, dates:test"
+    ):
         read_pairs("dates:all")

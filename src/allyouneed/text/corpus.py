@@ -1,4 +1,4 @@
-"""Where pairs of sentences come from: two aligned text files, or the date task."""
+"""Where pairs of sentences come from: two aligned text files, or a task made on the spot."""
 
 import gzip
 import random
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from .dates import SPLITS, date_pairs
+from .dates import SPLITS
+from .tasks import TASKS, task_pairs
 
 
 class Pair(NamedTuple):
@@ -20,18 +21,18 @@ class Pair(NamedTuple):
 def read_pairs(where: str | tuple[str, ...], *, folder: str = "", limit: int = 0, seed: int = 1) -> list[Pair]:
     """The pairs that `where` names.
 
-    `where` is `"dates:train"`, `"dates:valid"` or `"dates:test"`, or the paths of two text files,
+    `where` is a task and a split of it, such as `"dates:train"`, or the paths of two text files,
     plain or .gz, whose lines n pair; `folder` goes before relative paths. With a `limit` only that
     many pairs are drawn, by `seed`, in the order they stand in. Refuses files of different length.
     """
     if isinstance(where, str):
         task, _, split = where.partition(":")
-        if task != "dates" or split not in SPLITS:
+        if task not in TASKS or split not in SPLITS:
             raise DataError(
-                f"no pairs are known under {where!r}; name two aligned files, "
-                f"or one of {', '.join(f'dates:{split}' for split in SPLITS)}"
+                f"no pairs are known under {where!r}; name two aligned files, or a task "
+                f"({', '.join(TASKS)}) and a split of it, such as {', '.join(f'dates:{split}' for split in SPLITS)}"
             )
-        return [Pair(*pair) for pair in date_pairs(split, count=limit, seed=seed)]
+        return [Pair(*pair) for pair in task_pairs(task, split, count=limit, seed=seed)]
     source, target = (Path(folder, name) for name in where)
     pairs = pair_lines(source, target)
     if 0 < limit < len(pairs):

@@ -1,0 +1,91 @@
+"""Tasks learned in about a minute, whose pairs are made on the spot.
+
+    dates        1845-01-05     → January 5, 1845                text/dates.py
+    locales      de 1845-01-05  → 5. Januar 1845                 Babel's CLDR data
+    numbers      847213         → eight hundred and forty-seven thousand, two hundred and thirteen
+    reverse      translate      → etalsnart
+    sort         translate      → aaelnrstt
+
+Whether a pair is trained on or kept back follows from its source alone, so no pair is in two splits.
+"""
+
+import random
+import string
+import zlib
+from collections.abc import Callable, Iterator
+from datetime import date
+
+from ..errors import MissingExtra
+from .dates import FIRST, LAST, SPLITS, Split, date_pairs
+
+LOCALES = (
+    "cs", "da", "de", "el", "en", "en-GB", "es", "fi", "fr", "hr", "hu", "id",
+    "it", "nl", "nb", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "vi",
+)  # fmt: skip
+MAKE_AT_MOST = 50_000  # pairs, where there is no end of them
+
+Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
+
+
+def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
+    """`count` different pairs of one split of a task, drawn by `seed`; if 0, all dates, or 50,000 of the others.
+
+    Refuses, as a `KeyError`, a task that is not in `TASKS`.
+    """
+    if task == "dates":
+        return date_pairs(split, count=count, seed=seed)
+    wanted = count or MAKE_AT_MOST
+    pairs: dict[str, str] = {}
+    # An endless maker; short strings run out, so drawing stops when nothing new came for a while.
+    stale = 0
+    for source, target in _MAKERS[task](random.Random(f"{task} {seed}")):
+        if split_of_text(source) == split and source not in pairs:
+            pairs[source] = target
+            stale = 0
+        stale += 1
+        if len(pairs) == wanted or stale > 1_000:
+            break
+    return list(pairs.items())
+
+
+def split_of_text(source: str) -> Split:
+    """Which part of the data a source belongs to: one in twenty is for validation, one in twenty for the test."""
+    return {0: SPLITS[1], 1: SPLITS[2]}.get(zlib.crc32(source.encode()) % 20, SPLITS[0])
+
+
+def _words(chance: random.Random, shortest: int = 2, longest: int = 12) -> Iterator[str]:
+    while True:
+        yield "".join(chance.choices(string.ascii_lowercase, k=chance.randint(shortest, longest)))
+
+
+def _reverse(chance: random.Random) -> Iterator[tuple[str, str]]:
+    return ((word, word[::-1]) for word in _words(chance))
+
+
+def _sort(chance: random.Random) -> Iterator[tuple[str, str]]:
+    return ((word, "".join(sorted(word))) for word in _words(chance))
+
+
+def _numbers(chance: random.Random) -> Iterator[tuple[str, str]]:
+    try:
+        import inflect
+    except ImportError as error:
+        raise MissingExtra("the task numbers", "tasks") from error
+    engine = inflect.engine()
+    while True:
+        number = chance.randrange(10 ** chance.randint(1, 6))  # few digits as often as many
+        yield str(number), str(engine.number_to_words(str(number)))
+
+
+def _locales(chance: random.Random) -> Iterator[tuple[str, str]]:
+    try:
+        from babel.dates import format_date
+    except ImportError as error:
+        raise MissingExtra("the task locales", "tasks") from error
+    while True:
+        day, locale = date.fromordinal(chance.randint(FIRST, LAST)), chance.choice(LOCALES)
+        yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))
+
+
+_MAKERS: dict[str, Maker] = {"locales": _locales, "numbers": _numbers, "reverse": _reverse, "sort": _sort}
+TASKS = ("dates", *sorted(_MAKERS))
