@@ -1,6 +1,6 @@
 import torch
 
-from allyouneed.explain import recorded_attention
+from allyouneed.explain import recorded, recorded_attention
 from allyouneed.nn import MultiHeadAttention, Transformer, attention_weights
 
 
@@ -41,3 +41,54 @@ def test_recording_changes_nothing_and_leaves_nothing_behind(
     seen.clear()
     model(source, target)
     assert seen == {}
+
+
+def test_everything_is_recorded_in_its_shape(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
+    with recorded(model) as seen:
+        model(source, target)
+    shapes = {name: tuple(value.shape) for name, value in seen.items()}
+    read, written = (2, 6, 12), (2, 7, 12)
+    expected: dict[str, tuple[int, ...]] = {"encoder": read, "decoder": written, "logits": (2, 7, 13)}
+    for side, shape in (("source", read), ("target", written)):
+        expected |= {f"{side}.embedding": shape, f"{side}.position": shape[1:], f"{side}.sum": shape}
+    for i in range(2):
+        layer = f"encoder.layers.{i}"
+        expected |= {f"{layer}.attention": (2, 3, 6, 6), f"{layer}.feed_forward.hidden": (2, 6, 20)}
+        expected |= dict.fromkeys([f"{layer}.attention.output", f"{layer}.feed_forward.output"], read)
+        expected |= dict.fromkeys([f"{layer}.around_attention", f"{layer}.around_feed_forward"], read)
+    for i in range(3):
+        layer = f"decoder.layers.{i}"
+        expected |= {f"{layer}.self_attention": (2, 3, 7, 7), f"{layer}.cross_attention": (2, 3, 7, 6)}
+        expected |= {f"{layer}.feed_forward.hidden": (2, 7, 20), f"{layer}.logits": (2, 7, 13)}
+        parts = ("self_attention", "cross_attention", "feed_forward")
+        expected |= {f"{layer}.{part}.output": written for part in parts}
+        expected |= {f"{layer}.around_{part}": written for part in parts}
+    assert shapes == expected
+
+
+def test_what_is_recorded_adds_up(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
+    before = model(source, target)
+    with recorded(model) as seen:
+        assert torch.equal(model(source, target), before)
+    assert torch.equal(seen["logits"], before)
+    for side in ("source", "target"):
+        assert torch.equal(seen[f"{side}.sum"], seen[f"{side}.embedding"] + seen[f"{side}.position"])
+    assert torch.equal(seen["decoder.layers.2.logits"], seen["logits"])  # the last lens is no lens
+    layer = "encoder.layers.1"
+    stream = seen[f"{layer}.around_attention"] + seen[f"{layer}.feed_forward.output"]
+    if model.config.norm == "post":
+        stream = model.get_submodule(f"{layer}.around_feed_forward.norm")(stream)
+    torch.testing.assert_close(seen[f"{layer}.around_feed_forward"], stream)
+    hidden = seen[f"{layer}.feed_forward.hidden"]
+    assert (hidden >= 0).all()
+    outer = model.get_submodule(f"{layer}.feed_forward.outer")
+    torch.testing.assert_close(outer(hidden), seen[f"{layer}.feed_forward.output"])
+
+
+def test_a_recording_ends_with_its_block(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
+    with recorded(model) as seen:
+        model(source, target)
+    seen.clear()
+    model(source, target)
+    assert seen == {}
+    assert not any(part._forward_hooks for part in model.modules())
