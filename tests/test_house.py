@@ -27,8 +27,9 @@ MAY_IMPORT = {
     "train": GROUND | {"bundle", "data", "nn", "text"},
     "translator": GROUND | {"decode", "bundle", "data", "nn", "text"},
     "explain": GROUND | {"translator", "decode", "bundle", "nn", "data", "text"},
+    "check": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text"},
     "cli": GROUND
-    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain"},
+    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check"},
     "__main__": {"cli"},
 }  # fmt: skip
 

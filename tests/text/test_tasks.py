@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
+from allyouneed.config import Recipe
 from allyouneed.errors import MissingExtra
+from allyouneed.recipes import recipe_path
 from allyouneed.text.dates import SPLITS
 from allyouneed.text.tasks import LOCALES, TASKS, split_of_text, task_pairs
 
@@ -61,3 +63,9 @@ def test_without_its_library_a_task_names_the_extra(task: str, library: str, mon
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"pip install 'allyouneed\[tasks\]'"):
         task_pairs(task, "test", count=1)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_recipe_that_reads_it(task: str) -> None:
+    recipe = Recipe.read(recipe_path(task))
+    assert (recipe.data.train, recipe.data.valid, recipe.data.test) == tuple(f"{task}:{split}" for split in SPLITS)

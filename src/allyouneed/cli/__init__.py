@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import AllYouNeedError
+from .check import check
 from .demo import demo
 from .evaluate import evaluate
 from .train import train
@@ -23,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate):
+for command in (demo, train, translate, evaluate, check):
     app.command()(command)
 
 

@@ -21,7 +21,7 @@ def train(
 ) -> None:
     """Train a model as a recipe says.
 
-    Shipped recipes: dates, multi30k-en-de.
+    Shipped recipes: dates, locales, multi30k-en-de, numbers, reverse, sort.
 
     [bold]Examples[/bold]
 

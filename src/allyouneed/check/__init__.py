@@ -1,0 +1,108 @@
+"""Prove a model sound: each check is a property of a right Transformer, tried on this one, with a verdict in words."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from ..bundle import Bundle
+from ..config import Recipe
+from ..errors import DataError
+from ..nn import Transformer
+from ..text.corpus import Pair, read_pairs
+from .learning import a_batch_is_learned_by_heart, loss_starts_at_guessing
+from .model import (
+    beam_of_one_is_greedy,
+    cached_is_uncached,
+    heads_and_units_are_alive,
+    neighbours_change_nothing,
+    no_leak_from_the_future,
+    padding_changes_nothing,
+)
+from .text import nothing_changed, nothing_was_seen_before, remember, text_survives
+from .verdict import Ids, Verdict, random_ids
+
+__all__ = ["Verdict", "check_bundle", "check_recipe", "remember"]
+
+SENTENCES = 200  # of the data at hand, to try a model on
+
+
+def check_bundle(folder: Path) -> Iterator[Verdict]:
+    """Every check of a trained model, as each is done. The data counts where its recipe still finds it."""
+    bundle = Bundle.load(folder)
+    model, tokenizer = bundle.model, bundle.tokenizer
+    recipe = Recipe.read(folder / "recipe.toml") if (folder / "recipe.toml").exists() else None
+    train, held_out = _pairs(recipe)
+    ids = random_ids(model.config, sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id)
+    yield from _function(model, ids)
+    some = held_out[:SENTENCES]
+    with torch.inference_mode():
+        yield heads_and_units_are_alive(model, _of_pairs(bundle, some) if some else _many(model, ids))
+    yield from _learning(model, ids)
+    yield text_survives(tokenizer, [text for pair in some for text in pair])
+    yield nothing_changed(bundle, folder)
+    yield nothing_was_seen_before(train, held_out)
+
+
+def check_recipe(recipe: Recipe) -> Iterator[Verdict]:
+    """Every check that an untrained model allows, on one with new weights."""
+    data = recipe.data
+    size = data.vocab_size if data.vocabulary == "bpe" else len(set(data.alphabet)) + 3 if data.alphabet else 100
+    torch.manual_seed(recipe.train.seed)
+    model = Transformer(replace(recipe.model, vocab_size=size)).eval()
+    ids = random_ids(model.config, sos_id=1, eos_id=2)
+    yield from _function(model, ids)
+    with torch.inference_mode():
+        yield heads_and_units_are_alive(model, _many(model, ids))
+    yield from _learning(model, ids)
+    train, held_out = _pairs(recipe)
+    yield nothing_was_seen_before(train, held_out)
+
+
+def _function(model: Transformer, ids: Ids) -> Iterator[Verdict]:
+    with torch.inference_mode():
+        yield no_leak_from_the_future(model, ids)
+        yield padding_changes_nothing(model, ids)
+        yield neighbours_change_nothing(model, ids)
+        yield cached_is_uncached(model, ids)
+        yield beam_of_one_is_greedy(model, ids)
+
+
+def _learning(model: Transformer, ids: Ids) -> Iterator[Verdict]:
+    def new() -> Transformer:
+        torch.manual_seed(1)
+        return Transformer(model.config)
+
+    yield loss_starts_at_guessing(new, ids)
+    yield from a_batch_is_learned_by_heart(new, ids)
+
+
+def _many(model: Transformer, ids: Ids) -> Ids:
+    return random_ids(model.config, sos_id=ids.sos_id, eos_id=ids.eos_id, count=SENTENCES)
+
+
+def _pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
+    """What was trained on, and what was held out; nothing where it is not at hand."""
+    if recipe is None or not recipe.data.train:
+        return [], []
+    data, seed = recipe.data, recipe.train.seed
+    try:
+        train = read_pairs(data.train, folder=data.folder, limit=data.limit, seed=seed)
+        held_out = [
+            pair
+            for part in (data.valid, data.test)
+            if part
+            for pair in read_pairs(part, folder=data.folder, limit=data.valid_limit, seed=seed)
+        ]
+    except DataError:
+        return [], []
+    return train, held_out
+
+
+def _of_pairs(bundle: Bundle, pairs: list[Pair]) -> Ids:
+    tokenizer, longest = bundle.tokenizer, bundle.model.config.max_length
+    sources = tokenizer.encode_all([pair.source for pair in pairs])
+    targets = tokenizer.encode_all([pair.target for pair in pairs])
+    kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= longest]
+    return Ids([sources[i] for i in kept], [targets[i] for i in kept], tokenizer.sos_id, tokenizer.eos_id)

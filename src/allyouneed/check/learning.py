@@ -1,0 +1,91 @@
+"""Can a model of these sizes learn at all? Tried on a new one, with new weights."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+
+from ..data.batch import pad
+from ..decode import greedy_search, step_of
+from ..nn import Transformer
+from ..train.loss import mean_loss
+from .verdict import Ids, Verdict
+
+UPDATES = 300  # at most; most models need a quarter of them
+BY_HEART = 0.05  # nats a word
+
+
+def loss_starts_at_guessing(new: Callable[[], Transformer], ids: Ids) -> Verdict:
+    """Before it learns, a model guesses: its loss is near ln V."""
+    model = new().eval()
+    with torch.inference_mode():
+        loss = _loss(model, ids).item()
+    guessing = math.log(model.config.vocab_size_of_target)
+    if abs(loss - guessing) > 0.25 * guessing + 0.5:
+        return Verdict(
+            "start", False,
+            f"an untrained model has a loss of {loss:.2f} nats a word, but guessing among "
+            f"{model.config.vocab_size_of_target:,} words costs ln V = {guessing:.2f}: weights start at a wrong scale.",
+        )  # fmt: skip
+    return Verdict("start", True, f"an untrained model loses {loss:.2f} nats a word, near ln V = {guessing:.2f}")
+
+
+def a_batch_is_learned_by_heart(new: Callable[[], Transformer], ids: Ids) -> list[Verdict]:
+    """A new model can learn a few sentences by heart, and then write them without being shown them.
+
+    The second shows a shift of the labels: a model taught to repeat the word it is given learns
+    that well, but writes nonsense.
+    """
+    model = new().eval()  # no dropout
+    loss, updates = _learn(model, ids)
+    if loss > BY_HEART:
+        stuck = f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats a word: "
+        return [
+            Verdict("by heart", False, stuck + "gradients do not reach the weights, or steps are far too large."),
+            Verdict("labels", None, "not tried, since nothing was learned by heart"),
+        ]
+    by_heart = Verdict(
+        "by heart", True, f"{len(ids.sources)} sentences learned by heart in {updates} updates, loss {loss:.3f}"
+    )
+    with torch.inference_mode():
+        found = greedy_search(
+            step_of(model, never=(model.config.pad_id, ids.sos_id)),
+            model.start(pad(ids.sources, model.config.pad_id)),
+            sos_id=ids.sos_id, eos_id=ids.eos_id,
+            max_lengths=torch.tensor([len(target) for target in ids.targets]),
+        )  # fmt: skip
+    right = sum(one.ids == target[1:-1] for one, target in zip(found, ids.targets, strict=True))
+    if right < len(found):
+        return [
+            by_heart,
+            Verdict(
+                "labels", False,
+                f"of {len(found)} sentences learned by heart only {right} are written again: the labels are shifted. "
+                "At place t the decoder is given word t and must be asked for word t + 1 (data/batch.py).",
+            ),
+        ]  # fmt: skip
+    return [by_heart, Verdict("labels", True, f"all {right} sentences learned by heart are written again")]
+
+
+def _learn(model: Transformer, ids: Ids) -> tuple[float, int]:
+    optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98))
+    loss = math.inf
+    for update in range(1, UPDATES + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01 * model.config.d_model**-0.5 * min(1.0, update / 20)
+        now = _loss(model, ids)
+        loss = now.item()
+        if loss < BY_HEART or not now.requires_grad:
+            return loss, update
+        now.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss, UPDATES
+
+
+def _loss(model: Transformer, ids: Ids) -> Tensor:
+    batch = ids.batch(model.config.pad_id)
+    logits = model(batch.source, batch.target_in)
+    return mean_loss(logits, batch.target_out, smoothing=0.0, pad_id=model.config.pad_id)

@@ -1,0 +1,76 @@
+"""What can be checked of a bundle's text: its vocabulary, its remembered translations, its data."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ..bundle import Bundle
+from ..errors import BundleError, InputError
+from ..files import write_whole
+from ..text.corpus import Pair
+from ..text.tokenizer import Tokenizer
+from ..translator import Translator
+from .verdict import Verdict
+
+PROBES = "probes.json"
+MOST_PROBES = 100
+MOST_OVERLAP = 0.01  # of the held-out pairs
+
+
+def text_survives(tokenizer: Tokenizer, texts: Sequence[str]) -> Verdict:
+    """Text → ids → text gives the text back: the sentences at hand, and some strung from the vocabulary."""
+    chance = torch.Generator().manual_seed(1)
+    ids = torch.randint(len(tokenizer), (50, 8), generator=chance).tolist()
+    made_up = [text for text in (tokenizer.decode(row).strip() for row in ids) if text]
+    for text in [*texts, *made_up]:
+        back = tokenizer.decode(tokenizer.encode(text))
+        if back != text:
+            return Verdict("text", False, f"{text!r} becomes ids and comes back as {back!r}: the tokenizer loses text.")
+    return Verdict("text", True, f"{len(texts) + len(made_up):,} texts become ids and come back the same")
+
+
+def remember(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
+    """Write what `bundle` makes of some texts, 100 at most, into its folder for `nothing_changed`; returns how many."""
+    texts = [text for text in dict.fromkeys(texts) if text][:MOST_PROBES]
+    if not texts:
+        raise InputError("there is no text to remember: every line is empty")
+    translations = Translator(bundle).translate(texts)
+    probes = [{"source": text, "target": target} for text, target in zip(texts, translations, strict=True)]
+    write_whole(folder / PROBES, json.dumps(probes, indent=1, ensure_ascii=False) + "\n")
+    return len(probes)
+
+
+def nothing_changed(bundle: Bundle, folder: Path) -> Verdict:
+    """The model translates what `remember` wrote down as it did then."""
+    path = folder / PROBES
+    if not path.exists():
+        return Verdict("probes", None, "nothing to compare with: --remember FILE notes what the model says today")
+    try:
+        probes = [(probe["source"], probe["target"]) for probe in json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, TypeError, KeyError) as error:
+        raise BundleError(f"{path} is no list of remembered translations; write it anew with --remember") from error
+    now = Translator(bundle).translate([source for source, _ in probes])
+    changed = [(source, then, new) for (source, then), new in zip(probes, now, strict=True) if then != new]
+    if changed:
+        source, then, new = changed[0]
+        return Verdict(
+            "probes", False,
+            f"{len(changed)} of {len(probes)} remembered translations changed; {source!r} was {then!r}, is {new!r}.",
+        )  # fmt: skip
+    return Verdict("probes", True, f"{len(probes)} remembered translations are what they were")
+
+
+def nothing_was_seen_before(train: Sequence[Pair], held_out: Sequence[Pair]) -> Verdict:
+    """At most one in a hundred held-out pairs stands among those trained on."""
+    if not train or not held_out:
+        return Verdict("overlap", None, "the data is not at hand")
+    trained_on = set(train)
+    seen = [pair for pair in held_out if pair in trained_on]
+    share = f"{len(seen):,} of {len(held_out):,} held-out pairs ({100 * len(seen) / len(held_out):.2f} %)"
+    if len(seen) > MOST_OVERLAP * len(held_out):
+        return Verdict(
+            "overlap", False, f"{share} were trained on, such as {seen[0].source!r}: scores on them flatter."
+        )
+    return Verdict("overlap", True, f"{share} were trained on")

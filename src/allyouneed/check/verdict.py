@@ -1,0 +1,46 @@
+"""What a check takes and what it says."""
+
+from dataclasses import dataclass
+
+import torch
+
+from ..config import ModelConfig
+from ..data.batch import Batch, pad
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one check found, in words. `fine` is None where it could not be made."""
+
+    check: str
+    fine: bool | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Sentences to try a model on: ids with their start and end signs, of different lengths."""
+
+    sources: list[list[int]]
+    targets: list[list[int]]
+    sos_id: int
+    eos_id: int
+
+    def batch(self, pad_id: int) -> Batch:
+        """All of them at once, padded."""
+        return Batch(pad(self.sources, pad_id), pad(self.targets, pad_id))
+
+
+def random_ids(config: ModelConfig, *, sos_id: int, eos_id: int, count: int = 6, seed: int = 1) -> Ids:
+    """`count` pairs of random words for a model whose start and end signs are these."""
+    chance = torch.Generator().manual_seed(seed)
+    ids = range(min(config.vocab_size, config.vocab_size_of_target))
+    words = [i for i in ids if i not in (config.pad_id, sos_id, eos_id)]
+    longest = max(1, min(12, config.max_length - 4))
+
+    def sentence(place: int) -> list[int]:
+        length = longest - place % longest  # lengths differ, so that there is padding
+        return [sos_id, *(words[i] for i in torch.randint(len(words), (length,), generator=chance).tolist()), eos_id]
+
+    sources = [sentence(i) for i in range(count)]
+    return Ids(sources, [sentence((i + count // 2) % count) for i in range(count)], sos_id, eos_id)

@@ -1,0 +1,76 @@
+"""`allyouneed check`: is this model sound?"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check(
+    bundle: Annotated[Path | None, typer.Argument(help="The folder of a trained model.", show_default=False)] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="Check an untrained model of this recipe (a TOML file or a name).", show_default=False),
+    ] = None,
+    remember: Annotated[
+        Path | None,
+        typer.Option(
+            help="Note what the model makes of the lines of this file, 100 at most, for later checks to compare.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+) -> None:
+    """Check that a model is sound: it does not see the future, padding changes nothing, it can learn, and more.
+
+    The exit code is 1 if a check fails. What cannot be checked, for want of data, is said and does not count.
+
+    [bold]Examples[/bold]
+
+      allyouneed check runs/dates
+
+      allyouneed check --config my.toml
+    """
+    from ..errors import InputError
+
+    if (bundle is None) == (config is None):
+        raise InputError("check needs a bundle's folder, or --config RECIPE, and not both")
+    if remember is not None and bundle is None:
+        raise InputError("--remember needs a bundle's folder: an untrained model has nothing worth remembering")
+
+    import json
+    from dataclasses import asdict
+
+    from ..check import check_bundle, check_recipe
+    from ..check import remember as remember_in
+    from ..config import Recipe
+    from ..recipes import recipe_path
+
+    if bundle is not None:
+        if remember is not None:
+            from ..bundle import Bundle
+            from ..text.corpus import read_lines
+            from .screen import console
+
+            count = remember_in(Bundle.load(bundle), bundle, read_lines(remember))
+            console.print(f"remembered {count} translations in {bundle}")
+        verdicts = check_bundle(bundle)
+    else:
+        assert config is not None
+        verdicts = check_recipe(Recipe.read(recipe_path(config)))
+    told = []
+    for verdict in verdicts:
+        told.append(verdict)
+        if not as_json:
+            mark = {True: "fine", False: "WRONG", None: "-"}[verdict.fine]
+            print(f"{mark:<7}{verdict.check:<10}{verdict.words}", flush=True)
+    wrong = [verdict.check for verdict in told if verdict.fine is False]
+    if as_json:
+        print(json.dumps({"sound": not wrong, "checks": [asdict(verdict) for verdict in told]}, indent=2))
+    elif wrong:
+        print(f"\nNot sound: {', '.join(wrong)}.")
+    else:
+        print("\nSound, as far as this could be checked.")
+    if wrong:
+        sys.exit(1)

@@ -1,0 +1,135 @@
+"""A sound model passes; each fault, planted, is found and named."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from allyouneed.check import model as checks
+from allyouneed.check.verdict import Ids, Verdict, random_ids
+from allyouneed.decode import Hypothesis
+from allyouneed.nn import DecoderState, Transformer, real_tokens, transformer
+
+Check = Callable[[Transformer, Ids], Verdict]
+ALL: list[Check] = [
+    checks.no_leak_from_the_future,
+    checks.padding_changes_nothing,
+    checks.neighbours_change_nothing,
+    checks.cached_is_uncached,
+    checks.beam_of_one_is_greedy,
+    checks.heads_and_units_are_alive,
+]
+
+
+@pytest.fixture
+def ids(model: Transformer) -> Ids:
+    return random_ids(model.config, sos_id=1, eos_id=2)
+
+
+def verdict(check: Check, model: Transformer, ids: Ids) -> Verdict:
+    with torch.inference_mode():
+        return check(model, ids)
+
+
+@pytest.mark.parametrize("check", ALL)
+def test_a_sound_model_is_found_sound(check: Check, model: Transformer, ids: Ids) -> None:
+    found = verdict(check, model, ids)
+    assert found.fine, found.words
+
+
+def test_the_sentences_have_different_lengths_and_their_signs(model: Transformer, ids: Ids) -> None:
+    assert len({len(source) for source in ids.sources}) == len(ids.sources)
+    for sentence in ids.sources + ids.targets:
+        assert (sentence[0], sentence[-1]) == (1, 2)
+        assert not {0, 1, 2} & set(sentence[1:-1])
+    assert (ids.batch(0).source == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (lambda length: torch.ones(length, length).tril(1).bool(), "sees the future"),
+        (lambda length: torch.ones(length, length).tril(-1).bool(), "sees the future"),  # the first spreads evenly
+        (lambda length: torch.ones(length, length).bool(), "sees the future"),
+        (lambda length: torch.eye(length).bool(), "does not see its past"),
+    ],
+    ids=["one too far", "one too short", "none", "itself alone"],
+)
+def test_a_wrong_mask_over_the_past_is_found(
+    mask: Callable[[int], Tensor], words: str, model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformer, "no_future", lambda length, device=None: mask(length))
+    found = verdict(checks.no_leak_from_the_future, model, ids)
+    assert not found.fine
+    assert words in found.words
+
+
+def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: torch.ones_like(x).bool()[:, None, None])
+    found = verdict(checks.padding_changes_nothing, model, ids)
+    assert not found.fine
+    assert "padding behind the source" in found.words
+
+
+def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = real_tokens
+    monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: right(x, pad_id + 5))
+    assert not verdict(checks.padding_changes_nothing, model, ids).fine
+
+
+def test_sentences_that_are_mixed_are_found(model: Transformer, ids: Ids) -> None:
+    class Mixing(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + x.mean(0, keepdim=True)
+
+    model.encoder.norm = Mixing()
+    found = verdict(checks.neighbours_change_nothing, model, ids)
+    assert not found.fine
+    assert "mixed" in found.words
+
+
+def test_a_position_that_is_off_while_decoding_is_found(
+    model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Transformer.step
+
+    def late(self: Transformer, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        logits, after = step(self, last, replace(state, length=state.length + 1))
+        return logits, replace(after, length=state.length + 1)
+
+    monkeypatch.setattr(Transformer, "step", late)
+    found = verdict(checks.cached_is_uncached, model, ids)
+    assert not found.fine
+    assert "at word 1" in found.words
+
+
+def test_a_search_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: Any, max_lengths: Tensor, **__: Any) -> list[Hypothesis]:
+        return [Hypothesis([5], 0.0, 0.0) for _ in max_lengths]
+
+    monkeypatch.setattr(checks, "greedy_search", wrong)
+    assert not verdict(checks.beam_of_one_is_greedy, model, ids).fine
+
+
+@pytest.mark.parametrize("part", ["value", "output"])
+def test_a_dead_head_is_found(part: str, model: Transformer, ids: Ids) -> None:
+    weight = model.get_submodule("decoder.layers.1.cross_attention").get_submodule(part).weight
+    assert isinstance(weight, Tensor)
+    with torch.no_grad():
+        (weight[8:] if part == "value" else weight[:, 8:]).zero_()
+    found = verdict(checks.heads_and_units_are_alive, model, ids)
+    assert not found.fine
+    assert "decoder.layers.1.cross_attention, head 3." in found.words
+
+
+def test_dead_units_are_found(model: Transformer, ids: Ids) -> None:
+    bias = model.get_submodule("encoder.layers.1.feed_forward.inner").bias
+    assert isinstance(bias, Tensor)
+    with torch.no_grad():
+        bias.fill_(-100.0)
+    found = verdict(checks.heads_and_units_are_alive, model, ids)
+    assert not found.fine
+    assert "encoder.layers.1.feed_forward, 20 of 20 units" in found.words

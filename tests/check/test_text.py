@@ -1,0 +1,63 @@
+"""A vocabulary that loses text, a model that changed and a test that was trained on are found."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.check.text import nothing_changed, nothing_was_seen_before, remember, text_survives
+from allyouneed.errors import BundleError, InputError
+from allyouneed.text.corpus import Pair
+from allyouneed.text.tokenizer import Tokenizer
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [Tokenizer.characters("abc -"), Tokenizer.learn_bpe(["naïve café, 東京 1845"] * 3, vocab_size=280)],
+    ids=["characters", "bpe"],
+)
+def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
+    found = text_survives(tokenizer, ["a-b c"])
+    assert found.fine, found.words
+
+
+def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: Tokenizer, ids: Sequence[int]) -> str:
+        return "".join(self.pieces(i for i in ids if i < 9))
+
+    monkeypatch.setattr(Tokenizer, "decode", forgetful)
+    found = text_survives(bundle.tokenizer, ["abcj"])
+    assert not found.fine
+    assert "'abcj' becomes ids and comes back as 'abc'" in found.words
+
+
+def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
+    assert nothing_changed(bundle, tmp_path).fine is None
+    assert remember(bundle, tmp_path, ["abc", "", "jj", "abc"]) == 2
+    assert nothing_changed(bundle, tmp_path).fine
+    with torch.no_grad():
+        bundle.model.source_embedding.table.mul_(-1)
+    found = nothing_changed(bundle, tmp_path)
+    assert found.fine is False
+    assert "'abc' was " in found.words
+
+
+def test_nothing_to_remember_and_broken_probes_are_refused(bundle: Bundle, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no text to remember"):
+        remember(bundle, tmp_path, [""])
+    (tmp_path / "probes.json").write_text("[1]")
+    with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --remember"):
+        nothing_changed(bundle, tmp_path)
+
+
+def test_a_test_that_was_trained_on_is_found() -> None:
+    train = [Pair(str(i), "x") for i in range(300)]
+    fresh = [Pair(str(i), "y") for i in range(300)]
+    assert nothing_was_seen_before(train, fresh).fine
+    assert nothing_was_seen_before(train, fresh[1:] + train[:1]).fine
+    found = nothing_was_seen_before(train, fresh[:-9] + train[:9])
+    assert found.fine is False
+    assert "9 of 300 held-out pairs (3.00 %)" in found.words
+    assert nothing_was_seen_before(train, []).fine is None

@@ -1,0 +1,48 @@
+"""`allyouneed check`: words, exit codes and JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from allyouneed.bundle import Bundle
+from allyouneed.cli import app
+from allyouneed.errors import InputError
+from conftest import Demo
+
+
+def test_the_demo_is_sound_and_remembered(demo: Demo, tmp_path: Path) -> None:
+    (tmp_path / "probes.txt").write_text("1845-01-05\n1996-09-08\n")
+    folder = str(demo.folder / "runs/dates")
+    result = CliRunner().invoke(app, ["check", folder, "--remember", str(tmp_path / "probes.txt")])
+    assert result.exit_code == 0, result.output
+    assert "fine   probes    2 remembered translations are what they were" in result.stdout
+    assert "0 of 1,000 held-out pairs" in result.stdout
+    assert result.stdout.endswith("Sound, as far as this could be checked.\n")
+
+
+def test_a_spoilt_model_fails_and_json_says_why(saved: Path) -> None:
+    bundle = Bundle.load(saved)
+    with torch.no_grad():
+        for layer in bundle.model.encoder.layers:
+            layer.get_submodule("feed_forward.inner").bias.fill_(-100.0)  # type: ignore[operator]
+    bundle.save(saved)
+    result = CliRunner().invoke(app, ["check", str(saved), "--json"])
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["sound"] is False
+    assert [one["check"] for one in told["checks"] if one["fine"] is False] == ["alive"]
+
+
+def test_an_untrained_recipe_is_checked() -> None:
+    result = CliRunner().invoke(app, ["check", "--config", "dates"])
+    assert result.exit_code == 0, result.output
+    assert "by heart" in result.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["runs/x", "--config", "dates"], ["--config", "dates", "--remember", "x"]])
+def test_a_call_that_makes_no_sense_is_refused(words: list[str]) -> None:
+    result = CliRunner().invoke(app, ["check", *words])
+    assert isinstance(result.exception, InputError)
