@@ -32,8 +32,8 @@ def test_an_output_has_at_most_so_many_tokens_more_than_its_input(bundle: Bundle
     torch.nn.init.zeros_(bundle.model.source_embedding.table)  # every word is as likely, so the end may never come
     for extra in (1, 4):
         translator = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=extra))
-        ((_, found),) = translator.search(["ab"])
-        assert len(found[0].ids) <= 2 + extra
+        (found,) = translator.translations(["ab"])
+        assert found.tokens <= 2 + extra
 
 
 def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
@@ -45,7 +45,7 @@ def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
 
 def test_a_text_that_is_too_long_is_refused_before_any_is_translated(bundle: Bundle) -> None:
     told: list[int] = []
-    with pytest.raises(InputError, match="has 18 tokens; this model reads at most 17, so split it") as refused:
+    with pytest.raises(InputError, match="has 18 tokens and no place to cut it; this model reads") as refused:
         Translator(bundle).translate(["a", "a" * 16], done=told.append)
     assert refused.value.line == 2
     assert told == []

@@ -1,6 +1,6 @@
 """A trained model as one folder, and all that is needed to use it; docs/bundle.md has the format.
 
-    config.json          format version, sizes of the model, defaults of the search
+    config.json          format version, sizes of the model, defaults of the search, habits of the training pairs
     weights.safetensors  every learned tensor once, under its name in the model
     tokenizer.json       the vocabulary, in the format of the tokenizers library
     README.md            a card: what it was trained on and how well it does
@@ -9,7 +9,7 @@ Nothing in it is code, and loading it runs none.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ from .config import DecodeConfig, ModelConfig, settings
 from .errors import BundleError, ConfigError, DataError
 from .files import write_whole
 from .nn import Transformer
+from .text.spans import CopyHabits
 from .text.tokenizer import Tokenizer
 
 FORMAT = 1
@@ -34,6 +35,8 @@ class Bundle:
     tokenizer: Tokenizer
     decode: DecodeConfig
     card: str = ""
+    copies: CopyHabits = field(default_factory=CopyHabits)  # what the training pairs did with what needs no translation
+    longest_source: int = 0  # tokens; hardly any source it learned from was longer. 0: not known
 
     def save(self, folder: Path) -> None:
         """Write the folder. Each file appears whole or not at all, `config.json` last."""
@@ -41,7 +44,12 @@ class Bundle:
         self.tokenizer.save(folder / "tokenizer.json")
         write_whole(folder / "README.md", self.card)
         write_whole(folder / "weights.safetensors", save(weights(self.model)))
-        config = {"format": FORMAT, "model": asdict(self.model.config), "decode": asdict(self.decode)}
+        config = {
+            "format": FORMAT,
+            "model": asdict(self.model.config),
+            "decode": asdict(self.decode),
+            "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copies)},
+        }
         write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
 
     @classmethod
@@ -50,6 +58,7 @@ class Bundle:
         config = _read_config(folder)
         model = Transformer(settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,"))
         decode = settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+        copies, longest_source = _learned_from(folder, config.get("learned_from"))
         try:
             set_weights(model, load(_read(folder, "weights.safetensors")))
         except (SafetensorError, ConfigError) as error:
@@ -63,7 +72,8 @@ class Bundle:
                 f"{folder}/tokenizer.json has {len(tokenizer)} ids but the model was made for "
                 f"{model.config.vocab_size}; the two files are not of one model"
             )
-        return cls(model.to(device).eval(), tokenizer, decode, _read(folder, "README.md").decode())
+        card = _read(folder, "README.md").decode()
+        return cls(model.to(device).eval(), tokenizer, decode, card, copies, longest_source)
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:
@@ -95,6 +105,17 @@ def _read_config(folder: Path) -> dict[str, object]:
             f"{folder}/config.json has format {version!r}; this version of allyouneed reads format {FORMAT}"
         )
     return config  # type: ignore[no-any-return]
+
+
+def _learned_from(folder: Path, table: object) -> tuple[CopyHabits, int]:
+    if table is None:  # a bundle of an earlier version
+        return CopyHabits(), 0
+    try:
+        return CopyHabits.read(table["copies"]), int(table["longest_source"])  # type: ignore[index]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(
+            f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"
+        ) from error
 
 
 def _read(folder: Path, name: str) -> bytes:

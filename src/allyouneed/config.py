@@ -173,19 +173,52 @@ class TrainConfig(_Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(_Checked):
-    """How to look for a translation (§6.1). Lengths in tokens."""
+    """How to look for a translation (§6.1). Lengths in tokens; docs/decoding.md says more of each."""
 
     beam: int = 4  # 1: greedy
-    alpha: float = 0.6  # length penalty ((5 + |Y|)/6)^alpha, Wu et al. (2016)
-    extra_length: int = 50  # an output may have this many tokens more than its input
+    alpha: float = 0.6  # exponent of the length penalty
+    penalty: Literal["gnmt", "plain"] = "gnmt"  # ((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha
+    patience: float = 1.0  # wait for beam · patience hypotheses to end
+    nbest: int = 1  # how many translations of each sentence
+    groups: int = 1  # diverse beam: parts of the beam that keep away from each other
+    diversity: float = 0.5  # diverse beam: what it costs to say what another group says, in nats
+    extra_length: int = 50  # an output may have this many tokens more than length_ratio times its input
+    length_ratio: float = 1.0
+    max_length: int = 0  # and no more than this; 0: the model's max_length
+    min_length: int = 0  # an output has at least this many tokens,
+    min_ratio: float = 0.0  # and this many times those of its input
+    no_repeat: int = 0  # no run of this many tokens stands twice in a sentence; 0: it may
+    repetition_penalty: float = 1.0  # more than 1: words already said become less likely
+    sample: bool = False  # draw by chance instead of searching
+    temperature: float = 1.0  # sampling: less than 1 is careful, more is bold
+    top_k: int = 0  # sampling: from so many of the likeliest words; 0: all
+    top_p: float = 1.0  # sampling: from the fewest words that together have this probability
+    seed: int = 1  # sampling
+    guard: bool = True  # copy what the training data copied, decode again what goes round in circles
     batch: int = 64  # sentences at once
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
-        for name in ("beam", "extra_length", "batch"):
+        for name in ("beam", "nbest", "groups", "extra_length", "batch"):
             require_whole(name, getattr(self, name))
-        if self.alpha < 0:
-            raise ConfigError(f"alpha must be 0 or more; got {self.alpha}")
+        for name in ("max_length", "min_length", "no_repeat", "top_k", "seed"):
+            require_whole(name, getattr(self, name), least=0)
+        for name in ("alpha", "diversity", "length_ratio", "min_ratio"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be 0 or more; got {getattr(self, name)}")
+        for name in ("patience", "repetition_penalty", "temperature"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be more than 0; got {getattr(self, name)}")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p must be more than 0 and at most 1; got {self.top_p}")
+        if self.nbest > self.beam and not self.sample:
+            raise ConfigError(f"a beam holds no more than beam translations; got nbest={self.nbest}, beam={self.beam}")
+        if self.beam % self.groups:
+            raise ConfigError(f"beam must be a multiple of groups; got beam={self.beam}, groups={self.groups}")
+        if self.max_length and self.min_length > self.max_length:
+            raise ConfigError(
+                f"min_length must be at most max_length; got min_length={self.min_length}, max_length={self.max_length}"
+            )
 
 
 # What the vocabulary decides is no setting of a recipe.

@@ -23,7 +23,7 @@ def search(table: Table, limits: list[int], *, beam: int, alpha: float = 0.6) ->
         beam=beam,
         alpha=alpha,
     )
-    return [(ids, log_probability, score) for ids, log_probability, score in found]
+    return [(best.ids, best.log_probability, best.score) for best, *_ in found]
 
 
 def best_of_all(table: Table, sentence: int, longest: int, alpha: float) -> tuple[tuple[int, ...], float]:
@@ -72,7 +72,7 @@ def test_many_together_are_as_one_by_one(seed: int, limits: list[int], beam: int
     def alone(sentence: int) -> list[int]:
         state = Prefixes(torch.empty(1, 0, dtype=torch.int64), torch.tensor([sentence]))
         limit = torch.tensor([limits[sentence]])
-        (found,) = beam_search(table, state, sos_id=SOS, eos_id=EOS, max_lengths=limit, beam=beam, alpha=0.6)
+        ((found,),) = beam_search(table, state, sos_id=SOS, eos_id=EOS, max_lengths=limit, beam=beam, alpha=0.6)
         return found.ids
 
     assert [ids for ids, _, _ in search(table, limits, beam=beam)] == [alone(i) for i in range(len(limits))]
@@ -117,7 +117,7 @@ def test_a_step_worked_by_hand() -> None:
                 row[word] = math.log(probability)
         return rows, Prefixes(words, state.sentences)
 
-    (found,) = beam_search(
+    ((found,),) = beam_search(
         step, Table(4, 0).start(1), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([5]), beam=2, alpha=0.0
     )
     assert found.ids == [b]

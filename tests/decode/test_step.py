@@ -20,7 +20,7 @@ def test_a_beam_of_one_over_a_model_is_greedy(model: Transformer, source: torch.
     with torch.inference_mode():
         greedy = greedy_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits)
         beam = beam_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits, beam=1, alpha=0.6)
-    assert [hypothesis.ids for hypothesis in greedy] == [hypothesis.ids for hypothesis in beam]
+    assert [hypothesis.ids for hypothesis in greedy] == [best.ids for (best,) in beam]
 
 
 def test_a_search_over_a_model_says_true_log_probabilities(model: Transformer, source: torch.Tensor) -> None:
@@ -35,7 +35,7 @@ def test_a_search_over_a_model_says_true_log_probabilities(model: Transformer, s
             beam=4,
             alpha=0.6,
         )
-        for row, hypothesis in zip(source, found, strict=True):
+        for row, (hypothesis,) in zip(source, found, strict=True):
             said = [*hypothesis.ids, 2][:6]
             target = torch.tensor([[1, *said]])
             log_probabilities = model(row[None], target[:, :-1]).log_softmax(-1)

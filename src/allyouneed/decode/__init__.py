@@ -1,7 +1,50 @@
 """Weights → ids: searches over a `Step`."""
 
-from .beam import beam_search, length_penalty
-from .greedy import greedy_search
+from .align import cross_attention, source_of_each
+from .beam import beam_search, length_penalty, plain_length_penalty
+from .diverse import diverse_beam_search
+from .greedy import greedy_search, likeliest
+from .likelihood import log_probabilities_of
+from .loops import longest_loop, runs_in_circles
+from .rules import (
+    Rule,
+    forced_prefix,
+    no_early_end,
+    no_repeated_ngram,
+    repetition_penalty,
+    with_rules,
+)
+from .sample import sample_search
+from .search import penalty_of, rules_of, search, words_of
 from .step import Hypothesis, State, Step, step_of
+from .walk import walk
 
-__all__ = ["Hypothesis", "State", "Step", "beam_search", "greedy_search", "length_penalty", "step_of"]
+__all__ = [
+    "Hypothesis",
+    "Rule",
+    "State",
+    "Step",
+    "beam_search",
+    "cross_attention",
+    "diverse_beam_search",
+    "forced_prefix",
+    "greedy_search",
+    "length_penalty",
+    "likeliest",
+    "log_probabilities_of",
+    "longest_loop",
+    "no_early_end",
+    "no_repeated_ngram",
+    "penalty_of",
+    "plain_length_penalty",
+    "repetition_penalty",
+    "rules_of",
+    "runs_in_circles",
+    "sample_search",
+    "search",
+    "source_of_each",
+    "step_of",
+    "walk",
+    "with_rules",
+    "words_of",
+]

@@ -6,15 +6,28 @@ probability is a product of more factors, are made up for by the length penalty 
 the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted in |Y|.
 """
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
 from .step import AnyState, Hypothesis, Step
 
 
+class Penalty(Protocol):
+    """What a log-probability is divided by to make a score; it never falls as `length` (in tokens) grows."""
+
+    def __call__(self, length: int, *, alpha: float) -> float: ...
+
+
 def length_penalty(length: int, *, alpha: float) -> float:
     """((5 + |Y|) / 6)^α, Wu et al. (2016), equation 14."""
     return float(((5 + length) / 6) ** alpha)
+
+
+def plain_length_penalty(length: int, *, alpha: float) -> float:
+    """|Y|^α; with an α of 1 a score is the mean log-probability of a token."""
+    return float(length**alpha)
 
 
 def beam_search(
@@ -26,13 +39,17 @@ def beam_search(
     max_lengths: Tensor,
     beam: int,
     alpha: float,
-) -> list[Hypothesis]:
-    """For each of B sentences, the best that the beam comes across.
+    penalty: Penalty = length_penalty,
+    patience: float = 1.0,
+    nbest: int = 1,
+) -> list[list[Hypothesis]]:
+    """For each of B sentences, the `nbest` best that the beam comes across, the best first.
 
     `max_lengths` (B,) bounds each one's ids, the end sign included. A sentence is done when `beam`
-    hypotheses have ended, or when none that goes on could still beat the best that has. One that
-    reaches its bound unfinished counts only if none has ended. A beam of 1 is greedy search; one as
-    wide as the space of all sentences finds the best of them.
+    hypotheses have ended (times `patience`, Kasai et al., 2022), or when none that goes on could
+    still beat the `nbest` best that have. Those that reach their bound unfinished count only if too
+    few have ended. A beam of 1 is greedy search; one as wide as the space of all sentences finds
+    the best of them.
     """
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
@@ -47,12 +64,12 @@ def beam_search(
         log_probabilities, state = step(ids[:, :, -1].flatten(), state)
         totals, parents, words = _best_continuations(totals, log_probabilities, beam)
         ids = torch.cat((ids.gather(1, parents[:, :, None].expand(-1, -1, length)), words[:, :, None]), 2)
-        penalty = length_penalty(length, alpha=alpha)
+        divisor = penalty(length, alpha=alpha)
 
         is_end = (words == eos_id) & totals.isfinite()
         for b, k in is_end[:, :beam].nonzero().tolist():
             total = float(totals[b, k])
-            ended[alive[b]].append(Hypothesis(ids[b, k, 1:-1].tolist(), total, total / penalty))
+            ended[alive[b]].append(Hypothesis(ids[b, k, 1:-1].tolist(), total, total / divisor))
 
         # The best that have not ended go on; a stable sort keeps their order.
         going_on = (words == eos_id).int().argsort(dim=1, stable=True)[:, :beam]
@@ -62,10 +79,16 @@ def beam_search(
 
         kept = []
         for b, (sentence, best) in enumerate(zip(alive, totals[:, 0].tolist(), strict=True)):
+            found = ended[sentence]
             if length == limits[sentence]:
-                if not ended[sentence]:
-                    ended[sentence].append(Hypothesis(ids[b, 0, 1:].tolist(), best, best / penalty))
-            elif not _is_done(ended[sentence], best, limits[sentence], beam=beam, alpha=alpha):
+                for k in range(min(nbest - len(found), int(totals[b].isfinite().sum()))):
+                    total = float(totals[b, k])
+                    found.append(Hypothesis(ids[b, k, 1:].tolist(), total, total / divisor, finished=False))
+                continue
+            # A total only falls as a sentence grows, so this is the best score a longer one could get.
+            hope = best / penalty(limits[sentence], alpha=alpha)
+            enough = len(found) >= nbest and (len(found) >= beam * patience or _nth_score(found, nbest) >= hope)
+            if not enough and hope > -torch.inf:
                 kept.append(b)
         if not kept:
             break
@@ -75,7 +98,16 @@ def beam_search(
             rows = torch.tensor(kept, device=device)
             alive = [alive[b] for b in kept]
             totals, ids, state = totals[rows], ids[rows], state.keep(rows)
-    return [max(found, key=lambda hypothesis: hypothesis.score) for found in ended]
+    return [best_first(found)[:nbest] for found in ended]
+
+
+def best_first(found: list[Hypothesis]) -> list[Hypothesis]:
+    """The finished before the unfinished, each by score."""
+    return sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
+
+
+def _nth_score(found: list[Hypothesis], n: int) -> float:
+    return sorted((hypothesis.score for hypothesis in found), reverse=True)[n - 1]
 
 
 def _best_continuations(totals: Tensor, log_probabilities: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,11 +120,3 @@ def _best_continuations(totals: Tensor, log_probabilities: Tensor, beam: int) ->
     continued = totals[:, :, None] + log_probabilities.view(*totals.shape, vocabulary)  # (B, beam, V)
     best, where = continued.flatten(1).topk(min(2 * beam, beam * vocabulary))
     return best, where // vocabulary, where % vocabulary
-
-
-def _is_done(ended: list[Hypothesis], best_alive: float, limit: int, *, beam: int, alpha: float) -> bool:
-    if not ended:
-        return False
-    # A total only falls as a sentence grows, so this is the best score a longer one could get.
-    hope = best_alive / length_penalty(limit, alpha=alpha)
-    return len(ended) >= beam or max(hypothesis.score for hypothesis in ended) >= hope

@@ -35,6 +35,7 @@ class Hypothesis(NamedTuple):
     ids: list[int]
     log_probability: float
     score: float  # what the search ranks by
+    finished: bool = True  # False: it was cut off at its bound, before its end sign
 
 
 def step_of(model: Transformer, *, never: tuple[int, ...] = ()) -> Step[DecoderState]:

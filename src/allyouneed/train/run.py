@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import tomli_w
 import torch
 
@@ -28,6 +29,7 @@ from ..errors import ConfigError, DataError, InputError
 from ..files import refuse_to_replace, write_whole
 from ..nn import Transformer
 from ..text.corpus import Pair, read_lines, read_pairs
+from ..text.spans import CopyHabits
 from ..text.tokenizer import Tokenizer
 from .checkpoint import (
     average_checkpoints,
@@ -127,11 +129,13 @@ def fit(
         write_whole(output / "recipe.toml", tomli_w.dumps(recipe.tables()))
         tokenizer.save(output / "tokenizer.json")
 
+    copies, longest_source = CopyHabits.of(pairs), int(np.quantile(encoded.source.lengths, 0.999))
     losses: list[torch.Tensor] = []
     begin = time.monotonic()
 
     def bundle(pause: Pause) -> Bundle:
-        return Bundle(model, tokenizer, recipe.decode, card=_card(output.name, encoded, model, pause))
+        card = _card(output.name, encoded, model, pause)
+        return Bundle(model, tokenizer, recipe.decode, card, copies, longest_source)
 
     def look_around(step: int) -> Pause:
         with _evaluating(model):

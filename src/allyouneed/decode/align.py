@@ -1,0 +1,36 @@
+"""Which source token each target token comes from, as the cross-attention has it."""
+
+from typing import Any
+
+from torch import Tensor
+
+from ..nn import Memory, MultiHeadAttention, Transformer
+
+
+def source_of_each(model: Transformer, target: Tensor, memory: Memory, is_word: Tensor) -> Tensor:
+    """For every id of a target but its first, the place in the source that was looked at most.
+
+    The mean over the heads of one layer: of six, the last but one aligns best (Garg et al., 2019);
+    in shallow models it is the last. Only places where `is_word` is true count: the source's signs
+    for start and end gather what looks nowhere. Shapes: target (B, T + 1), is_word (B, S) → (B, T).
+    """
+    depth = model.config.decoder_layers
+    weights = cross_attention(model, target[:, :-1], memory, layer=depth - 2 if depth >= 6 else depth - 1)
+    return weights.mean(1).masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, H, T, S) → (B, T)
+
+
+def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, layer: int) -> Tensor:
+    """How strongly each target place looks at each source place: (B, H, T, S), by equation 1."""
+    seen: list[Tensor] = []
+
+    def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
+        query, key, _, may_look = inputs
+        seen.append(part.weights(query, key, may_look))
+
+    part = model.get_submodule(f"decoder.layers.{layer}.cross_attention")
+    hook = part.register_forward_pre_hook(note)
+    try:
+        model.decode(target_in, memory)
+    finally:
+        hook.remove()
+    return seen[0]

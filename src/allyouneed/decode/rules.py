@@ -1,0 +1,125 @@
+"""Rules about what may be said next, for any search.
+
+A rule changes log-probabilities in the light of what a hypothesis has written. `with_rules` makes
+of a `Step` another one that keeps them, so that no search knows of rules, and a search without
+rules pays nothing for them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic
+
+import torch
+from torch import Tensor
+
+from .step import AnyState, Step
+
+Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""What was written, the sentences, log-probabilities (N, V) → the log-probabilities, changed.
+
+The N hypotheses have written (N, L), the start sign left out; `sentences` (N,) says which sentence
+each belongs to, counted from 0 in the batch that the search began with.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[AnyState]):
+    """A state that also remembers the words so far: what rules need to see."""
+
+    inner: AnyState
+    words: Tensor  # (N, L)
+    sentences: Tensor  # (N,)
+    count: int  # sentences in the batch
+
+    def reorder(self, hypotheses: Tensor) -> "Written[AnyState]":
+        """As in `State`."""
+        return replace(
+            self,
+            inner=self.inner.reorder(hypotheses),
+            words=self.words[hypotheses],
+            sentences=self.sentences[hypotheses],
+        )
+
+    def keep(self, sentences: Tensor) -> "Written[AnyState]":
+        """As in `State`."""
+        rows = torch.arange(len(self.words), device=sentences.device).view(self.count, -1)[sentences].flatten()
+        return Written(self.inner.keep(sentences), self.words[rows], self.sentences[rows], len(sentences))
+
+
+def with_rules(
+    step: Step[AnyState], state: AnyState, rules: Sequence[Rule], *, sentences: int, device: torch.device
+) -> tuple[Step[Written[AnyState]], Written[AnyState]]:
+    """A step and a state of `sentences` sentences that keep the rules, in their order.
+
+    A rule that would leave a hypothesis nothing to say is lifted for that word.
+    """
+
+    def ruled(last: Tensor, state: Written[AnyState]) -> tuple[Tensor, Written[AnyState]]:
+        log_probabilities, inner = step(last, state.inner)
+        words = torch.cat((state.words, last[:, None]), 1)
+        for rule in rules:
+            changed = rule(words[:, 1:], state.sentences, log_probabilities)
+            nothing_left = changed.isneginf().all(-1, keepdim=True)
+            log_probabilities = torch.where(nothing_left, log_probabilities, changed)
+        return log_probabilities, replace(state, inner=inner, words=words)
+
+    nothing = torch.empty(sentences, 0, dtype=torch.int64, device=device)
+    return ruled, Written(state, nothing, torch.arange(sentences, device=device), sentences)
+
+
+def no_early_end(min_lengths: Tensor, *, eos_id: int) -> Rule:
+    """The end sign waits until sentence b has `min_lengths[b]` words. Shapes: min_lengths (B,)."""
+
+    def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
+        too_short = min_lengths[sentences] > written.size(1)
+        is_end = torch.arange(log_probabilities.size(-1), device=written.device) == eos_id
+        return log_probabilities.masked_fill(too_short[:, None] & is_end, -torch.inf)
+
+    return rule
+
+
+def no_repeated_ngram(n: int) -> Rule:
+    """No run of n ids stands twice in a sentence (Paulus et al., 2018)."""
+
+    def rule(written: Tensor, _: Tensor, log_probabilities: Tensor) -> Tensor:
+        if written.size(1) < n:
+            return log_probabilities
+        runs = written.unfold(1, n, 1)  # (N, L) → (N, L - n + 1, n)
+        latest = written[:, written.size(1) - n + 1 :]  # the beginning of a run that the next word would end
+        again = (runs[:, :, :-1] == latest[:, None]).all(-1)
+        hypothesis, run = again.nonzero(as_tuple=True)
+        blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
+        blocked[hypothesis, runs[hypothesis, run, -1]] = True
+        return log_probabilities.masked_fill(blocked, -torch.inf)
+
+    return rule
+
+
+def repetition_penalty(strength: float) -> Rule:
+    """The log-probability of what was said before, times `strength` (more than 1: less likely).
+
+    Keskar et al. (2019) scale logits, whose sign they must look at; a log-probability has but one.
+    """
+
+    def rule(written: Tensor, _: Tensor, log_probabilities: Tensor) -> Tensor:
+        return log_probabilities.scatter(1, written, log_probabilities.gather(1, written) * strength)
+
+    return rule
+
+
+def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
+    """Sentence b begins with `prefixes[b]`."""
+    longest = max(map(len, prefixes))
+
+    def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
+        place = written.size(1)
+        if place >= longest:
+            return log_probabilities
+        forced = log_probabilities.clone()
+        for row, sentence in enumerate(sentences.tolist()):
+            if place < len(prefixes[sentence]):
+                forced[row] = -torch.inf
+                forced[row, prefixes[sentence][place]] = log_probabilities[row, prefixes[sentence][place]]
+        return forced
+
+    return rule

@@ -1,0 +1,63 @@
+"""A likely sentence, by chance: each word is drawn from what the model expects.
+
+The draw can be made bolder or more careful: by a temperature, by looking at the k likeliest words
+only (Fan et al., 2018), or at the fewest words that together have the probability p (Holtzman et
+al., 2020).
+"""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from .step import AnyState, Hypothesis, Step
+from .walk import gather, walk
+
+
+def sample_search(
+    step: Step[AnyState],
+    state: AnyState,
+    *,
+    sos_id: int,
+    eos_id: int,
+    max_lengths: Tensor,
+    generator: torch.Generator,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+) -> list[Hypothesis]:
+    """One sentence drawn for each of B. A `top_k` of 0 and a `top_p` of 1 leave no word out.
+
+    The log-probability is the model's own, whatever the temperature. The same generator state draws
+    the same sentences.
+    """
+    choose = partial(draw, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
+    steps = walk(step, state, choose=choose, sos_id=sos_id, eos_id=eos_id, max_lengths=max_lengths)
+    return gather(steps, sentences=len(max_lengths), eos_id=eos_id)
+
+
+def draw(
+    log_probabilities: Tensor, *, generator: torch.Generator, temperature: float, top_k: int, top_p: float
+) -> tuple[Tensor, Tensor]:
+    """A `Choose`: of every row a word by chance, and its log-probability at a temperature of 1."""
+    likely = keep_top_p(keep_top_k(log_probabilities / temperature, top_k), top_p)
+    words = likely.softmax(-1).multinomial(1, generator=generator)  # (N, V) → (N, 1)
+    return log_probabilities.gather(1, words)[:, 0], words[:, 0]
+
+
+def keep_top_k(scores: Tensor, k: int) -> Tensor:
+    """All but the k highest of each row at minus infinity; 0 keeps all. Shapes: (N, V) → (N, V)."""
+    if not 0 < k < scores.size(-1):
+        return scores
+    best = scores.topk(k)
+    return torch.full_like(scores, -torch.inf).scatter(-1, best.indices, best.values)
+
+
+def keep_top_p(scores: Tensor, p: float) -> Tensor:
+    """Of each row the fewest words whose probability is at least p together, the rest at minus infinity."""
+    if p >= 1:
+        return scores
+    ordered, places = scores.sort(descending=True)
+    probabilities = ordered.softmax(-1)
+    superfluous = probabilities.cumsum(-1) - probabilities >= p  # those before it are enough; never the first
+    return torch.empty_like(scores).scatter(-1, places, ordered.masked_fill(superfluous, -torch.inf))

@@ -1,0 +1,107 @@
+"""What in a text is no language: URLs, placeholders, tags, numbers, signs. It is copied, not translated."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal, get_args
+
+Kind = Literal["urls", "emails", "tags", "placeholders", "numbers"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# In this order: what an earlier kind has taken, a later one does not see.
+_PATTERNS: dict[Kind, str] = {
+    "urls": r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",
+    "emails": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "tags": r"</?[A-Za-z][^<>]*>",
+    "placeholders": r"\{\{[^{}\s]*\}\}|\$?\{[^{}\s]*\}|%\(\w+\)[sdf]|%\d*\$?[sdf@](?!\w)|\$\w+\$",
+    "numbers": r"\d+(?:[.,:/-]\d+)*",
+}
+
+
+def find_spans(text: str, kinds: Iterable[str] = KINDS) -> list[tuple[Kind, str]]:
+    """The spans of these kinds, in the order they stand in; none overlaps another."""
+    wanted = [kind for kind in KINDS if kind in set(kinds)]
+    if not wanted:
+        return []
+    pattern = "|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in wanted)
+    return [(match.lastgroup, match.group()) for match in re.finditer(pattern, text)]  # type: ignore[misc]
+
+
+Untranslatable = Literal["urls", "emails", "numbers", "signs"]
+
+
+def untranslatable(text: str) -> Untranslatable | None:
+    """What kind of thing `text` is, all of it, if there is nothing in it to translate.
+
+    "numbers" have digits but no letter (a date, 3 %), "signs" neither (an emoji, an ellipsis).
+    """
+    if not text or text.isspace():
+        return None
+    spans = find_spans(text, ("urls", "emails"))
+    if len(spans) == 1 and spans[0][1] == text.strip():
+        return spans[0][0]  # type: ignore[return-value]
+    if any(character.isalpha() for character in text):
+        return None
+    return "numbers" if any(character.isnumeric() for character in text) else "signs"
+
+
+@dataclass(slots=True)
+class Copies:
+    """How often a kind was seen in sources, and how often its target had the same."""
+
+    seen: int = 0
+    same: int = 0
+
+    def note(self, same: bool) -> None:
+        """One more was seen."""
+        self.seen += 1
+        self.same += same
+
+
+ENOUGH = 10  # seen this often, a kind is judged by itself
+OFTEN = 1 / 3  # copied in this share of what was seen, it may be copied: "2 dogs" is often "zwei Hunde"
+_AROUND = ".,;:!?()\"'"  # what may stand around a word
+
+
+@dataclass(frozen=True, slots=True)
+class CopyHabits:
+    """What training pairs do with what needs no translation, by kind: as a whole source, and as a word inside one."""
+
+    alone: dict[str, Copies] = field(default_factory=dict)
+    inside: dict[str, Copies] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyHabits":
+        """Learned from the first `limit` pairs of a source and a target."""
+        habits = cls()
+        for source, target in islice(pairs, limit):
+            if kind := untranslatable(source):
+                habits.alone.setdefault(kind, Copies()).note(source.strip() == target.strip())
+            else:
+                for word in source.split():
+                    bare = word.strip(_AROUND) or word
+                    if kind := untranslatable(bare):
+                        habits.inside.setdefault(kind, Copies()).note(bare in target)
+        return habits
+
+    @classmethod
+    def read(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyHabits":
+        """From what `dataclasses.asdict` made of it."""
+        return cls(**{name: {kind: Copies(**counts) for kind, counts in part.items()} for name, part in table.items()})
+
+    def copies(self, text: str) -> bool:
+        """Whether `text` is nothing to translate, and of a kind that the training pairs often copied.
+
+        A kind is judged by whole sources of it; if there were too few, by those inside sentences; if
+        these were too few as well, by all kinds together.
+        """
+        kind = untranslatable(text)
+        if kind is None:
+            return False
+        everything = [*self.alone.values(), *self.inside.values()]
+        together = Copies(sum(part.seen for part in everything), sum(part.same for part in everything))
+        for part in (self.alone.get(kind), self.inside.get(kind), together):
+            if part and part.seen >= ENOUGH:
+                return part.same >= OFTEN * part.seen
+        return False

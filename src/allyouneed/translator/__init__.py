@@ -1,0 +1,6 @@
+"""Text → text: the product."""
+
+from .translation import Scored, Translation
+from .translator import Translator
+
+__all__ = ["Scored", "Translation", "Translator"]

@@ -1,0 +1,74 @@
+"""What becomes of one text, and what is worth knowing of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+Flag = Literal["copied", "split", "repeats", "unfinished"]
+"""copied      nothing in it to translate, and the training data copied such things: so did we
+split       too long: translated in pieces, joined by blanks
+repeats     went round in circles; decoded again so that it does not
+unfinished  cut off at its greatest length, before the model had ended it
+"""
+FLAGS: tuple[Flag, ...] = get_args(Flag)
+
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The translation of `source`.
+
+    `log_probability` is in nats, of `tokens` tokens (the end sign is one); both are 0 where nothing
+    was decoded. `alternatives` are the next best, with alternatives of their own left out. `alignment`
+    is (i, j) for each pair of words, split at blanks, source word i and target word j, counted from 0;
+    None if it was not asked for.
+    """
+
+    source: str
+    text: str
+    log_probability: float = 0.0
+    tokens: int = 0
+    flags: tuple[Flag, ...] = ()
+    alternatives: tuple["Translation", ...] = ()
+    alignment: tuple[Link, ...] | None = None
+
+    @property
+    def confidence(self) -> float:
+        """The mean log-probability of a token, in nats: at most 0, and the nearer to 0 the surer."""
+        return self.log_probability / max(self.tokens, 1)
+
+
+class Scored(NamedTuple):
+    """A given pair, and the log-probability in nats of each piece of its target, the end sign the last."""
+
+    source: str
+    target: str
+    pieces: tuple[str, ...]
+    log_probabilities: tuple[float, ...]
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole target, in nats."""
+        return sum(self.log_probabilities)
+
+
+def joined(source: str, parts: Sequence[Translation]) -> Translation:
+    """The translations of a text's pieces as the translation of the text. Several pieces have no alternatives."""
+    if len(parts) == 1:
+        return replace(parts[0], source=source)
+    links: list[Link] = []
+    before_source = before_target = 0
+    for part in parts:
+        links += [(i + before_source, j + before_target) for i, j in part.alignment or ()]
+        before_source += len(part.source.split())
+        before_target += len(part.text.split())
+    flags = {flag for part in parts for flag in part.flags} - {"copied"} | ({"split"} if parts else set())
+    return Translation(
+        source=source,
+        text=" ".join(part.text for part in parts),
+        log_probability=sum(part.log_probability for part in parts),
+        tokens=sum(part.tokens for part in parts),
+        flags=tuple(flag for flag in FLAGS if flag in flags),
+        alignment=tuple(links) if any(part.alignment is not None for part in parts) else None,
+    )

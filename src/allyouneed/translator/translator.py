@@ -1,0 +1,323 @@
+"""Text → text: the product."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import islice
+from math import ceil
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from ..bundle import Bundle
+from ..config import DecodeConfig, settings
+from ..data.batch import pad
+from ..decode import (
+    Hypothesis,
+    log_probabilities_of,
+    longest_loop,
+    penalty_of,
+    rules_of,
+    runs_in_circles,
+    search,
+    source_of_each,
+    step_of,
+    words_of,
+)
+from ..device import pick_device
+from ..errors import InputError
+from ..text.sentences import cut
+from .translation import Flag, Link, Scored, Translation, joined
+
+WINDOW = 32  # batches of texts that are sorted by length among themselves
+
+
+class Translator:
+    """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`."""
+
+    def __init__(self, bundle: Bundle, *, decode: DecodeConfig | None = None) -> None:
+        self.bundle = bundle
+        self.model, self.tokenizer = bundle.model, bundle.tokenizer
+        self.decode = decode or bundle.decode
+        never = (self.tokenizer.pad_id, self.tokenizer.sos_id, self.tokenizer.unk_id)
+        self._never = tuple(i for i in never if i is not None)
+        self._step = step_of(self.model, never=self._never)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "auto", **decode: bool | float | str | None) -> Self:
+        """A translator from a bundle's folder. Settings of `DecodeConfig` replace the bundle's own, as in `using`."""
+        return cls(Bundle.load(Path(folder), device=pick_device(device))).using(**decode)
+
+    def using(self, **decode: bool | float | str | None) -> Self:
+        """The same model, searched otherwise: `translator.using(beam=8, nbest=3)`. None leaves a setting as it is."""
+        changed = {name: value for name, value in decode.items() if value is not None}
+        chosen = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
+        return type(self)(self.bundle, decode=chosen)
+
+    def __call__(self, text: str) -> str:
+        """The translation of one text; an empty one stays empty."""
+        return self.translate([text])[0]
+
+    def translate(self, texts: Sequence[str], *, done: Callable[[int], None] = lambda _: None) -> list[str]:
+        """The translations of many texts, in their order; `translations` says more of each."""
+        return [translation.text for translation in self.translations(texts, done=done)]
+
+    def translations(
+        self,
+        texts: Iterable[str],
+        *,
+        prefix: str = "",
+        align: bool = False,
+        first: int = 1,
+        done: Callable[[int], None] = lambda _: None,
+    ) -> Iterator[Translation]:
+        """What becomes of each text, in their order; a blank one stays empty.
+
+        The texts are read, and held in memory, a window of 32 batches at a time. Every translation
+        begins with `prefix`; `align` asks for word alignments. `done` is told how many texts each
+        batch finished. Refuses a character outside the vocabulary and a word longer than the model's
+        `max_length`, before any text of its window is translated; the error's `line` says which text,
+        the first being number `first`.
+        """
+        texts = iter(texts)
+        while window := list(islice(texts, WINDOW * self.decode.batch)):
+            yield from self._window(window, prefix, align, first, done)
+            first += len(window)
+
+    def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
+        """Translations that begin with `after` and then go on with each of the `count` likeliest next tokens."""
+        (ids,) = self._encode([text], 1)
+        begun = self._ids_of_prefix(after)
+        with torch.inference_mode():
+            memory = self.model.encode(self._tensor([ids]))
+            logits = self.model.decode(self._tensor([[self.tokenizer.sos_id, *begun]]), memory)[0, -1]
+        logits[[*self._never, self.tokenizer.eos_id]] = -torch.inf
+        words = logits.topk(min(count, len(logits) - len(self._never) - 1)).indices.tolist()
+        found = self._find([ids] * len(words), self.decode, [[*begun, word] for word in words])
+        return [self._translation(text, hypotheses) for hypotheses in found]
+
+    def stream(self, text: str) -> Iterator[str]:
+        """The translation piece by piece as the model writes it: greedy, or by chance if `sample` is set.
+
+        The pieces together are the translation. What is written cannot be taken back, so a sentence
+        that goes round in circles is not decoded again.
+        """
+        if self._nothing_to_do(text) is not None:
+            yield from filter(None, [text.strip()])
+            return
+        for number, (_, ids) in enumerate(self._pieces(text, self._encode([text], 1)[0], 1)):
+            if number:
+                yield " "
+            with torch.inference_mode():
+                state = self.model.start(self._tensor([ids]))
+            written, shown = [], ""
+            words = words_of(
+                self._step,
+                state,
+                self.decode,
+                sos_id=self.tokenizer.sos_id,
+                eos_id=self.tokenizer.eos_id,
+                max_lengths=self._max_lengths([ids]),
+                generator=self._generator(1),
+            )
+            for word in words:
+                written.append(word)
+                # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
+                text_so_far = self.tokenizer.decode(written).rstrip("\N{REPLACEMENT CHARACTER}")
+                if len(text_so_far) > len(shown):
+                    yield text_so_far[len(shown) :]
+                    shown = text_so_far
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
+        """What the model thinks of given translations: the log-probability of every token of each target."""
+        pairs = iter(pairs)
+        first = 1
+        while batch := list(islice(pairs, self.decode.batch)):
+            sources = self._encode([source for source, _ in batch], first)
+            targets = self._encode([target for _, target in batch], first)
+            for (source, target), ids, gained in zip(batch, targets, self._gains(sources, targets), strict=True):
+                yield Scored(source, target, tuple(self.tokenizer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
+            first += len(batch)
+
+    def _window(
+        self, texts: list[str], prefix: str, align: bool, first: int, done: Callable[[int], None]
+    ) -> list[Translation]:
+        begun = self._ids_of_prefix(prefix)
+        ready = {place: same for place, text in enumerate(texts) if (same := self._nothing_to_do(text))}
+        encoded = self._encode(["" if place in ready else text for place, text in enumerate(texts)], first)
+        pieces = [
+            (place, piece, ids)
+            for place, (text, whole) in enumerate(zip(texts, encoded, strict=True))
+            if place not in ready
+            for piece, ids in self._pieces(text, whole, first + place)
+        ]
+        order = sorted(range(len(pieces)), key=lambda i: len(pieces[i][2]))
+        parts: dict[int, Translation] = {}
+        generator = self._generator(first)
+        for start in range(0, len(order), self.decode.batch):
+            batch = order[start : start + self.decode.batch]
+            sources = [pieces[i][2] for i in batch]
+            found, flags = self._find_well(sources, [begun] * len(batch), generator)
+            links = self._links(sources, [hypotheses[0] for hypotheses in found]) if align else [None] * len(batch)
+            for i, hypotheses, flag, link in zip(batch, found, flags, links, strict=True):
+                parts[i] = replace(self._translation(pieces[i][1], hypotheses, flag), alignment=link)
+            done(len(batch))
+        of_text: list[list[Translation]] = [[] for _ in texts]
+        for i, (place, _, _) in enumerate(pieces):
+            of_text[place].append(parts[i])
+        return [ready.get(place) or joined(text, of_text[place]) for place, text in enumerate(texts)]
+
+    def _nothing_to_do(self, text: str) -> Translation | None:
+        if not text or text.isspace():
+            return Translation(text, "")
+        if self.decode.guard and self.bundle.copies.copies(text):
+            return Translation(text, text.strip(), flags=("copied",))
+        return None
+
+    def _encode(self, texts: Sequence[str], first: int) -> list[list[int]]:
+        try:
+            return self.tokenizer.encode_all(texts)
+        except InputError as error:
+            raise InputError(str(error), line=error.line and error.line + first - 1) from error
+
+    def _ids_of_prefix(self, prefix: str) -> list[int]:
+        return self.tokenizer.encode(prefix)[1:-1] if prefix else []
+
+    def _pieces(self, text: str, ids: list[int], line: int) -> list[tuple[str, list[int]]]:
+        """A text and its ids, in pieces if it is longer than the model reads or has learned to read."""
+        limit = self.model.config.max_length
+        if len(ids) <= min(limit, self.bundle.longest_source or limit):
+            return [(text, ids)]
+        pieces = cut(text, lambda piece: len(self.tokenizer.encode(piece)) <= limit)
+        encoded = self.tokenizer.encode_all(pieces)
+        for piece, piece_ids in zip(pieces, encoded, strict=True):
+            if len(piece_ids) > limit:
+                raise InputError(
+                    f"{piece[:30]!r}… has {len(piece_ids)} tokens and no place to cut it; "
+                    f"this model reads at most {limit}",
+                    line=line,
+                )
+        return list(zip(pieces, encoded, strict=True))
+
+    def _find_well(
+        self, sources: list[list[int]], prefixes: list[list[int]], generator: torch.Generator
+    ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
+        """What is found for each source, and flags. What goes round in circles is decoded again."""
+        found = self._find(sources, self.decode, prefixes, generator)
+        flags: list[tuple[Flag, ...]] = [() for _ in sources]
+        for b, source in enumerate(sources):
+            if self.decode.guard and runs_in_circles(found[b][0].ids, source):
+                shortest = max(3, longest_loop(found[b][0].ids).period)
+                (found[b],) = self._find([source], replace(self.decode, no_repeat=shortest), [prefixes[b]], generator)
+                flags[b] = ("repeats",)
+        return found, flags
+
+    @torch.inference_mode()
+    def _find(
+        self,
+        sources: list[list[int]],
+        config: DecodeConfig,
+        prefixes: list[list[int]],
+        generator: torch.Generator | None = None,
+    ) -> list[list[Hypothesis]]:
+        max_lengths = self._max_lengths(sources, prefixes)
+        shortest = [max(config.min_length, ceil(config.min_ratio * (len(ids) - 2))) for ids in sources]
+        found = search(
+            self._step,
+            self.model.start(self._tensor(sources)),
+            config,
+            sos_id=self.tokenizer.sos_id,
+            eos_id=self.tokenizer.eos_id,
+            max_lengths=max_lengths,
+            rules=rules_of(
+                config,
+                eos_id=self.tokenizer.eos_id,
+                min_lengths=torch.tensor(shortest, device=self._device),
+                prefixes=prefixes,
+            ),
+            generator=generator or self._generator(1),
+        )
+        if config.repetition_penalty == 1 and config.groups == 1:
+            return found
+        return self._judged_anew(sources, found, config)
+
+    def _judged_anew(
+        self, sources: list[list[int]], found: list[list[Hypothesis]], config: DecodeConfig
+    ) -> list[list[Hypothesis]]:
+        """What was found, its log-probabilities without what a rule took off."""
+        ids = [sources[b] for b, hypotheses in enumerate(found) for _ in hypotheses]
+        targets = [self._target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
+        gains = iter(self._gains(ids, targets))
+        anew = []
+        for hypotheses in found:
+            totals = [sum(next(gains)) for _ in hypotheses]
+            anew.append(
+                [
+                    hypothesis._replace(log_probability=total, score=total / penalty_of(config, hypothesis))
+                    for hypothesis, total in zip(hypotheses, totals, strict=True)
+                ]
+            )
+        return anew
+
+    @torch.inference_mode()
+    def _gains(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        memory = self.model.encode(self._tensor(sources))
+        return log_probabilities_of(self.model, self._tensor(targets), memory, never=self._never).tolist()
+
+    @torch.inference_mode()
+    def _links(self, sources: list[list[int]], found: list[Hypothesis]) -> list[tuple[Link, ...] | None]:
+        source = self._tensor(sources)
+        target = self._tensor([self._target(hypothesis) for hypothesis in found])
+        is_word = (
+            (source != self.tokenizer.pad_id) & (source != self.tokenizer.sos_id) & (source != self.tokenizer.eos_id)
+        )
+        places = source_of_each(self.model, target, self.model.encode(source), is_word).tolist()
+        links: list[tuple[Link, ...] | None] = []
+        for ids, hypothesis, places_of_one in zip(sources, found, places, strict=True):
+            read, written = self._word_of_each(ids), self._word_of_each(hypothesis.ids)
+            links.append(
+                tuple(sorted({(read[place], word) for place, word in zip(places_of_one, written, strict=False)}))
+            )
+        return links
+
+    def _word_of_each(self, ids: list[int]) -> list[int]:
+        """For every id, which word of the text it stands in, the text split at blanks."""
+        beginnings = self.tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
+        return [max(0, len(beginning.split()) - 1) for beginning in beginnings]
+
+    def _translation(self, source: str, found: list[Hypothesis], flags: tuple[Flag, ...] = ()) -> Translation:
+        texts = self.tokenizer.decode_all([hypothesis.ids for hypothesis in found])
+        best, *others = (
+            Translation(
+                source,
+                text,
+                hypothesis.log_probability,
+                len(hypothesis.ids) + hypothesis.finished,
+                flags if hypothesis.finished else (*flags, "unfinished"),
+            )
+            for text, hypothesis in zip(texts, found, strict=True)
+        )
+        return replace(best, alternatives=tuple(others))
+
+    def _target(self, hypothesis: Hypothesis) -> list[int]:
+        end = [self.tokenizer.eos_id] if hypothesis.finished else []
+        return [self.tokenizer.sos_id, *hypothesis.ids, *end]
+
+    def _max_lengths(self, sources: list[list[int]], prefixes: list[list[int]] | None = None) -> Tensor:
+        config, limit = self.decode, self.model.config.max_length
+        longest = torch.tensor([int(config.length_ratio * (len(ids) - 2)) + config.extra_length for ids in sources])
+        if prefixes:  # a word and the end sign after the prefix, whatever the source
+            longest = longest.maximum(torch.tensor([len(prefix) + 2 for prefix in prefixes]))
+        return longest.clamp(1, min(limit, config.max_length or limit)).to(self._device)
+
+    def _tensor(self, rows: list[list[int]]) -> Tensor:
+        return pad(rows, self.tokenizer.pad_id).to(self._device)
+
+    def _generator(self, first: int) -> torch.Generator:
+        """Chance for the texts from number `first` on: the same whichever ran before, so a run can go on there."""
+        return torch.Generator(self._device).manual_seed(self.decode.seed * 1_000_003 + first)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
