@@ -118,7 +118,7 @@ def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
         (b"abc\n\xff\n", "standard input, line 2 is not UTF-8: byte 0xff at place 1"),
         (
             b"\n" + b"a" * 30 + b"\n",
-            "standard input, line 2: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'… has 32 tokens and no place to cut it; this model reads",
+            "standard input, line 2: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'… has 32 tokens and no place to cut it; this",
         ),
     ],
 )

@@ -98,10 +98,10 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> Verdict:
     source = pad(ids.sources, model.config.pad_id)
     step = step_of(model, never=(model.config.pad_id, ids.sos_id))
     longest = torch.full((len(source),), min(20, model.config.max_length))
-    signs = {"sos_id": ids.sos_id, "eos_id": ids.eos_id}
-    greedy = greedy_search(step, model.start(source), **signs, max_lengths=longest)
-    beam = beam_search(step, model.start(source), **signs, max_lengths=longest, beam=1, alpha=0.0)
-    for i, (one, other) in enumerate(zip(greedy, beam, strict=True), start=1):
+    sos_id, eos_id = ids.sos_id, ids.eos_id
+    greedy = greedy_search(step, model.start(source), sos_id=sos_id, eos_id=eos_id, max_lengths=longest)
+    beam = beam_search(step, model.start(source), sos_id=sos_id, eos_id=eos_id, max_lengths=longest, beam=1, alpha=0.0)
+    for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
         if one.ids != other.ids:
             return Verdict(
                 "beam", False,
