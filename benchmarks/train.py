@@ -14,12 +14,14 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Adam
 
 from allyouneed import ModelConfig, Transformer
+from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.device import keep_freed_memory
 from allyouneed.nn import no_future
-from allyouneed.train import adam, mean_loss
+from allyouneed.train import make_optimizer, mean_loss, train
 
 SIZES = {
     "dates: d 64, 2+2": (
@@ -60,7 +62,12 @@ class Theirs(nn.Module):
 
 
 def updater(model: Transformer | Theirs, batch: Batch) -> Callable[[], None]:
-    optimizer = adam(model)
+    """One update: ours as `allyouneed.train` does it, theirs as a script with PyTorch's parts would."""
+    if isinstance(model, Transformer):
+        config = TrainConfig(steps=1)
+        optimizer = make_optimizer(model, config)
+        return lambda: train(model, optimizer, [batch], config, after=lambda _: None)
+    optimizer = Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def update() -> None:
         logits = model(batch.source, batch.target_in)

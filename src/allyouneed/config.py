@@ -146,9 +146,13 @@ class TrainConfig(_Checked):
     """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
 
     steps: int = 100_000
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    weight_decay: float = 0.0  # of "adamw" and of the matrices of "muon", times the rate
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the products; weights are float32 always
     batch_tokens: int = 25_000  # of source and of target, padding included, at most (§5.1)
+    schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = "paper"
     warmup: int = 4_000  # updates
-    rate: float = 1.0  # times the paper's rate
+    rate: float = 1.0  # of schedule "paper": times the paper's rate; of the others: the highest rate itself
     cooldown: int = 0  # updates at the end over which the rate falls to zero
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
@@ -165,6 +169,14 @@ class TrainConfig(_Checked):
         for name in ("cooldown", "seed", "threads"):
             require_whole(name, getattr(self, name), least=0)
         require_share("label_smoothing", self.label_smoothing)
+        if self.cooldown and self.schedule == "cosine":
+            raise ConfigError(f'schedule = "cosine" falls to zero by itself; got cooldown={self.cooldown}')
+        if self.weight_decay < 0:
+            raise ConfigError(f"weight_decay must be 0 (off) or more; got {self.weight_decay}")
+        if self.weight_decay and self.optimizer == "adam":
+            raise ConfigError(
+                f'weight_decay goes with optimizer = "adamw" or "muon"; got {self.weight_decay} with "adam"'
+            )
         if self.rate <= 0:
             raise ConfigError(f"rate must be more than 0; got {self.rate}")
         if self.clip_norm < 0:

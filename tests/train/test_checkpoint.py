@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.optim import Adam
+from torch.optim import Optimizer
 
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.errors import DataError
 from allyouneed.nn import Transformer
-from allyouneed.train import adam, train
+from allyouneed.train import make_optimizer, train
 from allyouneed.train.checkpoint import (
     average_checkpoints,
     checkpoint_path,
@@ -21,9 +21,9 @@ from allyouneed.train.checkpoint import (
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
 
 
-def trained(config: ModelConfig) -> tuple[Transformer, Adam]:
+def trained(config: ModelConfig) -> tuple[Transformer, Optimizer]:
     model = Transformer(config)
-    optimizer = adam(model)
+    optimizer = make_optimizer(model, TrainConfig())
     train(model, optimizer, repeat(BATCH), TrainConfig(steps=3, warmup=5), after=lambda _: None)
     return model, optimizer
 
@@ -34,7 +34,7 @@ def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
     drawn = torch.rand(5)
 
     other = Transformer(config)
-    other_optimizer = adam(other)
+    other_optimizer = make_optimizer(other, TrainConfig())
     assert load_checkpoint(tmp_path / "3.safetensors", other, other_optimizer, fingerprint="data") == 3
     assert torch.equal(torch.rand(5), drawn)
     for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
@@ -71,7 +71,7 @@ def test_another_model_other_data_or_a_broken_file_are_refused(config: ModelConf
         load_checkpoint(path, model, optimizer, fingerprint="other pairs")
     small = Transformer(ModelConfig(vocab_size=13, d_model=4, d_ff=4, heads=1))
     with pytest.raises(DataError, match="is of another model"):
-        load_checkpoint(path, small, adam(small), fingerprint="these pairs")
+        load_checkpoint(path, small, make_optimizer(small, TrainConfig()), fingerprint="these pairs")
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(DataError, match="is no checkpoint"):
         load_checkpoint(path, model, optimizer, fingerprint="these pairs")

@@ -6,7 +6,7 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import Update, adam, paper_rate, train
+from allyouneed.train import Update, make_optimizer, paper_rate, train
 
 CONFIG = TrainConfig(steps=5, warmup=3, rate=0.5, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
@@ -15,7 +15,7 @@ BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5
 def updates(config: ModelConfig, train_config: TrainConfig) -> list[Update]:
     told: list[Update] = []
     model = Transformer(config)
-    train(model, adam(model), repeat(BATCH), train_config, after=told.append)
+    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config, after=told.append)
     return told
 
 
@@ -36,7 +36,7 @@ def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
     def largest_moment(clip_norm: float) -> float:
         torch.manual_seed(0)
         model = Transformer(config)
-        optimizer = adam(model)
+        optimizer = make_optimizer(model, TrainConfig())
         train(
             model,
             optimizer,
@@ -52,13 +52,17 @@ def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
     assert largest_moment(0.1) < 0.0101
 
 
-def test_adam_is_the_papers(config: ModelConfig) -> None:
-    (group,) = adam(Transformer(config)).param_groups
-    assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
+def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelConfig) -> None:
+    told: list[Update] = []
+    model = Transformer(replace(config, dropout=0.0))
+    settings = replace(CONFIG, steps=150, warmup=50, precision="bfloat16")
+    train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=told.append)
+    assert told[-1].loss < 0.05
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
 def test_going_on_begins_with_the_next_update(config: ModelConfig) -> None:
     told: list[Update] = []
     model = Transformer(config)
-    train(model, adam(model), repeat(BATCH), CONFIG, after=told.append, first=4)
+    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, after=told.append, first=4)
     assert [update.step for update in told] == [4, 5]

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from allyouneed.train import mean_loss, smoothed_cross_entropy
+from allyouneed.train import mean_loss, projected_loss, smoothed_cross_entropy
 
 
 def test_without_smoothing_it_is_the_surprise_at_the_target() -> None:
@@ -24,3 +24,38 @@ def test_the_fused_kernel_equals_the_definition_and_leaves_padding_out(smoothing
     logits, target = torch.randn(2, 5, 7), torch.tensor([[3, 4, 1, 0, 0], [6, 2, 2, 5, 1]])
     defined = smoothed_cross_entropy(logits, target, smoothing=smoothing)[target != 0].mean()
     torch.testing.assert_close(mean_loss(logits, target, smoothing=smoothing, pad_id=0), defined)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_projected_loss_equals_the_definition_and_so_does_its_gradient(
+    smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allyouneed.train.loss._numbers_at_once", lambda _: 3 * 11)  # three rows a block
+    vectors = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
+    table = torch.randn(11, 7, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(1, 11, (3, 5))
+    target[0, 3:] = 0
+
+    defined = smoothed_cross_entropy(vectors @ table.T, target, smoothing=smoothing)[target != 0].mean()
+    loss = projected_loss(vectors, table, target, smoothing=smoothing, pad_id=0, dtype=torch.float64)
+    torch.testing.assert_close(loss.double(), defined, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        torch.autograd.grad(2 * loss, (vectors, table)), torch.autograd.grad(2 * defined, (vectors, table)),
+        rtol=1e-5, atol=1e-6,
+    )  # fmt: skip
+
+
+def test_a_word_with_no_chance_at_all_still_has_a_finite_loss() -> None:
+    vectors, table = torch.tensor([[[300.0]]]), torch.tensor([[1.0], [0.0], [-1.0]])
+    loss = projected_loss(vectors, table, torch.tensor([[2]]), smoothing=0.0, pad_id=0)
+    torch.testing.assert_close(loss, torch.tensor(600.0))
+
+
+def test_in_bfloat16_it_is_the_same_to_two_digits() -> None:
+    vectors, table, target = torch.randn(2, 9, 16), torch.randn(50, 16) / 4, torch.randint(1, 50, (2, 9))
+    exact, rough = (
+        projected_loss(vectors, table, target, smoothing=0.1, pad_id=0, dtype=dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    torch.testing.assert_close(rough, exact, rtol=1e-2, atol=0)
+    assert rough != exact

@@ -58,6 +58,10 @@ class Transformer(nn.Module):
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         return self.decode(target, self.encode(source))
 
+    def vectors(self, source: Tensor, target: Tensor) -> Tensor:
+        """What the projection makes logits of: (B, S), (B, T) → (B, T, D)."""
+        return self._read(target, self.encode(source))
+
     def encode(self, source: Tensor) -> Memory:
         """The source, read. Shapes: (B, S) → (B, S, D)."""
         _require_rows("source", source)
@@ -67,10 +71,7 @@ class Transformer(nn.Module):
 
     def decode(self, target: Tensor, memory: Memory) -> Tensor:
         """Logits of every next word of a target that is known. Shapes: (B, T) → (B, T, V)."""
-        _require_rows("target", target)
-        x = self.target_position(self.target_embedding(target))
-        x = self.decoder(x, memory.vectors, memory.may_look, no_future(target.size(1), device=target.device))
-        return self.projection(x)  # type: ignore[no-any-return]
+        return self.projection(self._read(target, memory))  # type: ignore[no-any-return]
 
     def start(self, source: Tensor) -> DecoderState:
         """The state from which `step` writes a translation of the source (B, S)."""
@@ -81,6 +82,12 @@ class Transformer(nn.Module):
         x = self.target_position(self.target_embedding(last[:, None]), start=state.length)
         x, state = self.decoder.step(x, state)
         return self.projection(x[:, 0]), state
+
+    def _read(self, target: Tensor, memory: Memory) -> Tensor:
+        _require_rows("target", target)
+        x = self.target_position(self.target_embedding(target))
+        mask = no_future(target.size(1), device=target.device)
+        return self.decoder(x, memory.vectors, memory.may_look, mask)  # type: ignore[no-any-return]
 
     def parameter_count(self) -> int:
         """How many numbers are learned; a shared table counts once."""

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
+from torch import Tensor
+from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
-from .loss import mean_loss
-from .schedule import paper_rate, share_left
+from .loss import projected_loss
+from .schedule import rate_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,6 @@ class Update:
     loss: Tensor
     rate: float
     tokens: int
-
-
-def adam(model: nn.Module) -> Adam:
-    """Adam as the paper has it (§5.3); the rate is set before every update."""
-    return Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
 
 def train(
@@ -40,14 +35,22 @@ def train(
 ) -> None:
     """Fit `model` (§5): updates number `first` to `config.steps`, telling `after` about each."""
     pad_id, device = model.config.pad_id, next(model.parameters()).device
+    dtype: torch.dtype = getattr(torch, config.precision)
     model.train()
     for step, batch in zip(range(first, config.steps + 1), batches, strict=False):
-        rate = config.rate * paper_rate(step, d_model=model.config.d_model, warmup=config.warmup)
-        rate *= share_left(step, steps=config.steps, cooldown=config.cooldown)
+        rate = rate_at(step, config, d_model=model.config.d_model)
         _set_rate(optimizer, rate)
         batch = batch.to(device)
-        logits = model(batch.source, batch.target_in)
-        loss = mean_loss(logits, batch.target_out, smoothing=config.label_smoothing, pad_id=pad_id)
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
+            vectors = model.vectors(batch.source, batch.target_in)
+        loss = projected_loss(
+            vectors.float(),
+            model.projection.table,
+            batch.target_out,
+            smoothing=config.label_smoothing,
+            pad_id=pad_id,
+            dtype=dtype,
+        )
         loss.backward()  # type: ignore[no-untyped-call]
         if config.clip_norm:
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)

@@ -38,8 +38,9 @@ from .checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from .loop import Update, adam, train
+from .loop import Update, train
 from .loss import mean_loss
+from .optimizer import make_optimizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def fit(
 
     torch.manual_seed(recipe.train.seed)
     model = Transformer(replace(recipe.model, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)).to(device)
-    optimizer = adam(model)
+    optimizer = make_optimizer(model, recipe.train)
     watch.tell("model", _about_model(model))
 
     saved = output / "checkpoints"

@@ -1,4 +1,8 @@
-"""The learning rate (§5.3): up in a straight line, then down with 1/√step."""
+"""The learning rate (§5.3): up in a straight line, then down, by whichever law is chosen."""
+
+import math
+
+from ..config import TrainConfig
 
 
 def paper_rate(step: int, *, d_model: int, warmup: int) -> float:
@@ -12,3 +16,23 @@ def share_left(step: int, *, steps: int, cooldown: int) -> float:
     The paper has no such end; a short run gains from one.
     """
     return min(1.0, (steps - step + 1) / (cooldown + 1))
+
+
+def rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
+    """The rate of update number `step`, from 1, by `config.schedule`.
+
+    "paper" is equation 3 times `config.rate`. For the others `config.rate` is the highest rate
+    itself, reached after `config.warmup` updates: then "inverse-sqrt" falls with 1/√step, as the
+    paper's does, "cosine" along half a cosine to zero (Loshchilov and Hutter, 2017), and "constant"
+    stays. A cooldown comes on top.
+    """
+    rising = min(1.0, step / config.warmup)
+    since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)
+    by_schedule = {
+        "paper": lambda: paper_rate(step, d_model=d_model, warmup=config.warmup),
+        "inverse-sqrt": lambda: min(rising, math.sqrt(config.warmup / step)),
+        "cosine": lambda: min(rising, (1 + math.cos(math.pi * max(0.0, since))) / 2),
+        "constant": lambda: rising,
+    }
+    falling = share_left(step, steps=config.steps, cooldown=config.cooldown)
+    return config.rate * by_schedule[config.schedule]() * falling
