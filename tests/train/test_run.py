@@ -151,7 +151,7 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
     recipe = replace(
         recipe,
         model=replace(recipe.model, d_model=32, d_ff=64, dropout=0.0),
-        train=replace(recipe.train, steps=250, warmup=50, pause=250, rate=0.5, label_smoothing=0.0, cooldown=100),
+        train=replace(recipe.train, steps=300, warmup=50, pause=300, rate=0.5, label_smoothing=0.0, cooldown=150),
     )
     translator = Translator(fit(recipe, tmp_path / "run", watch=Notebook()))
     assert translator.translate(words[:40]) == words[:40]
