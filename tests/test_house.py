@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "decode": GROUND | {"nn"},
     "train": GROUND | {"bundle", "data", "nn", "text"},
     "translator": GROUND | {"decode", "bundle", "data", "nn", "text"},
-    "explain": GROUND | {"translator", "decode", "bundle", "nn", "data", "text"},
+    "explain": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
     "check": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text"},
     "cli": GROUND
     | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check"},

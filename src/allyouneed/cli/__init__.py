@@ -11,6 +11,7 @@ from ..errors import AllYouNeedError
 from .check import check
 from .demo import demo
 from .evaluate import evaluate
+from .explain import explain
 from .train import train
 from .translate import translate
 
@@ -24,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, check):
+for command in (demo, train, translate, evaluate, explain, check):
     app.command()(command)
 
 

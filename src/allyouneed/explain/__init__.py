@@ -1,6 +1,23 @@
 """Watch a model from outside, and draw what it does."""
 
-from .draw import draw_attention
+from .draw import draw_attention, save
+from .figures import FIGURES, attention_figures
+from .page import page_of
 from .record import recorded, recorded_attention
+from .story import Story, as_data, heads_of, tell
+from .theory import THEORY
 
-__all__ = ["draw_attention", "recorded", "recorded_attention"]
+__all__ = [
+    "FIGURES",
+    "THEORY",
+    "Story",
+    "as_data",
+    "attention_figures",
+    "draw_attention",
+    "heads_of",
+    "page_of",
+    "recorded",
+    "recorded_attention",
+    "save",
+    "tell",
+]

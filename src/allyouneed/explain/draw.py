@@ -1,44 +1,125 @@
-"""Pictures of what was recorded."""
+"""Pictures of what was recorded: what they have in common, and attention."""
 
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from ..errors import InputError
 from ..files import write_whole
 
+# Okabe and Ito's colours, told apart by the colour-blind; on white and on near-black alike.
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#D55E00")
+SHARES = "cividis"  # of 0 to 1; made for the colour-blind
+SIGNED = "PuOr"
+
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "allyouneed",  # the same picture, the same file
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+}
+
+_BY_ITSELF = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color:#ddd}}</style>"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches, as all of ours begin."""
+    with mpl.rc_context(_STYLE):
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def svg_of(figure: Figure) -> str:
+    """A figure as SVG whose black takes the colour of the text around it, for light pages and dark."""
+    written = io.StringIO()
+    _without_frames(figure)
+    with mpl.rc_context(_STYLE):
+        figure.patch.set_alpha(0)
+        for axes in figure.axes:
+            axes.patch.set_alpha(0)
+        FigureCanvasSVG(figure).print_svg(written, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    svg = written.getvalue()
+    svg = svg[svg.index("<svg") :]
+    # Text is black by default in SVG and named nowhere, so one fill on the whole gives it its colour.
+    svg = re.sub(r"(stroke|fill): ?#000000", r"\1: currentColor", svg)
+    return svg.replace("<svg ", '<svg fill="currentColor" class="drawing" ', 1)
+
+
+def _without_frames(figure: Figure) -> None:
+    for axes in figure.axes:
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as the `.svg` or `.png` that the path's name ends in."""
+    if path.suffix == ".svg":
+        svg = svg_of(figure)
+        start = svg.index(">", svg.index("<svg")) + 1
+        write_whole(path, svg[:start] + _BY_ITSELF + svg[start:])
+        return
+    _without_frames(figure)
+    picture = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(picture)  # type: ignore[no-untyped-call]
+    write_whole(path, picture.getvalue())
+
 
 def draw_attention(
     weights: Tensor, *, source: Sequence[str], target: Sequence[str], path: Path, title: str = ""
 ) -> None:
-    """One square a head: which piece of the source each piece of the target looks at. Writes a PNG.
+    """One square a head: which piece of the source each piece of the target looks at. Writes a PNG or an SVG.
 
     Shapes: weights (H, T, S), for S pieces of the source and T of the target.
     """
-    heads, rows, columns = weights.shape
+    _, rows, columns = weights.shape
     if (rows, columns) != (len(target), len(source)):
         raise InputError(
             f"weights of shape {tuple(weights.shape)} need {rows} target and {columns} source pieces; "
             f"got {len(target)} and {len(source)}"
         )
+    save(attention_figure(weights, source=source, target=target, title=title), path)
+
+
+def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence[str], title: str = "") -> Figure:
+    """The figure of `draw_attention`."""
+    heads, rows, columns = weights.shape
     wide = min(heads, 4)
     tall = -(-heads // wide)
-    figure = Figure(figsize=(0.28 * columns * wide + 1.2, 0.28 * rows * tall + 0.5 * tall + 0.8), layout="constrained")
-    for head, axes in enumerate(figure.subplots(tall, wide, squeeze=False).flat):
+    longest = 0.09 * max(map(len, [*source, *target]))
+    figure = new_figure(
+        max(4.0, (0.24 * columns + longest) * wide + 1.2), (0.24 * rows + longest) * tall + 0.4 * tall + 0.6
+    )
+    panels = figure.subplots(tall, wide, squeeze=False)
+    for head, axes in enumerate(panels.flat):
         if head >= heads:
             axes.axis("off")
             continue
-        image = axes.imshow(weights[head].float().cpu().numpy(), cmap="viridis", vmin=0, vmax=1)
+        image = matrix(axes, weights[head], low=0, high=1, colours=SHARES)
         axes.set_title(f"head {head + 1}", fontsize=10)
-        axes.set_xticks(range(columns), source, rotation=90, fontsize=8, family="monospace")
-        axes.set_yticks(range(rows), target, fontsize=8, family="monospace")
-        axes.tick_params(length=0)
-    figure.colorbar(image, ax=figure.axes, shrink=0.6, label="weight")
-    figure.suptitle(title, fontsize=11)
-    picture = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(picture)  # type: ignore[no-untyped-call]
-    write_whole(path, picture.getvalue())
+        axes.set_xticks(range(columns), source, rotation=90, fontsize=8, family="monospace", parse_math=False)
+        axes.set_yticks(range(rows), target, fontsize=8, family="monospace", parse_math=False)
+    figure.colorbar(image, ax=panels, shrink=0.6, label="weight")
+    if title:
+        figure.suptitle(title, fontsize=11, parse_math=False)
+    return figure
+
+
+def matrix(axes: Axes, values: Tensor, *, low: float, high: float, colours: str) -> Any:
+    """A matrix as coloured squares, without ticks' little lines."""
+    image = axes.imshow(
+        values.float().cpu().numpy(), cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
+    )
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return image

@@ -1,0 +1,122 @@
+"""The date task with one part of the model left out at a time: python docs/make/ablations.py [NAME]…
+
+Every variant is made from outside: a module's function or a mask is replaced while it trains; the
+model has no option for it. Writes docs/make/ablations.json: exact match and validation loss over
+updates. About half a minute of processor time each; names that stand there already are left alone.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from allyouneed import Bundle, Recipe, Translator, fit, recipe_path
+from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
+from allyouneed.score import exact_match
+from allyouneed.text.corpus import read_pairs
+
+RESULT = Path(__file__).with_name("ablations.json")
+
+
+def no_positions() -> AbstractContextManager[Any]:
+    def forward(self: PositionalEncoding, x: Tensor, *, start: int = 0) -> Tensor:
+        return self.dropout(x)  # type: ignore[no-any-return]
+
+    return patch.object(PositionalEncoding, "forward", forward)
+
+
+def unscaled_embedding() -> AbstractContextManager[Any]:
+    scaled = Embedding.forward
+
+    def forward(self: Embedding, ids: Tensor) -> Tensor:
+        return scaled(self, ids) / self.d_model**0.5
+
+    return patch.object(Embedding, "forward", forward)
+
+
+@contextmanager
+def unscaled_attention() -> Iterator[None]:
+    file: Any = sys.modules["allyouneed.nn.attention"]  # the room gives this name to the function in it
+    scaled = file.attention
+
+    def attention(query: Tensor, *rest: Any, **more: Any) -> Tensor:
+        return scaled(query * query.size(-1) ** 0.5, *rest, **more)
+
+    with patch.object(file, "attention", attention):
+        yield
+
+
+def no_mask_over_the_future() -> AbstractContextManager[Any]:
+    def everyone(length: int, *, device: torch.device | None = None) -> Tensor:
+        return torch.ones(length, length, dtype=torch.bool, device=device)
+
+    return patch.object(transformer, "no_future", everyone)
+
+
+def no_mask_over_padding() -> AbstractContextManager[Any]:
+    def everyone(ids: Tensor, pad_id: int) -> Tensor:
+        return torch.ones_like(ids, dtype=torch.bool)[:, None, None, :]
+
+    return patch.object(transformer, "real_tokens", everyone)
+
+
+def no_norm() -> AbstractContextManager[Any]:
+    return patch.object(LayerNorm, "forward", lambda self, x: x)
+
+
+def no_residual() -> AbstractContextManager[Any]:
+    def forward(self: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return self.norm(self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+
+    return patch.object(Residual, "forward", forward)
+
+
+# name → what is replaced while it trains, and settings that differ
+VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]] = {
+    "as in the paper": (nullcontext, []),
+    "without positions": (no_positions, []),
+    "embedding not scaled": (unscaled_embedding, []),
+    "attention not scaled": (unscaled_attention, []),
+    "without the mask over the future": (no_mask_over_the_future, []),
+    "without the mask over padding": (no_mask_over_padding, []),
+    "norm before (pre)": (nullcontext, ["model.norm=pre"]),
+    "without norm": (no_norm, []),
+    "without residual": (no_residual, []),
+    "one head": (nullcontext, ["model.heads=1"]),
+}
+
+
+def measure(name: str, *settings: str) -> list[dict[str, float]]:
+    """Train one variant of the date recipe; exact match, in %, and losses, in nats a letter, at each pause."""
+    replaced, overrides = VARIANTS[name]
+    recipe = Recipe.read(recipe_path("dates"), ["train.pause=50", *overrides, *settings])
+    valid = read_pairs(recipe.data.valid, limit=200)
+
+    def judge(bundle: Bundle) -> Mapping[str, float]:
+        translations = Translator(bundle).translate([pair.source for pair in valid])
+        return {"exact": exact_match(translations, [pair.target for pair in valid]).value}
+
+    with tempfile.TemporaryDirectory() as folder, replaced():
+        output = Path(folder) / "run"
+        fit(recipe, output, judge=judge)
+        lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    return [
+        {"step": line["step"], "loss": line["loss"], "valid": line["valid_loss"], "exact": line["scores"]["exact"]}
+        for line in lines
+    ]
+
+
+if __name__ == "__main__":
+    measured = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    for name in sys.argv[1:] or VARIANTS:
+        if name not in measured:
+            measured[name] = measure(name)
+            print(f"{name:<36}{measured[name][-1]['exact']:6.1f} %  loss {measured[name][-1]['loss']:.4f}", flush=True)
+            RESULT.write_text(json.dumps(measured, indent=0) + "\n")

@@ -1,0 +1,95 @@
+"""`allyouneed explain`: what a model does with a sentence, as a page or as pictures."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Form(StrEnum):
+    """What to write: one page, or a file for each figure."""
+
+    html = "html"
+    svg = "svg"
+    png = "png"
+    json = "json"
+
+
+def explain(
+    bundle: Annotated[Path | None, typer.Argument(help="The folder of a trained model.", show_default=False)] = None,
+    text: Annotated[str | None, typer.Argument(help="The text to translate and explain.", show_default=False)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page's file (explained.html if not given); with svg or png the folder of the pictures.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")
+    ] = Form.html,
+    beam: Annotated[
+        int | None,
+        typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
+    ] = None,
+    positions: Annotated[bool, typer.Option("--positions", help="Draw the sines and cosines; needs no model.")] = False,
+    schedule: Annotated[bool, typer.Option("--schedule", help="Draw the learning rate; needs no model.")] = False,
+    masks: Annotated[bool, typer.Option("--masks", help="Draw the two masks; needs no model.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what stands there.")] = False,
+) -> None:
+    """See inside: every tensor of one translation as a picture, on one page that works without a network.
+
+    [bold]Examples[/bold]
+
+      allyouneed explain runs/dates 1845-01-05
+
+      allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
+
+      allyouneed explain --positions --format png
+    """
+    import json
+
+    from ..errors import InputError
+    from ..files import refuse_to_replace, write_whole
+    from .screen import console
+
+    wanted = [name for name, wish in (("positions", positions), ("schedule", schedule), ("masks", masks)) if wish]
+    if (bundle is None or text is None) == (not wanted):
+        raise InputError("explain needs a bundle's folder and a text, or --positions, --schedule or --masks")
+    suffix = "svg" if wanted and form is Form.html else str(form)
+    if wanted and form is Form.json:
+        raise InputError("--positions, --schedule and --masks are pictures: --format svg or png")
+    pictures = suffix in ("svg", "png")
+    place = output or Path("." if wanted else "explained" if pictures else f"explained.{suffix}")
+    if not overwrite and not pictures:
+        refuse_to_replace(place, what="the explanation")
+
+    from ..explain import FIGURES, THEORY, as_data, attention_figures, page_of, save, tell
+
+    if wanted:
+        figures = {name: THEORY[name]() for name in wanted}
+    else:
+        from ..translator import Translator
+
+        assert bundle is not None
+        assert text is not None
+        translator = Translator.load(bundle, device="cpu", beam=beam)
+        story = tell(translator, text)
+        if form is Form.html:
+            write_whole(place, page_of(story, translator))
+        elif form is Form.json:
+            write_whole(place, json.dumps(as_data(story), ensure_ascii=False, indent=1) + "\n")
+        else:
+            figures = {name: draw(story) for name, draw in FIGURES.items()} | attention_figures(story)
+    if pictures:
+        paths = {name: place / f"{name}.{suffix}" for name in figures}
+        if not overwrite:
+            for path in paths.values():
+                refuse_to_replace(path, what="a picture")
+        place.mkdir(parents=True, exist_ok=True)
+        for name, figure in figures.items():
+            save(figure, paths[name])
+            console.print(str(paths[name]))
+    else:
+        console.print(f"{story.text} → {story.translation}\n{place}")

@@ -1,0 +1,179 @@
+"""A story in pictures: one function a figure."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from .draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, SIGNED, attention_figure, matrix, new_figure
+from .search import Prefix
+from .story import Story, alignment_of, attentions, label_of, stream_of
+
+MOST_BRANCHES = 40  # of the tree, drawn
+
+
+def embedding_figure(story: Story) -> Figure:
+    """Embedding, position and their sum, for every piece of the source and the first dimensions."""
+    names = ("embedding", "position", "sum")
+    parts = [story.seen[f"source.{name}"][:, :32] for name in names]
+    reach = float(max(part.abs().max() for part in parts))
+    rows = len(story.read)
+    figure = new_figure(9.5, max(2.4, 0.2 * rows + 1.3))
+    panels = figure.subplots(1, 3, sharey=True)
+    titles = ("√d_model · embedding", "+ position", "= what goes in")
+    for axes, part, title in zip(panels, parts, titles, strict=True):
+        image = matrix(axes, part, low=-reach, high=reach, colours=SIGNED)
+        axes.set(title=title, xlabel="dimension")
+    panels[0].set_yticks(range(rows), story.read, family="monospace", fontsize=8, parse_math=False)
+    figure.colorbar(image, ax=panels, shrink=0.8)
+    return figure
+
+
+def stream_figure(story: Story) -> Figure:
+    """How long the vectors of the residual stream are after each sublayer, and how far each sublayer moves them."""
+    figure = new_figure(9.5, 5.6)
+    panels = figure.subplots(2, 2, sharey="row", squeeze=False)
+    for column, stack in enumerate(("encoder", "decoder")):
+        stages = stream_of(story, stack)
+        names = [stage.part for stage in stages]
+        above, below = panels[0][column], panels[1][column]
+        above.plot(names, [stage.norm for stage in stages], "o-", color=BLUE, linewidth=2)
+        above.set_title(f"{stack}: mean length of a vector")
+        above.set_xticks(range(len(names)), [""] * len(names))
+        below.bar(names, [stage.moved for stage in stages], color=ORANGE)
+        below.set_title(f"{stack}: how far it moved, relative")
+        below.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+    panels[0][0].set_ylim(bottom=0)
+    return figure
+
+
+def lens_figure(story: Story) -> Figure:
+    """The logit lens: what the model would say if each decoder layer were its last, and how sure it would be."""
+    layers = [x for name, x in story.seen.items() if name.startswith("decoder.layers.") and name.endswith(".logits")]
+    columns = len(story.asked)
+    sure, words = torch.stack(layers).softmax(-1).max(-1)
+    wide = 0.35 + 0.085 * max(len(story.pieces.get(int(i), "")) for i in words.flatten())
+    figure = new_figure(max(4.0, wide * columns + 1.6), 0.45 * len(layers) + 1.7)
+    axes = figure.subplots()
+    image = matrix(axes, sure, low=0, high=1, colours=SHARES)
+    for row in range(len(layers)):
+        for column in range(columns):
+            piece = story.pieces.get(int(words[row, column]), "?")
+            colour = "#111111" if sure[row, column] > 0.55 else "#fefefe"
+            axes.text(
+                column, row, piece, ha="center", va="center", color=colour, fontsize=8, family="monospace",
+                parse_math=False,
+            )  # fmt: skip
+    axes.set_yticks(range(len(layers)), [f"after layer {i + 1}" for i in range(len(layers))])
+    axes.set_xticks(range(columns), story.asked, rotation=90, family="monospace", fontsize=8, parse_math=False)
+    axes.set_xlabel("what it says in the end")
+    figure.colorbar(image, ax=axes, label="probability", aspect=10)
+    return figure
+
+
+def alignment_figure(story: Story) -> Figure:
+    """Lines from each written piece to the pieces of the source it leans on."""
+    weights = alignment_of(story)
+    most = max(len(story.read), len(story.asked))
+    figure = new_figure(max(5.0, 0.42 * most), 3.2)
+    axes = figure.subplots()
+    above = [(i + 0.5) * most / len(story.read) for i in range(len(story.read))]
+    below = [(t + 0.5) * most / len(story.asked) for t in range(len(story.asked))]
+    for t, row in enumerate(weights):
+        for i, weight in enumerate(row.tolist()):
+            if weight > 0.08:
+                axes.plot([above[i], below[t]], [0.86, 0.14], color=BLUE, alpha=min(1.0, weight), linewidth=4 * weight)
+    style: Any = {"ha": "center", "family": "monospace", "fontsize": 9, "rotation": 90}
+    for x, piece in zip(above, story.read, strict=True):
+        axes.text(x, 0.9, piece, va="bottom", parse_math=False, **style)
+    for x, piece in zip(below, story.asked, strict=True):
+        axes.text(x, 0.1, piece, va="top", parse_math=False, **style)
+    axes.set(xlim=(0, most), ylim=(-0.3, 1.3))
+    axes.axis("off")
+    return figure
+
+
+def tree_figure(story: Story) -> Figure:
+    """The search as a tree: every beginning it went on with, the answer in another colour."""
+    answer = tuple(story.search.found.ids)
+    branches = sorted(story.search.asked, key=lambda b: (answer[: len(b)] != b, len(b)))
+    kept = _with_roots(branches[: MOST_BRANCHES + len(answer)])
+    rows = _rows(kept, answer)
+    deepest = max(map(len, kept))
+    piece = max((len(story.pieces.get(b[-1], "")) for b in kept if b), default=1)
+    wide = 0.3 + 0.08 * piece
+    figure = new_figure(max(5.0, wide * (deepest + 2)), 0.3 * (max(rows.values()) + 1) + 1.0)
+    axes = figure.subplots()
+    for beginning in kept:
+        right = answer[: len(beginning)] == beginning
+        x, y = len(beginning), rows[beginning]
+        colour = GREEN if right else "#888888"
+        if beginning:
+            before = story.pieces.get(beginning[-2], "?") if x > 1 else "<sos>"
+            start = x - 1 + 0.05 + 0.08 * len(before) / wide
+            axes.plot([start, x - 0.05], [rows[beginning[:-1]], y], color=colour, linewidth=2.5 if right else 1)
+        label = story.pieces.get(beginning[-1], "?") if beginning else "<sos>"
+        axes.text(
+            x, y, label, ha="left", va="center", fontsize=8, family="monospace", parse_math=False,
+            color=GREEN if right else "#888888", weight="bold" if right else "normal",
+        )  # fmt: skip
+    for sentence, score in list(story.search.ended().items())[: story.search.beam]:
+        if sentence in rows:
+            axes.text(
+                len(sentence) + 0.15 + 0.08 * len(story.pieces[sentence[-1]]) / wide,
+                rows[sentence],
+                f"end {score:.2f}",
+                va="center",
+                fontsize=8,
+                color=COLOURS[5],
+            )
+    axes.set(xlim=(-0.8, deepest + 2), ylim=(max(rows.values()) + 0.7, -0.7))
+    axes.axis("off")
+    return figure
+
+
+def _with_roots(branches: list[Prefix]) -> list[Prefix]:
+    whole = {branch[:t] for branch in branches for t in range(len(branch) + 1)}
+    return sorted(whole, key=lambda branch: (len(branch), branch))
+
+
+def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
+    """A row for every beginning: the answer's is the first, a first child shares its parent's."""
+    children: dict[Prefix, list[Prefix]] = {branch: [] for branch in kept}
+    for branch in kept:
+        if branch:
+            children[branch[:-1]].append(branch)
+    rows: dict[Prefix, int] = {}
+    last = 0
+    waiting: list[tuple[Prefix, bool]] = [((), True)]
+    while waiting:
+        branch, shares = waiting.pop()
+        if not shares:
+            last += 1
+        rows[branch] = last
+        inside = sorted(children[branch], key=lambda child: answer[: len(child)] != child)
+        waiting += [(child, child is inside[0]) for child in reversed(inside)]
+    return rows
+
+
+def attention_figures(story: Story) -> dict[str, Figure]:
+    """Every attention of the model, a figure each."""
+    return {
+        name.replace(".layers.", "-").replace(".", "-"): attention_figure(
+            weights,
+            source=story.given if name.endswith("self_attention") else story.read,
+            target=story.read if name.startswith("encoder") else story.asked,
+            title=label_of(name),
+        )
+        for name, weights in attentions(story).items()
+    }
+
+
+FIGURES: dict[str, Callable[[Story], Figure]] = {
+    "embedding": embedding_figure,
+    "tree": tree_figure,
+    "alignment": alignment_figure,
+    "stream": stream_figure,
+    "lens": lens_figure,
+}

@@ -1,0 +1,115 @@
+"""A story as one HTML page that needs nothing else: no network, no other file."""
+
+import json
+from html import escape
+from pathlib import Path
+from string import Template
+
+from ..translator import Translator
+from .draw import svg_of
+from .figures import FIGURES
+from .story import Story, attentions, heads_of, label_of
+
+MOST_CANDIDATES = 5
+_PAGE = Path(__file__).with_name("page.html")
+
+
+def page_of(story: Story, translator: Translator) -> str:
+    """The page, as HTML."""
+    config = translator.model.config
+    sizes = (
+        f"{config.encoder_layers} + {config.decoder_layers} layers, d_model {config.d_model}, "
+        f"{config.heads} heads, {translator.model.parameter_count():,} parameters"
+    )
+    return Template(_PAGE.read_text(encoding="utf-8")).substitute(
+        text=escape(story.text),
+        translation=escape(story.translation),
+        sizes=sizes,
+        pieces=_pieces(story),
+        numbers=_numbers(story),
+        steps=_steps(story),
+        why=escape(story.search.why_it_ended()),
+        heads=_heads(story),
+        attention=_for_script(_attention(story)),
+        **{name: svg_of(draw(story)) for name, draw in FIGURES.items()},
+    )
+
+
+def _pieces(story: Story) -> str:
+    def row(pieces: list[str], ids: list[int]) -> str:
+        return "".join(
+            f"<span class=piece>{escape(piece)}<small>{i}</small></span>" for piece, i in zip(pieces, ids, strict=True)
+        )
+
+    written = ["<sos>", *story.asked]
+    return (
+        f"<p class=label>read</p><p>{row(story.read, story.source_ids)}</p>"
+        f"<p class=label>written</p><p>{row(written, story.target_ids)}</p>"
+    )
+
+
+def _numbers(story: Story) -> str:
+    """Embedding, position and sum in numbers, for the first dimensions and the last."""
+    embedding, position, whole = (story.seen[f"source.{name}"] for name in ("embedding", "position", "sum"))
+    shown = [*range(min(5, embedding.size(1))), embedding.size(1) - 1]
+    head = "".join(f"<th>{dimension + 1}</th>" for dimension in shown)
+    rows = []
+    for place, piece in enumerate(story.read):
+        for label, x in (("embedding", embedding), ("+ position", position), ("= sum", whole)):
+            cells = "".join(f"<td>{x[place, dimension]:+.4f}</td>" for dimension in shown)
+            first = f"<th rowspan=3>{place}<th rowspan=3 class=mono>{escape(piece)}" if label == "embedding" else ""
+            rows.append(f"<tr{' class=sum' if label.startswith('=') else ''}>{first}<td class=what>{label}</td>{cells}")
+    return f"<table><thead><tr><th>place<th>piece<th>dimension{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _steps(story: Story) -> str:
+    """The likeliest candidates at every word of the answer."""
+    answer = story.search.found.ids
+    rows = []
+    for t, piece in enumerate(story.asked):
+        beginning = tuple(answer[:t])
+        if beginning not in story.search.asked:
+            break
+        bars = "".join(
+            f"<span class='candidate{' chosen' if story.pieces[i] == piece else ''}'>"
+            f"<i style='width:{100 * chance:.1f}%'></i><b>{escape(story.pieces[i])}</b> {_percent(chance)}</span>"
+            for i, chance in story.search.best(beginning, MOST_CANDIDATES)
+        )
+        rows.append(f"<li><span class=written>{escape(piece)}</span>{bars}")
+    return f"<ol class=steps>{''.join(rows)}</ol>"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share >= 0.001 else "&lt; 0.1 %"
+
+
+def _heads(story: Story) -> str:
+    rows = []
+    for head in heads_of(story):
+        shares = (head.itself, head.previous, head.next, head.start, head.end)
+        cells = "".join(f"<td style='--share:{share:.2f}'>{100 * share:.0f}</td>" for share in shares)
+        rows.append(
+            f"<tr><td class=mono>{label_of(head.part)}<td>{head.head}<td>{head.role}<td>{head.entropy:.2f}{cells}"
+        )
+    return (
+        "<table><thead><tr><th>attention<th>head<th>looks mostly at<th>entropy, bits<th>same place, %<th>before"
+        f"<th>after<th>start sign<th>end sign</thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _attention(story: Story) -> list[dict[str, object]]:
+    """What the script draws: every attention, its weights in 255ths."""
+    return [
+        {
+            "name": label_of(name),
+            "rows": story.read if name.startswith("encoder") else story.asked,
+            "columns": story.given if name.endswith("self_attention") else story.read,
+            "heads": [(head * 255).round().int().tolist() for head in weights],
+        }
+        for name, weights in attentions(story).items()
+    ]
+
+
+def _for_script(data: object) -> str:
+    """JSON that cannot end the script it stands in."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

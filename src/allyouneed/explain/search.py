@@ -1,0 +1,115 @@
+"""What a search asked its model, noted down by standing between the two: its `Step` is wrapped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..data.batch import pad
+from ..decode import Hypothesis, beam_search, greedy_search, length_penalty, step_of
+from ..nn import DecoderState
+from ..translator import Translator
+
+Prefix = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One search. `asked` has, for each beginning the search went on with, the log-probabilities (V,) of what follows.
+
+    A beginning leaves out the start sign; log-probabilities are in nats.
+    """
+
+    found: Hypothesis
+    asked: Mapping[Prefix, Tensor]
+    eos_id: int
+    limit: int  # ids at most, the end sign included
+    beam: int
+    alpha: float
+
+    def log_probability(self, beginning: Prefix) -> float:
+        """The log-probability of a beginning that was asked about, or that continues one by a word."""
+        return sum(float(self.asked[beginning[:t]][word]) for t, word in enumerate(beginning))
+
+    def best(self, beginning: Prefix, count: int) -> list[tuple[int, float]]:
+        """The likeliest next ids after a beginning, with their probabilities."""
+        values, ids = self.asked[beginning].topk(min(count, len(self.asked[beginning])))
+        return list(zip(ids.tolist(), values.exp().tolist(), strict=True))
+
+    def ended(self) -> dict[Prefix, float]:
+        """Sentences that could have been the answer: beginnings whose end is among the likeliest next words.
+
+        With the score the search ranks by.
+        """
+        likely = {
+            beginning: self.score((*beginning, self.eos_id))
+            for beginning in self.asked
+            if self.eos_id in [word for word, _ in self.best(beginning, self.beam)]
+        }
+        return dict(sorted(likely.items(), key=lambda item: -item[1]))
+
+    def score(self, sentence: Prefix) -> float:
+        """The log-probability over the length penalty."""
+        penalty = 1.0 if self.beam == 1 else length_penalty(len(sentence), alpha=self.alpha)
+        return self.log_probability(sentence) / penalty
+
+    def why_it_ended(self) -> str:
+        """In a sentence, why the search stopped where it did."""
+        ids = tuple(self.found.ids)
+        if ids not in self.asked:
+            return f"The output reached its bound of {self.limit} tokens before the end sign came."
+        chance = float(self.asked[ids][self.eos_id].exp())
+        if self.beam == 1:
+            return f"The end sign was the likeliest next token, with a probability of {100 * chance:.1f} %."
+        others = [score for sentence, score in self.ended().items() if sentence != ids]
+        score = f"{self.score((*ids, self.eos_id)):.3f}"
+        rival = f"; the next best that ended has {others[0]:.3f}" if others else ""
+        return (
+            f"The end sign came with a probability of {100 * chance:.1f} %. Its score, the log-probability over the "
+            f"length penalty, is {score}{rival}. {self.beam} sentences had ended, or none that went on could beat it."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """A state that knows which words led to each of its hypotheses. One sentence."""
+
+    inner: DecoderState
+    beginnings: tuple[Prefix, ...]
+
+    def reorder(self, hypotheses: Tensor) -> "_Traced":
+        return _Traced(self.inner.reorder(hypotheses), tuple(self.beginnings[n] for n in hypotheses.tolist()))
+
+    def keep(self, sentences: Tensor) -> "_Traced":
+        return replace(self, inner=self.inner.keep(sentences))
+
+
+@torch.inference_mode()
+def traced(translator: Translator, text: str) -> Trace:
+    """Translate one text as `translator` does, and note what the search asked."""
+    model, tokenizer, decode = translator.model, translator.tokenizer, translator.decode
+    step = step_of(model, never=(tokenizer.pad_id, tokenizer.sos_id))
+    asked: dict[Prefix, Tensor] = {}
+
+    def noted(last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
+        log_probabilities, inner = step(last, state.inner)
+        beginnings = tuple(
+            (*before, word) if state.inner.length else ()
+            for before, word in zip(state.beginnings, last.tolist(), strict=True)
+        )
+        for beginning, row in zip(beginnings, log_probabilities, strict=True):
+            asked.setdefault(beginning, row.cpu())
+        return log_probabilities, _Traced(inner, beginnings)
+
+    ids = tokenizer.encode(text)
+    device = next(model.parameters()).device
+    limit = min(max(1, len(ids) - 2 + decode.extra_length), model.config.max_length)
+    state = _Traced(model.start(pad([ids], tokenizer.pad_id).to(device)), ((),))
+    signs = {"sos_id": tokenizer.sos_id, "eos_id": tokenizer.eos_id}
+    limits = torch.tensor([limit], device=device)
+    if decode.beam == 1:
+        (found,) = greedy_search(noted, state, **signs, max_lengths=limits)
+    else:
+        (found,) = beam_search(noted, state, **signs, max_lengths=limits, beam=decode.beam, alpha=decode.alpha)
+    return Trace(found, asked, tokenizer.eos_id, limit, decode.beam, decode.alpha)

@@ -1,0 +1,95 @@
+"""Pictures that need no model: positions, the learning rate, the masks."""
+
+from collections.abc import Callable
+
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from ..nn import no_future, real_tokens, sinusoids
+from ..train.schedule import paper_rate
+from .draw import COLOURS, SHARES, SIGNED, matrix, new_figure
+
+
+def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
+    """The sines and cosines (§3.5), and what makes them useful: moving on by k is one rotation, wherever from."""
+    encoding = sinusoids(length, d_model)
+    figure = new_figure(9.5, 3.6)
+    whole, clock, likeness = figure.subplots(1, 3, width_ratios=[1.5, 1, 1.2])
+    image = matrix(whole, encoding, low=-1, high=1, colours=SIGNED)
+    whole.set(title="sines and cosines", xlabel="dimension", ylabel="position")
+    figure.colorbar(image, ax=whole, shrink=0.7)
+
+    pair, step = d_model // 4, 5  # a frequency that turns slowly enough to see
+    hands = encoding[:, 2 * pair : 2 * pair + 2]
+    clock.set(title=f"dimensions {2 * pair} and {2 * pair + 1}:\n+{step} is one turn", aspect="equal")
+    clock.add_patch(_circle())
+    for start, colour in zip((0, 10, 20), COLOURS, strict=False):
+        for place, style in ((start, "-"), (start + step, "--")):
+            sine, cosine = hands[place].tolist()
+            clock.plot([0, cosine], [0, sine], style, color=colour, linewidth=2)
+            clock.text(1.2 * cosine, 1.2 * sine, str(place), color=colour, ha="center", va="center", fontsize=9)
+    clock.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
+    clock.axis("off")
+
+    for start, colour in zip((0, 10, 20, 30), COLOURS, strict=False):
+        products = encoding[start : start + 30] @ encoding[start]
+        likeness.plot(products, color=colour, linewidth=7 - start / 6, alpha=0.7, label=f"from {start}")
+    likeness.set(title="PE(p) · PE(p + k)\ndepends on k alone", xlabel="k")
+    likeness.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def rotation(step: int, d_model: int) -> torch.Tensor:
+    """The matrix R with PE(p + step) = R PE(p) for every p, (D, D): 2 × 2 rotations along the diagonal."""
+    sine, cosine = sinusoids(step + 1, d_model)[step].unflatten(0, (-1, 2)).unbind(-1)  # type: ignore[no-untyped-call]
+    turns = torch.stack((torch.stack((cosine, sine), -1), torch.stack((-sine, cosine), -1)), -2)  # (D/2, 2, 2)
+    return torch.block_diag(*turns)  # type: ignore[no-any-return,no-untyped-call]
+
+
+def schedule_figure(*, steps: int = 20_000) -> Figure:
+    """The learning rate (§5.3, equation 3) for some widths and warm-ups."""
+    figure = new_figure(7, 3.6)
+    axes = figure.subplots()
+    at = range(1, steps + 1, max(1, steps // 500))
+    for (d_model, warmup), colour in zip(((512, 4_000), (512, 8_000), (256, 4_000)), COLOURS, strict=False):
+        rates = [1e4 * paper_rate(step, d_model=d_model, warmup=warmup) for step in at]
+        axes.plot(at, rates, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
+        axes.plot(warmup, max(rates), "o", color=colour)
+    axes.set(title="up in a straight line, then down with 1/√step", xlabel="update", ylabel="rate, in 10⁻⁴", ylim=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def masks_figure() -> Figure:
+    """The two masks (§3.2.3): over the future, and over padding; and both at once."""
+    words = ["<sos>", "January", "5", ",", "1845", "<pad>", "<pad>"]
+    future = no_future(len(words))
+    padding = real_tokens(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(words), -1)
+    figure = new_figure(9.5, 3.9)
+    panels = figure.subplots(1, 3, sharey=True)
+    titles = ("no_future: a word sees\nthose before it", "real_tokens: nobody\nsees padding", "both at once")
+    for axes, mask, title in zip(panels, (future, padding, future & padding), titles, strict=True):
+        matrix(axes, mask.float() * 0.8 + 0.1, low=0, high=1, colours=SHARES)
+        axes.set_title(title, fontsize=10)
+        axes.set_xticks(range(len(words)), words, rotation=90, family="monospace", fontsize=9)
+        axes.set_yticks(range(len(words)), words, family="monospace", fontsize=9)
+        for row in range(len(words)):
+            for column in range(len(words)):
+                if mask[row, column]:
+                    axes.plot(column, row, "o", color="#333333", markersize=3)
+    panels[0].set_ylabel("who looks")
+    for axes in panels:
+        axes.set_xlabel("at whom")
+    return figure
+
+
+def _circle() -> Circle:
+    return Circle((0, 0), 1, fill=False, color="#888888", linewidth=0.8)
+
+
+THEORY: dict[str, Callable[[], Figure]] = {
+    "positions": positions_figure,
+    "schedule": schedule_figure,
+    "masks": masks_figure,
+}

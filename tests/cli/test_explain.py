@@ -1,0 +1,45 @@
+"""`allyouneed explain`: a page, pictures or numbers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from allyouneed.cli import app
+from allyouneed.errors import InputError, OutputError
+
+
+def test_a_page_is_written_once(saved: Path, tmp_path: Path) -> None:
+    words = ["explain", str(saved), "abc", "--output", str(tmp_path / "page.html")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert isinstance(CliRunner().invoke(app, words).exception, OutputError)
+    assert CliRunner().invoke(app, [*words, "--overwrite"]).exit_code == 0
+
+
+def test_every_figure_is_a_file(saved: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", str(saved), "abc", "--format", "svg", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in tmp_path.glob("*.svg")}
+    assert {"lens.svg", "tree.svg", "decoder-2-cross_attention.svg"} <= names
+
+
+def test_the_numbers_come_as_json(saved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "numbers.json"
+    assert (
+        CliRunner().invoke(app, ["explain", str(saved), "abc", "--format", "json", "--output", str(path)]).exit_code
+        == 0
+    )
+    assert json.loads(path.read_text())["text"] == "abc"
+
+
+def test_theory_needs_no_model(tmp_path: Path) -> None:
+    words = ["explain", "--positions", "--schedule", "--masks", "--format", "png", "--output", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"positions.png", "schedule.png", "masks.png"}
+
+
+@pytest.mark.parametrize("words", [[], ["runs/x"], ["runs/x", "text", "--masks"], ["--masks", "--format", "json"]])
+def test_a_call_that_makes_no_sense_is_refused(words: list[str]) -> None:
+    assert isinstance(CliRunner().invoke(app, ["explain", *words]).exception, InputError)

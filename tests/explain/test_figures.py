@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import pytest
+
+from allyouneed.bundle import Bundle
+from allyouneed.explain import FIGURES, Story, attention_figures, save, tell
+from allyouneed.explain.figures import _rows
+from allyouneed.translator import Translator
+
+
+@pytest.fixture
+def story(bundle: Bundle) -> Story:
+    return tell(Translator(bundle), "abc")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn(name: str, story: Story, tmp_path: Path) -> None:
+    save(FIGURES[name](story), tmp_path / "figure.svg")
+    svg = (tmp_path / "figure.svg").read_text()
+    assert svg.startswith("<svg")
+    assert "#000000" not in svg  # black takes the page's colour of text
+
+
+def test_every_attention_has_its_figure(story: Story) -> None:
+    assert len(attention_figures(story)) == 2 + 2 * 3
+
+
+def test_the_answer_has_the_first_row_of_the_tree() -> None:
+    kept = [(), (1,), (2,), (1, 3), (1, 4), (2, 5)]
+    assert _rows(kept, (1, 4)) == {(): 0, (1,): 0, (1, 4): 0, (1, 3): 1, (2,): 2, (2, 5): 2}

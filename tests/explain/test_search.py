@@ -1,0 +1,52 @@
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from allyouneed.explain.search import traced
+from allyouneed.translator import Translator
+
+
+@pytest.fixture(params=[1, 2, 4])
+def translator(request: pytest.FixtureRequest, bundle: Bundle) -> Translator:
+    return Translator(bundle, decode=DecodeConfig(beam=request.param, extra_length=4))
+
+
+def test_a_traced_search_finds_what_the_translator_finds(translator: Translator) -> None:
+    for text in ("abc", "j", "deadbeef"):
+        trace = traced(translator, text)
+        ((_, (best,)),) = translator.search([text])
+        assert trace.found == best
+
+
+def test_what_is_noted_is_what_the_model_says(translator: Translator) -> None:
+    model, tokenizer = translator.model, translator.tokenizer
+    trace = traced(translator, "abc")
+    assert () in trace.asked
+    source = torch.tensor([tokenizer.encode("abc")])
+    for beginning, row in trace.asked.items():
+        logits = model(source, torch.tensor([[tokenizer.sos_id, *beginning]]))[0, -1].detach()
+        logits[[tokenizer.pad_id, tokenizer.sos_id]] = -torch.inf
+        torch.testing.assert_close(row, logits.log_softmax(-1), atol=1e-4, rtol=1e-4)
+
+
+def test_the_log_probability_of_the_answer_is_the_search_s(translator: Translator) -> None:
+    trace = traced(translator, "abc")
+    ids = tuple(trace.found.ids)
+    sentence = (*ids, trace.eos_id) if ids in trace.asked else ids
+    assert trace.log_probability(sentence) == pytest.approx(trace.found.log_probability, abs=1e-4)
+    assert trace.score(sentence) == pytest.approx(trace.found.score, abs=1e-4)
+
+
+def test_why_it_ended_is_said(bundle: Bundle) -> None:
+    with torch.no_grad():
+        bundle.model.projection.table[bundle.tokenizer.eos_id] = 0
+    bounded = traced(Translator(bundle, decode=DecodeConfig(beam=1, extra_length=1)), "a")
+    assert "its bound of 2 tokens" in bounded.why_it_ended()
+
+
+def test_candidates_come_best_first(translator: Translator) -> None:
+    best = traced(translator, "abc").best((), 5)
+    chances = [chance for _, chance in best]
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) <= 1.0001

@@ -1,0 +1,75 @@
+import json
+import math
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.errors import InputError
+from allyouneed.explain.story import Story, _head, alignment_of, as_data, attentions, heads_of, stream_of, tell
+from allyouneed.translator import Translator
+
+
+@pytest.fixture
+def story(bundle: Bundle) -> Story:
+    return tell(Translator(bundle), "abcd")
+
+
+def test_a_story_has_a_place_for_every_piece(story: Story) -> None:
+    assert story.read == ["<sos>", "a", "b", "c", "d", "<eos>"]
+    assert story.given[1:] == story.asked[:-1]
+    assert (story.given[0], story.asked[-1]) == ("<sos>", "<eos>")
+    assert story.seen["logits"].shape[0] == len(story.asked)
+    assert len(attentions(story)) == 2 + 2 * 3
+
+
+def test_an_empty_text_is_refused(bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="nothing to explain"):
+        tell(Translator(bundle), " ")
+
+
+def test_every_head_is_described(story: Story) -> None:
+    heads = heads_of(story)
+    assert len(heads) == 8 * 3
+    assert all(0 <= head.entropy <= math.log2(16) for head in heads)
+
+
+@pytest.mark.parametrize(
+    ("weights", "role", "entropy"),
+    [
+        (torch.eye(8), "itself", 0.0),
+        (torch.eye(8).roll(1, 0), "the one before", 0.0),
+        (torch.eye(8).roll(-1, 0), "the one after", 0.0),
+        (torch.full((8, 8), 1 / 8), "spread widely", 3.0),
+        (torch.nn.functional.one_hot(torch.full((8,), 7), 8).float(), "the end sign", 0.0),
+    ],
+)
+def test_what_a_head_does_is_named(weights: torch.Tensor, role: str, entropy: float) -> None:
+    head = _head("encoder.layers.0.attention", 1, weights, crossing=False)
+    assert head.role == role
+    assert head.entropy == pytest.approx(entropy, abs=1e-5)
+
+
+def test_in_cross_attention_the_same_place_is_that_of_the_written_word() -> None:
+    weights = torch.eye(8).roll(1, 1)  # place t, which writes word t + 1, looks at word t + 1
+    assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "the same place"
+
+
+def test_the_stream_has_a_stage_for_every_sublayer(story: Story) -> None:
+    assert [stage.part for stage in stream_of(story, "encoder")] == [
+        "embedding", "1 attention", "1 feed forward", "2 attention", "2 feed forward",
+    ]  # fmt: skip
+    assert len(stream_of(story, "decoder")) == 1 + 3 * 3
+    assert all(stage.norm > 0 for stage in stream_of(story, "decoder"))
+
+
+def test_alignment_is_a_distribution_for_each_written_piece(story: Story) -> None:
+    alignment = alignment_of(story)
+    assert alignment.shape == (len(story.asked), len(story.read))
+    torch.testing.assert_close(alignment.sum(-1), torch.ones(len(story.asked)))
+
+
+def test_a_story_becomes_json(story: Story) -> None:
+    data = json.loads(json.dumps(as_data(story)))
+    assert data["text"] == "abcd"
+    assert len(data["attention"]["encoder.layers.0.attention"]) == 3
