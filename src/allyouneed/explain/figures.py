@@ -118,7 +118,7 @@ def tree_figure(story: Story) -> Figure:
             x, y, label, ha="left", va="center", fontsize=8, family="monospace", parse_math=False,
             color=GREEN if right else "#888888", weight="bold" if right else "normal",
         )  # fmt: skip
-    for sentence, score in list(story.search.ended().items())[: story.search.beam]:
+    for sentence, score in list(story.search.ended().items())[: story.search.config.beam]:
         if sentence in rows:
             axes.text(
                 len(sentence) + 0.15 + 0.08 * len(story.pieces[sentence[-1]]) / wide,

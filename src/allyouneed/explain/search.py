@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..config import DecodeConfig
 from ..data.batch import pad
-from ..decode import Hypothesis, beam_search, greedy_search, length_penalty, step_of
+from ..decode import Hypothesis, penalty_of, search, step_of
 from ..nn import DecoderState
 from ..translator import Translator
 
@@ -25,8 +26,7 @@ class Trace:
     asked: Mapping[Prefix, Tensor]
     eos_id: int
     limit: int  # ids at most, the end sign included
-    beam: int
-    alpha: float
+    config: DecodeConfig
 
     def log_probability(self, beginning: Prefix) -> float:
         """The log-probability of a beginning that was asked about, or that continues one by a word."""
@@ -45,14 +45,18 @@ class Trace:
         likely = {
             beginning: self.score((*beginning, self.eos_id))
             for beginning in self.asked
-            if self.eos_id in [word for word, _ in self.best(beginning, self.beam)]
+            if self.eos_id in [word for word, _ in self.best(beginning, self.config.beam)]
         }
         return dict(sorted(likely.items(), key=lambda item: -item[1]))
 
     def score(self, sentence: Prefix) -> float:
         """The log-probability over the length penalty."""
-        penalty = 1.0 if self.beam == 1 else length_penalty(len(sentence), alpha=self.alpha)
-        return self.log_probability(sentence) / penalty
+        total = self.log_probability(sentence)
+        if self.config.beam == 1:
+            return total
+        finished = sentence[-1] == self.eos_id
+        ids = list(sentence[:-1] if finished else sentence)
+        return total / penalty_of(self.config, Hypothesis(ids, total, total, finished=finished))
 
     def why_it_ended(self) -> str:
         """In a sentence, why the search stopped where it did."""
@@ -60,14 +64,14 @@ class Trace:
         if ids not in self.asked:
             return f"The output reached its bound of {self.limit} tokens before the end sign came."
         chance = float(self.asked[ids][self.eos_id].exp())
-        if self.beam == 1:
+        if self.config.beam == 1:
             return f"The end sign was the likeliest next token, with a probability of {100 * chance:.1f} %."
         others = [score for sentence, score in self.ended().items() if sentence != ids]
         score = f"{self.score((*ids, self.eos_id)):.3f}"
         rival = f"; the next best that ended has {others[0]:.3f}" if others else ""
         return (
             f"The end sign came with a probability of {100 * chance:.1f} %. Its score, the log-probability over the "
-            f"length penalty, is {score}{rival}. {self.beam} sentences had ended, or none that went on could beat it."
+            f"length penalty, is {score}{rival}. {self.config.beam} sentences had ended, or nothing going on could beat it."
         )
 
 
@@ -87,9 +91,14 @@ class _Traced:
 
 @torch.inference_mode()
 def traced(translator: Translator, text: str) -> Trace:
-    """Translate one text as `translator` does, and note what the search asked."""
-    model, tokenizer, decode = translator.model, translator.tokenizer, translator.decode
-    step = step_of(model, never=(tokenizer.pad_id, tokenizer.sos_id))
+    """Translate one text as `translator` does, and note what the search asked.
+
+    By beam or greedy search: its rules, guards and chance are left out.
+    """
+    model, tokenizer = translator.model, translator.tokenizer
+    config = replace(translator.decode, nbest=1, groups=1, sample=False)
+    never = (tokenizer.pad_id, tokenizer.sos_id, tokenizer.unk_id)
+    step = step_of(model, never=tuple(i for i in never if i is not None))
     asked: dict[Prefix, Tensor] = {}
 
     def noted(last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
@@ -104,12 +113,15 @@ def traced(translator: Translator, text: str) -> Trace:
 
     ids = tokenizer.encode(text)
     device = next(model.parameters()).device
-    limit = min(max(1, len(ids) - 2 + decode.extra_length), model.config.max_length)
+    longest = int(config.length_ratio * (len(ids) - 2)) + config.extra_length
+    limit = max(1, min(longest, config.max_length or longest, model.config.max_length))
     state = _Traced(model.start(pad([ids], tokenizer.pad_id).to(device)), ((),))
-    signs = {"sos_id": tokenizer.sos_id, "eos_id": tokenizer.eos_id}
-    limits = torch.tensor([limit], device=device)
-    if decode.beam == 1:
-        (found,) = greedy_search(noted, state, **signs, max_lengths=limits)
-    else:
-        (found,) = beam_search(noted, state, **signs, max_lengths=limits, beam=decode.beam, alpha=decode.alpha)
-    return Trace(found, asked, tokenizer.eos_id, limit, decode.beam, decode.alpha)
+    ((found,),) = search(
+        noted,
+        state,
+        config,
+        sos_id=tokenizer.sos_id,
+        eos_id=tokenizer.eos_id,
+        max_lengths=torch.tensor([limit], device=device),
+    )
+    return Trace(found, asked, tokenizer.eos_id, limit, config)
