@@ -26,10 +26,11 @@ MAY_IMPORT = {
     "decode": GROUND | {"nn"},
     "train": GROUND | {"bundle", "data", "nn", "text"},
     "translator": GROUND | {"decode", "bundle", "data", "nn", "text"},
+    "export": GROUND | {"bundle", "nn", "text"},
     "explain": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
     "check": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text"},
     "cli": GROUND
-    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check"},
+    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check", "export"},
     "__main__": {"cli"},
 }  # fmt: skip
 

@@ -6,6 +6,7 @@
     ├── DataError         a corpus that cannot be read, told by file and line
     ├── BundleError       a folder that holds no whole model
     ├── OutputError       a result that cannot be written: the path is taken, the disk is full
+    ├── ExportError       a model that another program's format cannot express
     └── MissingExtra      a library that is installed only on wish
 
 Every message says what was looked at, what was seen, what was expected and what to do.
@@ -41,6 +42,10 @@ class BundleError(AllYouNeedError):
 
 class OutputError(AllYouNeedError):
     """A result that cannot be written; what stood there before is untouched."""
+
+
+class ExportError(AllYouNeedError):
+    """A model that another program's format cannot express."""
 
 
 class MissingExtra(AllYouNeedError, ImportError):  # noqa: N818

@@ -40,7 +40,7 @@ TINY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["translate"], ["evaluate"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["translate"], ["evaluate"], ["demo"], ["export"]])
 def test_help_is_for_newcomers(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.returncode == 0
@@ -198,3 +198,12 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
     Bundle(model, tokenizer, DecodeConfig(beam=1)).save(tmp_path / "bundle")
     result = run("translate", tmp_path / "bundle", stdin=b"a\n\na\n")
     assert result.stdout.count(b"\n") == 3
+
+
+def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path: Path) -> None:
+    made = run("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out", "--sentences", 5)
+    assert made.returncode == 0, made.stderr.decode()
+    assert b"5 of 5 sentences the same" in made.stdout
+    assert (tmp_path / "out" / "model.bin").is_file()
+    again = refusal("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out")
+    assert again.endswith("exists already; a converted model needs a folder of its own")

@@ -12,6 +12,7 @@ from .check import check
 from .demo import demo
 from .evaluate import evaluate
 from .explain import explain
+from .export import export
 from .train import train
 from .translate import translate
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, explain, check):
+for command in (demo, train, translate, evaluate, explain, check, export):
     app.command()(command)
 
 

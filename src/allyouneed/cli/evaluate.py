@@ -19,6 +19,9 @@ def evaluate(
         typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
+    ] = "auto",
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
 
@@ -35,7 +38,7 @@ def evaluate(
 
     from ..translator import Translator
 
-    translator = Translator.load(bundle, device=device, beam=beam, batch=batch)
+    translator = Translator.load(bundle, device=device, precision=precision, beam=beam, batch=batch)
     try:
         with progress("translating", total=len(pairs)) as done:
             translations = translator.translate([pair.source for pair in pairs], done=done)

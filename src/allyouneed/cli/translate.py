@@ -24,6 +24,9 @@ def translate(
         typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
+    ] = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
 ) -> None:
     """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
@@ -46,7 +49,7 @@ def translate(
 
     from ..translator import Translator
 
-    translator = Translator.load(bundle, device=device, beam=beam, batch=batch)
+    translator = Translator.load(bundle, device=device, precision=precision, beam=beam, batch=batch)
     try:
         with progress("translating", total=sum(map(bool, lines))) as done:
             translations = translator.translate(lines, done=done)

@@ -5,8 +5,6 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from ..nn import DecoderState, Transformer
-
 
 class State(Protocol):
     """The past of N hypotheses of B sentences, those of a sentence side by side."""
@@ -38,12 +36,21 @@ class Hypothesis(NamedTuple):
     finished: bool = True  # False: it was cut off at its bound, before its end sign
 
 
-def step_of(model: Transformer, *, never: tuple[int, ...] = ()) -> Step[DecoderState]:
-    """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance."""
+class Model(Protocol[AnyState]):
+    """What `step_of` needs: a `Transformer` or a `FastTransformer`."""
 
-    def step(last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+    def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
+        """The last ids (N,) and a state → logits of the next, (N, V), and the next state."""
+        ...
+
+
+def step_of(model: Model[AnyState], *, never: tuple[int, ...] = ()) -> Step[AnyState]:
+    """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance."""
+    unspoken = torch.tensor(never, dtype=torch.int64)
+
+    def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         logits, state = model.step(last, state)
-        logits[:, never] = -torch.inf
+        logits.index_fill_(1, unspoken.to(logits.device), -torch.inf)
         return logits.float().log_softmax(-1), state
 
     return step

@@ -10,6 +10,7 @@ from .attention import MultiHeadAttention, attention, attention_weights
 from .decoder import Decoder, DecoderBlock, DecoderState
 from .embedding import Embedding
 from .encoder import Encoder, EncoderBlock
+from .fast import FastState, FastTransformer, Precision, pick_precision
 from .feedforward import FeedForward
 from .mask import no_future, real_tokens
 from .normalization import LayerNorm
@@ -25,18 +26,22 @@ __all__ = [
     "Embedding",
     "Encoder",
     "EncoderBlock",
+    "FastState",
+    "FastTransformer",
     "FeedForward",
     "LayerNorm",
     "LearnedPositions",
     "Memory",
     "MultiHeadAttention",
     "PositionalEncoding",
+    "Precision",
     "Projection",
     "Residual",
     "Transformer",
     "attention",
     "attention_weights",
     "no_future",
+    "pick_precision",
     "real_tokens",
     "sinusoids",
 ]

@@ -46,12 +46,15 @@ def attention(
 
 
 def _as_bias(may_look: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    if may_look is None:
-        return None
+    return None if may_look is None else shut(may_look, dtype)
+
+
+def shut(may_look: Tensor, dtype: torch.dtype) -> Tensor:
+    """What to add to a score so that nobody looks where `may_look` is False: 0 or a very low number."""
     # Half the lowest number: added to any score it still drowns it, and does not overflow to −∞,
     # which would make NaN of a query that may look at nothing.
-    shut = torch.finfo(dtype).min / 2
-    return torch.zeros(may_look.shape, dtype=dtype, device=may_look.device).masked_fill_(~may_look, shut)
+    low = torch.finfo(dtype).min / 2
+    return torch.zeros(may_look.shape, dtype=dtype, device=may_look.device).masked_fill_(~may_look, low)
 
 
 class MultiHeadAttention(nn.Module):

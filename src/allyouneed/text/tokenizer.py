@@ -144,6 +144,11 @@ class Tokenizer:
         """The texts of many lists of ids."""
         return self._backend.decode_batch([list(ids) for ids in sentences])
 
+    def names(self) -> list[str]:
+        """What `tokenizer.json` calls each id, in their order."""
+        names = {i: name for name, i in self._backend.get_vocab().items()}
+        return [names[i] for i in range(len(self))]
+
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for, as a reader would write it (a blank before a word shows as ␣)."""
         return [self._piece(i) for i in ids]

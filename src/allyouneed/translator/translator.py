@@ -1,6 +1,7 @@
 """Text → text: the product."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from itertools import islice
 from math import ceil
@@ -27,6 +28,7 @@ from ..decode import (
 )
 from ..device import pick_device
 from ..errors import InputError
+from ..nn import FastTransformer, Precision, pick_precision
 from ..text.sentences import cut
 from .translation import Flag, Link, Scored, Translation, joined
 
@@ -36,24 +38,41 @@ WINDOW = 32  # batches of texts that are sorted by length among themselves
 class Translator:
     """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`."""
 
-    def __init__(self, bundle: Bundle, *, decode: DecodeConfig | None = None) -> None:
+    def __init__(self, bundle: Bundle, *, decode: DecodeConfig | None = None, precision: str = "float32") -> None:
+        """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`)."""
         self.bundle = bundle
         self.model, self.tokenizer = bundle.model, bundle.tokenizer
         self.decode = decode or bundle.decode
         never = (self.tokenizer.pad_id, self.tokenizer.sos_id, self.tokenizer.unk_id)
         self._never = tuple(i for i in never if i is not None)
-        self._step = step_of(self.model, never=self._never)
+        chosen = pick_precision(self.model) if precision == "auto" else precision
+        self._fast = FastTransformer(self.model, precision=chosen)
+        self._step = step_of(self._fast, never=self._never)
+
+    @property
+    def precision(self) -> Precision:
+        """That of the weights at work."""
+        return self._fast.precision
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto", **decode: bool | float | str | None) -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        device: str = "auto",
+        precision: str = "auto",
+        **decode: bool | float | str | None,
+    ) -> Self:
         """A translator from a bundle's folder. Settings of `DecodeConfig` replace the bundle's own, as in `using`."""
-        return cls(Bundle.load(Path(folder), device=pick_device(device))).using(**decode)
+        return cls(Bundle.load(Path(folder), device=pick_device(device)), precision=precision).using(**decode)
 
     def using(self, **decode: bool | float | str | None) -> Self:
         """The same model, searched otherwise: `translator.using(beam=8, nbest=3)`. None leaves a setting as it is."""
         changed = {name: value for name, value in decode.items() if value is not None}
         chosen = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
-        return type(self)(self.bundle, decode=chosen)
+        other = copy(self)
+        other.decode = chosen
+        return other
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
@@ -110,7 +129,7 @@ class Translator:
             if number:
                 yield " "
             with torch.inference_mode():
-                state = self.model.start(self._tensor([ids]))
+                state = self._fast.start(self._tensor([ids]))
             written, shown = [], ""
             words = words_of(
                 self._step,
@@ -225,7 +244,7 @@ class Translator:
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(ids) - 2))) for ids in sources]
         found = search(
             self._step,
-            self.model.start(self._tensor(sources)),
+            self._fast.start(self._tensor(sources)),
             config,
             sos_id=self.tokenizer.sos_id,
             eos_id=self.tokenizer.eos_id,

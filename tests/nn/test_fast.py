@@ -1,0 +1,111 @@
+"""The quick step is held to the definition, `Transformer`."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.config import ModelConfig
+from allyouneed.errors import ConfigError, InputError
+from allyouneed.nn import FastTransformer, Transformer, pick_precision
+from twins import scatter
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{}, {"norm": "pre"}, {"activation": "gelu"}, {"d_k": 5, "d_v": 7}, {"positions": "learned", "share": "none"}],
+)
+def test_it_equals_the_full_pass(
+    config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor, target: torch.Tensor
+) -> None:
+    model = Transformer(replace(config, **sizes)).eval()
+    scatter(model)
+    fast = FastTransformer(model)
+    with torch.inference_mode():
+        full, state = model(source, target), fast.start(source)
+        for place in range(target.size(1)):
+            logits, state = fast.step(target[:, place], state)
+            torch.testing.assert_close(logits, full[:, place])
+    assert state.length == target.size(1)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 4), st.integers(1, 3))
+@settings(deadline=None, max_examples=25)
+def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sentences: int) -> None:
+    """Hypotheses are dropped and forked, and sentences leave, at every step."""
+    chance = torch.Generator().manual_seed(seed)
+    config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
+    model = Transformer(config).eval()
+    fast = FastTransformer(model)
+    source = torch.randint(1, 13, (sentences, 5), generator=chance)
+    with torch.inference_mode():
+        state = fast.start(source).reorder(torch.arange(sentences).repeat_interleave(width))
+        written = torch.ones(sentences, width, 1, dtype=torch.int64)
+        for _ in range(6):
+            logits, state = fast.step(written[:, :, -1].flatten(), state)
+            expected = model(source.repeat_interleave(width, 0), written.flatten(0, 1))[:, -1]
+            torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-4)
+            parents = torch.randint(width, (len(source), width), generator=chance)
+            state = state.reorder((torch.arange(len(source))[:, None] * width + parents).flatten())
+            written = written.gather(1, parents[:, :, None].expand_as(written))
+            if len(source) > 1 and torch.rand((), generator=chance) < 0.4:
+                kept = torch.randperm(len(source), generator=chance)[:-1]
+                source, written, state = source[kept], written[kept], state.keep(kept)
+            new = torch.randint(1, 13, (*written.shape[:2], 1), generator=chance)
+            written = torch.cat((written, new), 2)
+
+
+def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, model: Transformer) -> None:
+    """Two futures of one past do not see each other, though they share its storage."""
+    fast = FastTransformer(model)
+    with torch.inference_mode():
+        _, state = fast.step(torch.tensor([1, 1]), fast.start(source))
+        _, state = fast.step(torch.tensor([5, 6]), state)
+        _, one = fast.step(torch.tensor([3, 4]), state)
+        _, other = fast.step(torch.tensor([7, 8]), state)
+        for future, word in ((one, [3, 4]), (other, [7, 8])):
+            logits, _ = fast.step(torch.tensor([9, 9]), future)
+            target = torch.stack([torch.tensor([1, first, word[i], 9]) for i, first in enumerate((5, 6))])
+            torch.testing.assert_close(logits, model(source, target)[:, -1])
+
+
+def test_many_steps_outgrow_the_first_storage(config: ModelConfig) -> None:
+    model = Transformer(replace(config, max_length=150)).eval()
+    fast = FastTransformer(model)
+    target = torch.randint(1, 13, (1, 150))
+    with torch.inference_mode():
+        state = fast.start(target[:, :6]).reorder(torch.tensor([0, 0]))
+        for word in target[0]:
+            logits, state = fast.step(word.repeat(2), state)
+        torch.testing.assert_close(logits[:1], model(target[:, :6], target)[:, -1])
+        with pytest.raises(InputError, match="sequence of 151 tokens is longer than max_length=150"):
+            fast.step(torch.tensor([3, 3]), state)
+
+
+def test_int8_is_near_float32(config: ModelConfig, source: torch.Tensor) -> None:
+    model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4)).eval()
+    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8")
+    with torch.inference_mode():
+        for rows in (2, 40):
+            source = torch.randint(1, 900, (rows, 7))
+            expected, _ = exact.step(torch.ones(rows, dtype=torch.int64), exact.start(source))
+            logits, _ = fast.step(torch.ones(rows, dtype=torch.int64), fast.start(source))
+            assert not torch.equal(logits, expected)
+            assert (logits - expected).std() < 0.05 * expected.std()
+
+
+def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
+    assert pick_precision(Transformer(config)) == "float32"
+    large = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2))
+    assert pick_precision(large) == "int8"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("allyouneed.nn.fast.can_int8", lambda device: False)
+        assert pick_precision(large) == "float32"
+
+
+def test_an_unknown_precision_is_refused(model: Transformer) -> None:
+    with pytest.raises(ConfigError, match='precision must be "auto", "float32" or "int8"; got \'int4\''):
+        FastTransformer(model, precision="int4")

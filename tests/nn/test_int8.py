@@ -1,0 +1,43 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from allyouneed.errors import ConfigError
+from allyouneed.nn.int8 import FEW, Int8Map, can_int8, rounded
+
+
+def test_weights_are_rounded_to_the_nearest_of_255_steps_of_their_row() -> None:
+    weight = torch.tensor([[1.27, -0.634, 0.0], [-254.0, 1.0, 3.1]])
+    numbers, scale = rounded(weight)
+    assert numbers.tolist() == [[127, -63, 0], [-127, 0, 2]]
+    torch.testing.assert_close(scale, torch.tensor([0.01, 2.0]))
+
+
+def test_a_row_of_zeros_stays_zero() -> None:
+    numbers, scale = rounded(torch.zeros(2, 3))
+    assert torch.equal(numbers * scale[:, None], torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("rows", [1, FEW, FEW + 1, 100])
+@pytest.mark.parametrize("biased", [True, False])
+def test_it_is_the_product_of_rounded_weights_and_rounded_vectors(rows: int, biased: bool) -> None:
+    weight, bias = torch.randn(400, 300), torch.randn(400) if biased else None
+    x = torch.randn(rows, 300)
+    numbers, scale = rounded(weight)
+    step = (x.amax() - x.amin()) / (255 if torch.cpu._is_vnni_supported() else 127)
+    expected = F.linear((x / step).round() * step, numbers * scale[:, None], bias)
+    assert (Int8Map(weight, bias)(x) - expected).abs().max() < 0.08 * expected.std()
+    assert (Int8Map(weight, bias)(x) - F.linear(x, weight, bias)).std() < 0.02 * expected.std()
+
+
+def test_a_small_map_of_few_rows_stays_exact() -> None:
+    weight, x = torch.randn(20, 30), torch.randn(FEW, 30)
+    assert torch.equal(Int8Map(weight, None)(x), F.linear(x, weight))
+
+
+def test_it_needs_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_int8(torch.device("cpu"))
+    assert not can_int8(torch.device("meta"))
+    monkeypatch.setattr("allyouneed.nn.int8.can_int8", lambda device: False)
+    with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor; got cpu with'):
+        Int8Map(torch.randn(3, 3), None)
