@@ -156,17 +156,24 @@ class TrainConfig(_Checked):
     cooldown: int = 0  # updates at the end over which the rate falls to zero
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
+    accumulate: int = 1  # batches that make one update
     pause: int = 1_000  # updates between validations, each with a checkpoint
-    average: int = 5  # checkpoints at the end that become the model, as their mean (§6.1)
+    average: int = 5  # pauses at the end whose mean becomes the model (§6.1)
+    ema: float = 0.0  # the model is a running mean that keeps this share of itself at each update; 0: off
+    patience: int = 0  # end after this many pauses without a better `stop_on`, and keep the best; 0: keep the last
+    stop_on: Literal["loss", "bleu", "chrf", "exact"] = "loss"  # of the validation pairs
+    judged: int = 500  # validation pairs translated at each pause for BLEU and chrF; 0: none
+    start: str = ""  # a bundle whose weights and vocabulary to begin with
+    tensorboard: bool = True  # write its files too, when it is installed
     seed: int = 1
     threads: int = 0  # 0: one for each core
     device: str = "auto"  # "auto", "cpu", "cuda", "mps"
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
-        for name in ("steps", "batch_tokens", "warmup", "pause", "average"):
+        for name in ("steps", "batch_tokens", "warmup", "accumulate", "pause", "average"):
             require_whole(name, getattr(self, name))
-        for name in ("cooldown", "seed", "threads"):
+        for name in ("cooldown", "patience", "judged", "seed", "threads"):
             require_whole(name, getattr(self, name), least=0)
         require_share("label_smoothing", self.label_smoothing)
         if self.cooldown and self.schedule == "cosine":
@@ -176,6 +183,11 @@ class TrainConfig(_Checked):
         if self.weight_decay and self.optimizer == "adam":
             raise ConfigError(
                 f'weight_decay goes with optimizer = "adamw" or "muon"; got {self.weight_decay} with "adam"'
+            )
+        require_share("ema", self.ema)
+        if self.ema and self.average > 1:
+            raise ConfigError(
+                f"ema and average both make the model a mean; set average=1 with ema={self.ema}, got {self.average}"
             )
         if self.rate <= 0:
             raise ConfigError(f"rate must be more than 0; got {self.rate}")
@@ -249,20 +261,7 @@ class Recipe(_Checked):
     @classmethod
     def read(cls, path: Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
-        try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ConfigError(f"{path} does not exist") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}") from error
-        except OSError as error:
-            raise ConfigError(f"{path} could not be read: {error.strerror or error}") from error
-        for override in overrides:
-            section, key, value = _parse_override(override)
-            table = tables.setdefault(section, {})
-            if isinstance(table, dict):
-                table[key] = value
-        return cls.of(tables)
+        return cls.of(overridden(read_tables(path), overrides))
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Self:
@@ -284,6 +283,28 @@ class Recipe(_Checked):
             section: {key: value for key, value in table.items() if value is not None}
             for section, table in tables.items()
         }
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file as they stand there."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path} could not be read: {error.strerror or error}") from error
+
+
+def overridden(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Tables with `section.key=value` overrides put in."""
+    for override in overrides:
+        section, key, value = _parse_override(override)
+        table = tables.setdefault(section, {})
+        if isinstance(table, dict):
+            table[key] = value
+    return tables
 
 
 def settings(kind: type[Settings], table: object, *, where: str) -> Settings:

@@ -7,7 +7,9 @@
     ├── BundleError       a folder that holds no whole model
     ├── OutputError       a result that cannot be written: the path is taken, the disk is full
     ├── ExportError       a model that another program's format cannot express
-    └── MissingExtra      a library that is installed only on wish
+    ├── MissingExtra      a library that is installed only on wish
+    ├── TrainingError     a run that cannot go on: no finite loss at any rate, too little memory for one sentence
+    └── Stopped           a run that was asked to stop, and saved itself
 
 Every message says what was looked at, what was seen, what was expected and what to do.
 """
@@ -53,3 +55,15 @@ class MissingExtra(AllYouNeedError, ImportError):  # noqa: N818
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra that is not installed: pip install 'allyouneed[{extra}]'")
+
+
+class TrainingError(AllYouNeedError):
+    """A run that cannot go on; its last checkpoint is untouched."""
+
+
+class Stopped(AllYouNeedError):  # noqa: N818  nothing went wrong
+    """A run that was asked to stop by a signal and has saved itself; `signal` is its number."""
+
+    def __init__(self, message: str, *, signal: int) -> None:
+        super().__init__(message)
+        self.signal = signal

@@ -40,6 +40,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def append(path: Path, text: str) -> None:
+    """Add `text` to the end of a file that others may be reading. Refuses as `written_whole` does."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(_why_not(path, error)) from error
+
+
 def refuse_to_replace(path: Path, *, what: str) -> None:
     """Raise an `OutputError` if `path` exists; `what` names the thing that was to be written."""
     if path.exists():

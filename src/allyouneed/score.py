@@ -35,6 +35,14 @@ def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score
     return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
 
 
+def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> list[float]:
+    """chrF2 of each sentence by itself, from 0 to 100: to tell good ones from bad ones."""
+    _refuse_unpaired(translations, references)
+    metric = CHRF()
+    pairs = zip(translations, references, strict=True)
+    return [metric.sentence_score(translation, [reference]).score for translation, reference in pairs]
+
+
 def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
     _refuse_unpaired(translations, references)
     value = metric.corpus_score(list(translations), [list(references)]).score

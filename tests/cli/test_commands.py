@@ -60,7 +60,7 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     assert trained.returncode == 0, trained.stderr.decode()
     shown = trained.stderr.decode()
     assert "200 pairs to train on, 20 to validate, vocabulary of 68" in shown
-    assert re.search(r"update +loss +valid loss +perplexity +seconds", shown)
+    assert re.search(r"update +loss +valid loss +perplexity +right % +bleu +chrf +exact +seconds", shown)
     assert trained.stdout == b""
 
     text = tmp_path / "days.txt"
@@ -88,14 +88,14 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
-    assert "runs/dates exists already, and a run would replace it" in refusal("train", "dates", *TINY, cwd=tmp_path)
+    assert "runs/dates holds a run already; go on with it by --resume" in refusal("train", "dates", *TINY, cwd=tmp_path)
     again = run("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
     assert first.read_bytes() == second.read_bytes()
     resumed = run("train", "dates", *TINY, "--resume", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr.decode()
-    assert "going on after update 6" in resumed.stderr.decode()
+    assert "this run was finished after update 6; nothing is left to do" in resumed.stderr.decode()
     assert run("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
 
 

@@ -6,7 +6,8 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import Update, make_optimizer, paper_rate, train
+from allyouneed.train import Place, Update, make_optimizer, paper_rate, train
+from allyouneed.train.loop import add_gradients
 
 CONFIG = TrainConfig(steps=5, warmup=3, rate=0.5, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
@@ -61,8 +62,58 @@ def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelCon
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
+def test_accumulating_and_cutting_change_nothing_without_dropout(config: ModelConfig) -> None:
+    """Two rows in one batch, as two batches that make one update, or as two pieces of one batch."""
+    rows = [Batch(BATCH.source[i : i + 1], BATCH.target[i : i + 1]) for i in range(2)]
+    found = []
+    for group, pieces in (([BATCH], 1), (rows, 1), ([BATCH], 2)):
+        torch.manual_seed(0)
+        model = Transformer(replace(config, dropout=0.0))
+        loss = add_gradients(model, group, CONFIG, pieces=pieces)
+        found.append((loss, [parameter.grad for parameter in model.parameters()]))
+    for loss, gradients in found[1:]:
+        torch.testing.assert_close(loss, found[0][0])
+        torch.testing.assert_close(gradients, found[0][1])
+
+
+def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConfig) -> None:
+    told: list[Update] = []
+    model = Transformer(config)
+    feed = iter([BATCH] * 7)
+    train(model, make_optimizer(model, TrainConfig()), feed, replace(CONFIG, accumulate=3, steps=2), after=told.append)
+    assert [update.tokens for update in told] == [18, 18]
+    assert len(list(feed)) == 1
+
+
+def test_an_update_that_is_not_finite_is_skipped_and_counted(config: ModelConfig) -> None:
+    model = Transformer(config)
+    optimizer = make_optimizer(model, TrainConfig())
+    bad, place = {2, 3}, Place()
+    told: list[Update] = []
+
+    def after(update: Update) -> None:
+        told.append(update)
+        bias = model.get_parameter("encoder.layers.0.attention.query.bias")
+        if update.step == 1:
+            before.extend(parameter.detach().clone() for parameter in model.parameters())
+        if update.step == 3:
+            for now, then in zip(model.parameters(), before, strict=True):
+                assert torch.equal(now, then)
+        handle.remove() if update.step == 3 else None
+        assert bias.grad is None
+
+    before: list[torch.Tensor] = []
+    handle = model.get_parameter("encoder.layers.0.attention.query.weight").register_hook(  # type: ignore[no-untyped-call]
+        lambda gradient: gradient * (float("inf") if place.step in bad else 1.0)
+    )
+    train(model, optimizer, repeat(BATCH), CONFIG, after=after, place=place)
+    assert [update.skipped for update in told] == [False, True, True, False, False]
+    assert (place.skipped, place.skipped_in_a_row) == (2, 0)
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
 def test_going_on_begins_with_the_next_update(config: ModelConfig) -> None:
     told: list[Update] = []
     model = Transformer(config)
-    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, after=told.append, first=4)
+    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, after=told.append, place=Place(step=3))
     assert [update.step for update in told] == [4, 5]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import AllYouNeedError
+from ..errors import AllYouNeedError, Stopped
 from .check import check
 from .demo import demo
 from .evaluate import evaluate
@@ -42,13 +42,17 @@ class _Wishes:
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 a fault of ours, 2 a mistake in the call, 130 stopped."""
+    """Run the command line. Exit codes: 0 done, 1 a fault of ours, 2 a mistake in the call or a run that cannot go on,
+    130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 nobody read the output.
+    """
     # A thread of OpenMP that waits keeps its core busy. Where other programs want that core too, all
     # threads then wait for each other; so let them wait briefly, then sleep. OpenMP reads this once.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
         app()
+    except Stopped as stopped:
+        _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
         _leave(2, str(error))
     except BrokenPipeError:  # whoever read our output has had enough

@@ -1,6 +1,5 @@
 """`allyouneed demo`: the date task, start to finish."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,16 +33,11 @@ def demo(
     from ..text.corpus import read_pairs
     from ..train import fit
     from ..translator import Translator
-
-    valid = read_pairs(recipe.data.valid, limit=200, seed=seed)
-
-    def judge(bundle: "Bundle") -> Mapping[str, float]:
-        translations = Translator(bundle).translate([pair.source for pair in valid])
-        return {"exact match": exact_match(translations, [pair.target for pair in valid]).value}
+    from .judge import judge
 
     if overwrite:
         clear(output)
-    with TrainingScreen(steps=recipe.train.steps) as screen:
+    with TrainingScreen(samples=False) as screen:
         bundle = fit(recipe, output, watch=screen, judge=judge)
 
     translator = Translator(bundle)

@@ -1,6 +1,7 @@
 """What a person sees while a command works. It goes to standard error: standard output is for results."""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,7 +18,8 @@ console = Console(stderr=True, highlight=False)
 class TrainingScreen:
     """A `Watch`: a bar with rate and time left, and a row for each pause. Use it in a `with`."""
 
-    def __init__(self, *, steps: int) -> None:
+    def __init__(self, *, samples: bool = True) -> None:
+        self._samples = samples
         self._bar = Progress(
             TextColumn("training"),
             BarColumn(),
@@ -29,8 +31,8 @@ class TrainingScreen:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("training", total=steps, rate="…", loss="…")
-        self._tokens = 0
+        self._task = self._bar.add_task("training", total=None, rate="…", loss="…")
+        self._tokens, self._since = 0, 0.0
         self._header_shown = False
 
     def __enter__(self) -> "TrainingScreen":
@@ -43,24 +45,38 @@ class TrainingScreen:
     def tell(self, topic: str, text: str) -> None:
         console.print(f"{topic:<8}{text}")
 
+    def began(self, step: int, steps: int) -> None:
+        self._since = time.monotonic()
+        self._bar.reset(self._task, total=steps, completed=step)
+
     def updated(self, update: "Update") -> None:
         self._tokens += update.tokens
         # Reading the loss makes a GPU wait, so the bar moves on every tenth update only.
         if update.step % 10 == 0:
-            seconds = self._bar.tasks[0].elapsed or math.inf
+            seconds = time.monotonic() - self._since
             rate = f"{self._tokens / seconds:,.0f} tokens/s"
             self._bar.update(self._task, completed=update.step, loss=f"{update.loss.item():.3f}", rate=rate)
 
     def paused(self, pause: "Pause") -> None:
+        self._row(pause)
+        for sample in pause.samples[:: max(1, len(pause.samples) // 2)][:2] if self._samples else ():
+            text = f"{'':>9}{sample.source} → {sample.output}"
+            console.print(text, style="dim", markup=False, no_wrap=True, overflow="ellipsis")
+
+    def _row(self, pause: "Pause") -> None:
         if not self._header_shown:
-            names = "".join(f"{name:>13}" for name in pause.scores)
-            console.print(f"\n{'update':>8}{'loss':>9}{'valid loss':>12}{'perplexity':>12}{names}{'seconds':>9}")
+            names = "".join(f"{name:>7}" for name in pause.scores)
+            head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
+            console.print(head, soft_wrap=True)
             self._header_shown = True
-        valid = " " * 24
+        valid = " " * 30
         if pause.valid_loss is not None:
-            valid = f"{pause.valid_loss:>12.4f}{math.exp(min(pause.valid_loss, 700)):>12.3f}"
-        scores = "".join(f"{value:>13.2f}" for value in pause.scores.values())
-        console.print(f"{pause.step:>8,}{pause.loss:>9.4f}{valid}{scores}{pause.seconds:>9.1f}")
+            valid = f"{pause.valid_loss:>11.4f}{math.exp(min(pause.valid_loss, 700)):>11.3f}{pause.accuracy:>8.2f}"
+        scores = "".join(f"{value:>7.2f}" for value in pause.scores.values())
+        mean = f"   the mean of the last {pause.averaged}" if pause.averaged > 1 else ""
+        loss = " " * 8 if pause.loss is None else f"{pause.loss:>8.4f}"
+        row = f"{pause.step:>7,}{loss}{valid}{scores}{pause.seconds:>9.1f}{mean}"
+        console.print(row, soft_wrap=True)
 
 
 @contextmanager

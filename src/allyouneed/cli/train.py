@@ -1,49 +1,105 @@
-"""`allyouneed train`: a recipe in, a bundle out."""
+"""`allyouneed train`: pairs of text, or a recipe, in; a bundle out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from ..config import Recipe
+    from ..train import Draft
+
 
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")],
-    overrides: Annotated[
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAIRS|RECIPE",
+            help="A file of pairs, a TOML file, or the name of a shipped recipe.",
+            show_default=False,
+        ),
+    ],
+    more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SECTION.KEY=VALUE]…", help="Settings to change.", show_default=False),
+        typer.Argument(
+            metavar="[SECTION.KEY=VALUE]…",
+            help="Settings to change; first of all the second of two aligned files.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The folder to leave the model in; runs/RECIPE if not given.", show_default=False),
+        typer.Option(help="The folder to leave the model in; runs/NAME if not given.", show_default=False),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    start: Annotated[
+        str,
+        typer.Option("--from", metavar="BUNDLE", help="Begin with this model and its vocabulary.", show_default=False),
+    ] = "",
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Choose what a recipe leaves out from the corpus, as for a file of pairs.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was stopped; begin it if there is none.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that stands there.")] = False,
 ) -> None:
-    """Train a model as a recipe says.
+    """Train a model on pairs of text, or as a recipe says.
 
+    For a file of pairs, what is not set is chosen from the corpus, and said with its reason.
     Shipped recipes: dates, locales, multi30k-en-de, numbers, reverse, sort.
+
+    Ctrl-C (or SIGTERM) saves the run and leaves with code 130 (143); the same command with --resume goes on.
 
     [bold]Examples[/bold]
 
+      allyouneed train pairs.tsv --output runs/mine
+
+      allyouneed train train.en train.de --output runs/mine train.steps=2000
+
       allyouneed train dates train.seed=2
 
-      allyouneed train my.toml --output runs/mine model.d_model=128 train.steps=2000
-
       allyouneed train my.toml --output runs/mine --resume
+
+      allyouneed train special.tsv --from runs/mine --output runs/special
     """
-    from ..config import Recipe
-    from ..recipes import recipe_path
+    from ..errors import ConfigError
     from .screen import TrainingScreen, console
 
-    path = recipe_path(recipe)
-    settings = Recipe.read(path, overrides or ())
-    place = output or Path("runs") / path.stem
+    place = output or Path("runs") / Path(what).name.partition(".")[0]
+    if overwrite and resume:
+        raise ConfigError("--resume goes on with a run and --overwrite removes it; say one of them")
+    recipe = _recipe(what, more or [], start=start, auto=auto)
 
     from ..train import fit
+    from .judge import judge
     from .place import clear
 
-    if overwrite and not resume:
+    if overwrite:
         clear(place)
-    with TrainingScreen(steps=settings.train.steps) as screen:
-        fit(settings, place, watch=screen, resume=resume)
-    console.print(f"\nThe model is in {place}. Try it:  allyouneed translate {place} FILE")
+    with TrainingScreen() as screen:
+        fit(recipe, place, watch=screen, judge=judge, resume=resume)
+    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:  allyouneed translate {place} FILE")
+
+
+def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
+    from ..config import Recipe, overridden, read_tables
+    from ..recipes import recipe_names, recipe_path
+
+    tables: dict[str, Any]
+    if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
+        tables = read_tables(recipe_path(what))
+    else:
+        files = [what, *(word for word in more[:1] if "=" not in word)]
+        tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
+    tables = overridden(tables, [*more, *([f"train.start={start}"] if start else [])])
+    if not (auto or tables.get("train", {}).get("start")):
+        return Recipe.of(tables)
+
+    from ..train import Draft
+
+    draft = Draft.of(tables)
+    return draft if auto else draft.recipe
+
+
+def _is_source(what: str) -> bool:
+    return ":" in what or Path(what).exists()

@@ -33,3 +33,7 @@ class Batch:
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device."""
         return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
+
+    def cut(self, pieces: int) -> list["Batch"]:
+        """The same sentences as at most so many batches, of nearly equal size."""
+        return [Batch(*sides) for sides in zip(self.source.chunk(pieces), self.target.chunk(pieces), strict=True)]

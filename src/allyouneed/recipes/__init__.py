@@ -18,4 +18,4 @@ def recipe_path(name: str) -> Path:
         return Path(name)
     if name in recipe_names():
         return _HERE / f"{name}.toml"
-    raise ConfigError(f"{name} is no recipe: give a TOML file, or one of {', '.join(recipe_names())}")
+    raise ConfigError(f"{name} is no recipe: give a file of pairs, a TOML file, or one of {', '.join(recipe_names())}")

@@ -1,15 +1,23 @@
 """Pairs → better weights."""
 
+from .auto import Draft
+from .begin import fit
 from .loop import Update, train
 from .loss import mean_loss, projected_loss, smoothed_cross_entropy
 from .optimizer import Muon, make_optimizer, orthogonal
-from .run import Pause, Watch, fit
+from .place import Place
 from .schedule import paper_rate, rate_at
+from .watch import Judge, Pause, Sample, Verdict, Watch
 
 __all__ = [
+    "Draft",
+    "Judge",
     "Muon",
     "Pause",
+    "Place",
+    "Sample",
     "Update",
+    "Verdict",
     "Watch",
     "fit",
     "make_optimizer",

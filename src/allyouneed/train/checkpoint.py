@@ -1,13 +1,17 @@
-"""What a stopped run needs to go on, in one safetensors file; and the mean of several (§6.1).
+"""What a stopped run needs to go on, in one safetensors file.
 
 model.NAME             the weights
-optimizer.NAME.KEY     Adam's moments and count for each of them
+mean.NAME              their running mean, if there is one
+optimizer.NAME.KEY     the optimizer's state of each of them
 random.cpu, .cuda      the state of the random numbers that dropout draws
-step                   in the metadata: updates done, which is also the place in the data
-fingerprint            in the metadata: of the data it was trained on
+losses                 of the updates since the last pause
+place                  in the metadata: updates done, which is also the place in the data, and what happened
+data                   in the metadata: what the run is trained on, to be compared
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -20,60 +24,72 @@ from ..bundle import set_weights, weights
 from ..errors import ConfigError, DataError
 from ..files import write_whole
 from ..nn import Transformer
+from .place import Place
 
 
-def save_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, step: int, fingerprint: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What `load_checkpoint` hands back besides what it puts into model, optimizer and random numbers."""
+
+    place: Place
+    mean: dict[str, Tensor]
+    losses: Tensor
+
+
+def save_checkpoint(
+    path: Path,
+    model: Transformer,
+    optimizer: Optimizer,
+    *,
+    place: Place,
+    data: Mapping[str, object],
+    mean: Mapping[str, Tensor] | None = None,
+    losses: Tensor | None = None,
+) -> None:
     """Write everything a run is at this moment, whole or not at all."""
-    tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
+    tensors = _over("model.", weights(model)) | _over("mean.", mean or {})
     for name, parameter in model.named_parameters():
-        for key, value in optimizer.state[parameter].items():
-            tensors[f"optimizer.{name}.{key}"] = value.detach().cpu().contiguous()
+        tensors |= _over(f"optimizer.{name}.", optimizer.state[parameter])
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
-    write_whole(path, save(tensors, metadata={"step": str(step), "fingerprint": fingerprint}))
+    tensors["losses"] = torch.zeros(0) if losses is None else losses.cpu()
+    write_whole(path, save(tensors, metadata={"place": json.dumps(asdict(place)), "data": json.dumps(data)}))
 
 
-def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, fingerprint: str) -> int:
-    """Put a model, its optimizer and the random numbers back to where they were; returns the step.
+def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, data: Mapping[str, object]) -> Checkpoint:
+    """Put a model, its optimizer and the random numbers back to where they were.
 
-    Refuses a checkpoint of another model or, by its fingerprint, of other data.
+    Refuses a checkpoint of another model or of other data, and says what differs.
     """
     tensors, about = _read(path)
-    if about["fingerprint"] != fingerprint:
-        raise DataError(f"the training pairs are not those {path} was trained on; a run goes on only with its own data")
+    refuse_other_data(json.loads(about["data"]), data, path=path)
     try:
         set_weights(model, _under("model.", tensors))
     except ConfigError as error:
         raise DataError(f"{path} is of another model: {error}") from error
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
-            key: value if key == "step" else value.to(parameter.device)
-            for key, value in _under(f"optimizer.{name}.", tensors).items()
+            key: value.to(parameter.device) for key, value in _under(f"optimizer.{name}.", tensors).items()
         }
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])
-    return int(about["step"])
+    return Checkpoint(Place(**json.loads(about["place"])), _under("mean.", tensors), tensors["losses"])
 
 
-def average_checkpoints(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the weights in some checkpoints, summed in double precision."""
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        for name, tensor in _under("model.", _read(path)[0]).items():
-            total[name] = total.get(name, torch.zeros(())) + tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, oldest first."""
-    return sorted(folder.glob("*.safetensors"), key=lambda path: int(path.stem))
-
-
-def checkpoint_path(folder: Path, step: int) -> Path:
-    """Where the checkpoint after `step` updates stands."""
-    return folder / f"{step:08d}.safetensors"
+def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:
+    """Refuse, showing every difference, data that is not what a run was begun with."""
+    differences = [
+        f"{name} was {then.get(name)}, is {now.get(name)}"
+        for name in dict.fromkeys([*then, *now])
+        if then.get(name) != now.get(name)
+    ]
+    if differences:
+        raise DataError(
+            f"the data is not what {path.parent} was begun with: {'; '.join(differences)}. A run goes on only with "
+            "its own data; put it back, or begin another run (--from carries the weights over)"
+        )
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -84,5 +100,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise DataError(f"{path} is no checkpoint: {error}") from error
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _over(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {prefix + name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,27 +1,37 @@
 """The training loop (§5)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
 from .loss import projected_loss
+from .place import Place
+from .rescue import until_it_fits
 from .schedule import rate_at
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update did: the loss in nats a word (still on the device), the rate, the target's tokens."""
+    """What one update did: the loss in nats a word (still on the device), the rate, the target's tokens.
+
+    One whose loss or gradient was not finite is `skipped`: it left the weights as they were. `pieces`
+    says in how many a batch was cut so that it fits into memory.
+    """
 
     step: int
     loss: Tensor
     rate: float
     tokens: int
+    skipped: bool = False
+    pieces: int = 1
 
 
 def train(
@@ -31,32 +41,56 @@ def train(
     config: TrainConfig,
     *,
     after: Callable[[Update], None],
-    first: int = 1,
+    place: Place | None = None,
 ) -> None:
-    """Fit `model` (§5): updates number `first` to `config.steps`, telling `after` about each."""
+    """Fit `model` (§5): the updates after `place` up to `config.steps`, telling `after` about each.
+
+    `place` is kept up to date. Batches that do not fit into memory are learned from in pieces.
+    """
+    place, feed = place or Place(), iter(batches)
+    model.train()
+    while place.step < config.steps and not place.enough and (group := list(islice(feed, config.accumulate))):
+        place.step += 1
+        rate = place.rate * rate_at(place.step, config, d_model=model.config.d_model)
+        _set_rate(optimizer, rate)
+        loss, place.pieces = until_it_fits(add_gradients, model, group, config, pieces=place.pieces)
+        norm = get_total_norm(parameter.grad for parameter in model.parameters() if parameter.grad is not None)
+        if is_finite := bool((loss + norm).isfinite()):
+            if config.clip_norm:
+                clip_grads_with_norm_(model.parameters(), config.clip_norm, norm)
+            optimizer.step()
+        optimizer.zero_grad()
+        place.count(is_finite)
+        tokens = sum(batch.target_out.numel() for batch in group)
+        after(Update(place.step, loss, rate, tokens, not is_finite, place.pieces))
+
+
+def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, pieces: int = 1) -> Tensor:
+    """The mean loss over the words of some batches, in nats a word, its gradients added to the model's.
+
+    Each batch goes through the model in so many `pieces`; without dropout that changes nothing.
+    """
     pad_id, device = model.config.pad_id, next(model.parameters()).device
     dtype: torch.dtype = getattr(torch, config.precision)
-    model.train()
-    for step, batch in zip(range(first, config.steps + 1), batches, strict=False):
-        rate = rate_at(step, config, d_model=model.config.d_model)
-        _set_rate(optimizer, rate)
-        batch = batch.to(device)
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-            vectors = model.vectors(batch.source, batch.target_in)
-        loss = projected_loss(
-            vectors.float(),
-            model.projection.table,
-            batch.target_out,
-            smoothing=config.label_smoothing,
-            pad_id=pad_id,
-            dtype=dtype,
-        )
-        loss.backward()  # type: ignore[no-untyped-call]
-        if config.clip_norm:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad()
-        after(Update(step, loss.detach(), rate, batch.target_out.numel()))
+    words = [int((batch.target_out != pad_id).sum()) for batch in batches]
+    total = torch.zeros((), device=device)
+    for batch in batches:
+        for piece in batch.cut(pieces):
+            share = int((piece.target_out != pad_id).sum()) / sum(words)
+            piece = piece.to(device)
+            with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
+                vectors = model.vectors(piece.source, piece.target_in)
+            loss = share * projected_loss(
+                vectors.float(),
+                model.projection.table,
+                piece.target_out,
+                smoothing=config.label_smoothing,
+                pad_id=pad_id,
+                dtype=dtype,
+            )
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+    return total
 
 
 def _set_rate(optimizer: Optimizer, rate: float) -> None:

@@ -1,0 +1,179 @@
+"""What a recipe leaves out, chosen from the corpus: how big a model, how long a run, and why.
+
+The rules are the tables below. Small models win on small corpora: on 30,000 pairs four layers of 128
+reach 41.0 BLEU (Multi30K, tokenised), the paper's base model 38 (Wu et al., 2021, table 2). Small
+batches win where time is short, and a rate that ends at zero does what a mean of checkpoints would.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil, sqrt
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from ..bundle import Bundle
+from ..config import Recipe
+
+
+class Size(NamedTuple):
+    """A model for corpora of up to so many pairs, and how often it sees each of them."""
+
+    pairs: float
+    d_model: int
+    d_ff: int
+    heads: int
+    layers: int  # of the encoder, and of the decoder
+    dropout: float
+    epochs: float
+
+
+SIZES = (
+    Size(3_000, d_model=64, d_ff=256, heads=4, layers=2, dropout=0.3, epochs=150),
+    Size(15_000, d_model=128, d_ff=512, heads=4, layers=3, dropout=0.3, epochs=60),
+    Size(60_000, d_model=128, d_ff=512, heads=4, layers=4, dropout=0.3, epochs=30),
+    Size(400_000, d_model=256, d_ff=1024, heads=4, layers=3, dropout=0.15, epochs=10),
+    Size(2_000_000, d_model=512, d_ff=2048, heads=8, layers=6, dropout=0.1, epochs=10),
+    Size(float("inf"), d_model=512, d_ff=2048, heads=8, layers=6, dropout=0.1, epochs=4),
+)
+LARGEST_WITHOUT_GPU = SIZES[3]
+
+# A string that has one right answer, spelt out letter by letter: little to smooth, little to forget.
+EXACT = {"dropout": 0.0, "label_smoothing": 0.0}
+
+# Tokens a batch. A GPU is idle with less; a processor would rather take two steps than one of twice the size.
+BATCH_TOKENS = {"processor": 1_024, "GPU": 8_192}
+
+# The highest rate of a run, by the width of the model.
+PEAK_RATES = {64: 4e-3, 128: 2.5e-3, 256: 1.5e-3, 512: 7e-4}
+
+SHARE_OF_WARMUP, MOST_WARMUP = 0.1, 4_000
+SHARE_OF_COOLDOWN = 0.7
+FEWEST_STEPS, PAUSES, PATIENCE = 800, 20, 10
+
+# A model that has learned already is led on gently, and for a shorter time.
+FINE_TUNING = {"epochs": 3.0, "peak_rate": 3e-4, "fewest_steps": 100}
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What the rules look at. `tokens` are those of the longer side; `exact` says that letters are the vocabulary."""
+
+    pairs: int
+    tokens: int
+    longest: int
+    has_valid: bool
+    exact: bool
+    gpu: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Some settings, as `section.key` and value, and why they were chosen."""
+
+    settings: Mapping[str, object]
+    reason: str
+
+    def __str__(self) -> str:
+        """As the overrides that would say the same."""
+        return " ".join(f"{name}={value}" for name, value in self.settings.items()) + f"   ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A recipe's tables, of which what is left out is chosen once the corpus is known.
+
+    `model` are the sizes of the model it begins from, if it begins from one.
+    """
+
+    tables: Mapping[str, Mapping[str, Any]]
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any]) -> Self:
+        """A draft from the tables of a TOML file; a bundle named in `train.start` gives the model's sizes."""
+        start = tables.get("train", {}).get("start")
+        sizes = Bundle.load(Path(start)).model.config if start else None
+        return cls(tables, {} if sizes is None else Recipe(model=sizes).tables()["model"])
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe with the paper's values for what is left out: enough to read the corpus by."""
+        return Recipe.of({**self.tables, "model": {**self.model, **self.tables.get("model", {})}})
+
+    def over(self, saved: Recipe) -> Recipe:
+        """A saved recipe with what this draft says itself, for going on with a run."""
+        then = saved.tables()
+        return Recipe.of({name: {**then[name], **self.tables.get(name, {})} for name in then})
+
+    def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
+        """The whole recipe, and each choice that was made for it."""
+        tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in self.recipe_tables().items()}
+        choices: list[Choice] = []
+
+        def choose(section: str, reason: str, **settings: object) -> None:
+            new = {key: value for key, value in settings.items() if key not in tables[section]}
+            tables[section].update(new)
+            if new:
+                choices.append(Choice({f"{section}.{key}": value for key, value in new.items()}, reason))
+
+        model, train = tables["model"], tables["train"]
+        size, why = size_for(corpus)
+        choose(
+            "model", why, d_model=size.d_model, d_ff=size.d_ff, heads=size.heads, encoder_layers=size.layers,
+            decoder_layers=size.layers,
+        )  # fmt: skip
+        if corpus.exact:
+            choose("model", "spelt letter by letter, with one right answer", dropout=EXACT["dropout"])
+            choose("train", "the same", label_smoothing=EXACT["label_smoothing"])
+        choose(
+            "model", "the fewer the pairs, the more it has to be kept from learning them by heart", dropout=size.dropout
+        )
+
+        place = "GPU" if corpus.gpu else "processor"
+        batch = max(BATCH_TOKENS[place], corpus.longest)
+        choose("train", f"on a {place}; no less than the longest sentence", batch_tokens=batch)
+        per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate", 1))
+        epochs = FINE_TUNING["epochs"] if self.model else size.epochs
+        fewest = FINE_TUNING["fewest_steps"] if self.model else FEWEST_STEPS
+        steps = max(int(fewest), rounded(epochs * per_epoch))
+        choose("train", f"each pair about {steps / per_epoch:.0f} times", steps=steps)
+        steps = train["steps"]
+
+        warmup = max(1, min(MOST_WARMUP, rounded(steps * SHARE_OF_WARMUP)))
+        choose("train", "a tenth of the run up, then down to zero over the end of it",
+               warmup=warmup, cooldown=rounded(steps * SHARE_OF_COOLDOWN))  # fmt: skip
+        peak = FINE_TUNING["peak_rate"] if self.model else peak_rate(model["d_model"])
+        choose("train", f"at its highest {peak:.2g}, for a width of {model['d_model']}",
+               rate=round(peak * sqrt(model["d_model"] * train["warmup"]), 3))  # fmt: skip
+        choose("train", f"{PAUSES} looks at how it does", pause=max(1, ceil(steps / PAUSES)))
+        choose("train", "the end at rate zero does what a mean would", average=1)
+        if corpus.has_valid:
+            choose("train", "the best by chrF on the validation pairs is kept", patience=PATIENCE, stop_on="chrf")
+        return Recipe.of(tables), choices
+
+    def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
+        """Its tables, all four there; the model's sizes those it begins from."""
+        tables = {name: self.tables.get(name, {}) for name in ("data", "model", "train", "decode")}
+        return tables | {"model": {**self.model, **tables["model"]}}
+
+
+def size_for(corpus: Corpus) -> tuple[Size, str]:
+    """The row of `SIZES` for a corpus, and why."""
+    size = next(size for size in SIZES if corpus.pairs <= size.pairs)
+    if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
+        return LARGEST_WITHOUT_GPU._replace(dropout=size.dropout, epochs=size.epochs), (
+            f"{corpus.pairs:,} pairs would feed a width of {size.d_model}, but there is no GPU here"
+        )
+    return size, f"{corpus.pairs:,} pairs; up to {size.pairs:,.0f} this size does well"
+
+
+def peak_rate(d_model: int) -> float:
+    """The highest rate for a width: that of the next one in the table, or less the wider it is."""
+    widths = [width for width in PEAK_RATES if d_model <= width]
+    return PEAK_RATES[widths[0]] if widths else PEAK_RATES[512] * 512 / d_model
+
+
+def rounded(number: float) -> int:
+    """A whole number with two figures that count, for people to read."""
+    figures = max(0, len(str(int(number))) - 2)
+    return int(round(number, -figures))

@@ -1,0 +1,149 @@
+"""`fit`: from a recipe, or a draft of one, to a run that is begun or gone on with."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import tomli_w
+import torch
+
+from ..bundle import Bundle, set_weights, weights
+from ..config import Recipe
+from ..data.sampler import batches
+from ..device import keep_freed_memory, pick_device, use_threads
+from ..errors import ConfigError
+from ..files import write_whole
+from ..nn import Transformer
+from ..text.tokenizer import Tokenizer
+from .auto import Corpus, Draft
+from .card import about_model
+from .estimate import in_words, seconds_per_update
+from .material import Material, read_material
+from .optimizer import make_optimizer
+from .record import Record
+from .resume import has_begun, refuse_a_run, refuse_other_recipe
+from .run import Run
+from .stop import stop_requests
+from .watch import Judge, Silent, Watch
+
+
+def fit(
+    recipe: Recipe | Draft,
+    output: Path,
+    *,
+    watch: Watch | None = None,
+    judge: Judge | None = None,
+    resume: bool = False,
+) -> Bundle:
+    """Train what `recipe` describes and leave it in the folder `output`.
+
+    What a `Draft` leaves out is chosen from the corpus, and told. `watch` is told how it goes; `judge`
+    scores the model at every pause.
+
+    With `resume`, go on from the checkpoint there, as if the run had never stopped; begin where there is
+    none, and leave a finished run as it is. Else refuses an `output` that exists. Refuses to resume with
+    other settings or other data. A SIGINT or SIGTERM saves the run and raises `Stopped`.
+    """
+    watch, changes = watch or Silent(), list[str]()
+    resume = resume and has_begun(output)
+    if not resume:
+        refuse_a_run(output)
+    else:
+        recipe = recipe.over(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
+        changes = refuse_other_recipe(recipe, output)
+    plan = recipe.recipe if isinstance(recipe, Draft) else recipe
+    use_threads(plan.train.threads)
+    keep_freed_memory()
+    torch.set_flush_denormal(True)  # numbers too small to matter are slow on a CPU
+    device = pick_device(plan.train.device)
+
+    begins = not (resume and (output / "checkpoint.safetensors").exists())
+    start = Bundle.load(Path(plan.train.start)) if plan.train.start and begins else None
+    material = read_material(plan, tokenizer=_tokenizer_there_is(output, start))
+    told = [("data", material.about())]
+    if isinstance(recipe, Draft):
+        plan, choices = recipe.complete(_corpus(plan, material, device))
+        told += [("auto", str(choice)) for choice in choices]
+
+    torch.manual_seed(plan.train.seed)
+    tokenizer = material.tokenizer
+    model = Transformer(replace(plan.model, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id))
+    if start:
+        _begin_from(start, model, plan.train.start)
+    model = model.to(device)
+    told.append(("model", about_model(model)))
+    if isinstance(recipe, Draft):
+        told.append(("time", _about_time(plan, material, model)))
+
+    with (
+        Record(output, tensorboard=plan.train.tensorboard) as record,
+        stop_requests() as request,
+    ):
+        run = Run(
+            plan, output, material, model, make_optimizer(model, plan.train), watch=watch, judge=judge, record=record
+        )
+        if begins:
+            output.mkdir(parents=True, exist_ok=True)
+            write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
+            tokenizer.save(output / "tokenizer.json")
+            run.save()
+        else:
+            run.place = run.go_back()
+            if not _is_left(run):
+                watch.tell("resume", f"this run was finished after update {run.place.step:,}; nothing is left to do")
+                return Bundle.load(output, device=device)
+            told += [("resume", text) for text in (f"going on after update {run.place.step:,}", *changes)]
+            write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
+        record.begin(after=run.place.step)
+        for topic, text in told:
+            run.tell(topic, text)
+        run.go(request)
+    return Bundle.load(output, device=device)
+
+
+def _tokenizer_there_is(output: Path, start: Bundle | None) -> Tokenizer | None:
+    """That of the run, if it has one already, or of the model it begins from."""
+    if (output / "tokenizer.json").exists():
+        return Tokenizer.load(output / "tokenizer.json")
+    return start.tokenizer if start else None
+
+
+def _corpus(plan: Recipe, material: Material, device: torch.device) -> Corpus:
+    sides = (material.train.source, material.train.target)
+    return Corpus(
+        pairs=len(material.train),
+        tokens=max(len(side.ids) for side in sides),
+        longest=max(int(side.lengths.max()) for side in sides),
+        has_valid=material.valid is not None,
+        exact=plan.data.vocabulary == "characters",
+        gpu=device.type != "cpu",
+    )
+
+
+def _begin_from(start: Bundle, model: Transformer, name: str) -> None:
+    try:
+        set_weights(model, weights(start.model))
+    except ConfigError as error:
+        raise ConfigError(
+            f"the model of {name} is not of the sizes this recipe asks for: {error}; leave [model] out, or give "
+            "the sizes in its config.json"
+        ) from error
+
+
+def _about_time(plan: Recipe, material: Material, model: Transformer) -> str:
+    settings, pad_id = plan.train, material.tokenizer.pad_id
+    feed = batches(material.train, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=pad_id)
+    seconds = seconds_per_update(model, feed, settings)
+    return (
+        f"about {in_words(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.2g} seconds, "
+        "measured just now; looking at how it does comes on top"
+    )
+
+
+def _is_left(run: Run) -> bool:
+    """Whether something of a run is still to be done; with more steps or patience than before there may be."""
+    settings, place = run.recipe.train, run.place
+    if settings.steps < place.step:
+        raise ConfigError(f"train.steps={settings.steps} is less than the {place.step} updates already done")
+    place.enough = 0 < settings.patience <= place.pauses_since_best
+    place.finished = place.finished and (place.enough or place.step == settings.steps)
+    return not place.finished

@@ -1,0 +1,35 @@
+"""A model's card, and what is said of it and its data when a run begins."""
+
+from math import exp
+
+from ..nn import Transformer
+from .watch import Pause
+
+
+def about_model(model: Transformer) -> str:
+    """Its sizes in a line."""
+    config = model.config
+    return (
+        f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
+        f"{config.heads} heads: {model.parameter_count():,} parameters"
+    )
+
+
+def card(name: str, model: Transformer, pause: Pause, *, pairs: int, start: str = "", mean: str = "") -> str:
+    """The README.md of a bundle. `start` is the bundle it began from, `mean` of what its weights are a mean."""
+    lines = [
+        f"# {name}",
+        "",
+        f"A Transformer (Vaswani et al., 2017) with {about_model(model)}.",
+        f"Trained on {pairs:,} pairs for {pause.step:,} updates{f', starting from {start}' if start else ''}.",
+    ]
+    if mean:
+        lines.append(f"The weights are {mean}.")
+    if pause.valid_loss is not None:
+        lines.append(
+            f"Validation loss {pause.valid_loss:.4f} nats a token (perplexity {exp(min(pause.valid_loss, 700)):.3f}), "
+            f"{pause.accuracy:.2f} % of tokens right."
+        )
+    lines += [f"Validation {score}: {value:.2f}." for score, value in pause.scores.items()]
+    lines += ["", "    from allyouneed import Translator", '    Translator.load("this/folder")("…")', ""]
+    return "\n".join(lines)

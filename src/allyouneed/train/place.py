@@ -1,0 +1,34 @@
+"""Where a run is: all that changes besides tensors."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Place:
+    """Updates done, and what has happened on the way. `step` is also the place in the data."""
+
+    step: int = 0
+    seconds: float = 0.0  # spent training
+    rate: float = 1.0  # times the schedule's: halved at each retreat
+    pieces: int = 1  # in which a batch is cut so that it fits into memory
+    skipped: int = 0  # updates that were not finite
+    skipped_in_a_row: int = 0
+    retreats: int = 0  # since the last pause
+    best: float | None = None  # what a pause with patience has seen of `stop_on`; more is better
+    best_step: int = 0
+    pauses_since_best: int = 0
+    enough: bool = False  # patience has run out
+    finished: bool = False
+
+    def count(self, is_finite: bool) -> None:
+        """One more update was finite, or was skipped."""
+        self.skipped += not is_finite
+        self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
+
+    def judge(self, goodness: float) -> bool:
+        """Whether this pause is the best so far (an equal one is not); more is better."""
+        is_best = self.best is None or goodness > self.best
+        if is_best:
+            self.best, self.best_step = goodness, self.step
+        self.pauses_since_best = 0 if is_best else self.pauses_since_best + 1
+        return is_best

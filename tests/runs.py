@@ -1,0 +1,101 @@
+"""Runs small enough for tests, and processes that are killed in the middle of one."""
+
+import os
+import random
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from allyouneed import Recipe, fit
+from allyouneed.train import Pause, Update
+
+TINY = Recipe.of(
+    {
+        "data": {
+            "train": "dates:train", "valid": "dates:valid", "limit": 200, "valid_limit": 20, "vocabulary": "characters",
+        },
+        "model": {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "max_length": 32},
+        "train": {
+            "steps": 12, "batch_tokens": 200, "warmup": 4, "pause": 4, "average": 2, "threads": 1, "tensorboard": False,
+        },
+    }
+)  # fmt: skip
+
+
+class Notebook:
+    """A `Watch` that notes down what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.pauses: list[Pause] = []
+
+    def tell(self, topic: str, text: str) -> None:
+        self.lines.append(f"{topic}: {text}")
+
+    def began(self, step: int, steps: int) -> None:
+        pass
+
+    def updated(self, update: Update) -> None:
+        pass
+
+    def paused(self, pause: Pause) -> None:
+        self.pauses.append(pause)
+
+
+class StopAt(Notebook):
+    """A `Watch` that breaks the run off, unsaved, right after some update."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self._step = step
+
+    def updated(self, update: Update) -> None:
+        if update.step == self._step:
+            raise KeyboardInterrupt
+
+
+def weights_of(folder: Path) -> bytes:
+    return (folder / "weights.safetensors").read_bytes()
+
+
+def eventful(**train: object) -> Recipe:
+    """TINY with all that a checkpoint has to remember: dropout, accumulation, patience, a mean of pauses."""
+    settings = {"accumulate": 2, "patience": 50, "pause": 3, **train}
+    return replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, **settings))  # type: ignore[arg-type]
+
+
+def run_until_write(output: Path, recipe: Recipe, number: int, half: bool) -> None:
+    """Go on with a run and be killed at its write `number`: with half of the file written, or all but its name."""
+    replaced, writes = Path.replace, 0
+
+    def replace_or_die(self: Path, target: Path) -> Path:
+        nonlocal writes
+        writes += 1
+        if writes == number:
+            if half:
+                os.truncate(self, self.stat().st_size // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return replaced(self, target)
+
+    Path.replace = replace_or_die  # type: ignore[method-assign, assignment]
+    _quietly(output, recipe)
+
+
+def run_slowly(output: Path, recipe: Recipe) -> None:
+    """Go on with a run whose every write takes long, so that a kill at random will often hit one."""
+    flush = os.fsync
+
+    def slow(file: int) -> None:
+        time.sleep(0.01 + 0.02 * random.random())
+        flush(file)
+
+    os.fsync = slow  # type: ignore[assignment]
+    _quietly(output, recipe)
+
+
+def _quietly(output: Path, recipe: Recipe) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    fit(recipe, output, resume=True)

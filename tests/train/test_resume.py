@@ -1,0 +1,196 @@
+"""A run that was stopped, however it was, ends with the weights of one that never was."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
+from allyouneed.errors import Stopped
+from allyouneed.train import Update
+from runs import TINY, Notebook, StopAt, eventful, run_slowly, run_until_write, weights_of
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["allyouneed.train", "torch._dynamo"])  # the second, Adam imports in its first call
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing ever stopped."""
+    fit(eventful(), tmp_path_factory.mktemp("straight") / "run")
+    return tmp_path_factory.getbasetemp() / "straight0/run"
+
+
+def metrics(folder: Path) -> list[dict[str, object]]:
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("step", [2, 3, 7, 11])
+def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit(eventful(), tmp_path / "run", watch=StopAt(step))
+    fit(eventful(), tmp_path / "run", resume=True)
+    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert metrics(tmp_path / "run") == metrics(straight)
+
+
+def test_with_a_running_mean(tmp_path: Path) -> None:
+    recipe = eventful(ema=0.9, average=1)
+    fit(recipe, tmp_path / "straight")
+    with pytest.raises(KeyboardInterrupt):
+        fit(recipe, tmp_path / "run", watch=StopAt(8))
+    fit(recipe, tmp_path / "run", resume=True)
+    assert weights_of(tmp_path / "run") == weights_of(tmp_path / "straight")
+
+
+def test_killed_in_the_middle_of_writing(straight: Path, tmp_path: Path) -> None:
+    """Each process goes on with what the one before left, and dies at a later one of its own writes."""
+    deaths = 0
+    for number in range(1, 60, 2):
+        half = number % 4 == 1
+        process = FORKS.Process(target=run_until_write, args=(tmp_path / "run", eventful(), number, half))
+        process.start()
+        process.join()
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+        deaths += 1
+        if (tmp_path / "run/config.json").exists():
+            assert isinstance(Translator.load(tmp_path / "run")("1845-01-05"), str)
+    assert process.exitcode == 0
+    assert deaths > 4
+    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert metrics(tmp_path / "run") == metrics(straight)
+    assert files(tmp_path / "run") == files(straight)
+
+
+def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
+    chance, deaths = random.Random(), 0
+    process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", eventful()))
+    process.start()
+    while deaths < 6 and process.exitcode is None:
+        process.join(chance.uniform(0.3, 1.5))
+        if process.exitcode is None:
+            process.kill()
+            deaths += 1
+            process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", eventful()))
+            process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert metrics(tmp_path / "run") == metrics(straight)
+
+
+@pytest.mark.parametrize(("number", "step"), [(signal.SIGINT, 2), (signal.SIGTERM, 5), (signal.SIGTERM, 6)])
+def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, step: int) -> None:
+    class Ask(Notebook):
+        def updated(self, update: Update) -> None:
+            if update.step == step:
+                os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    with pytest.raises(Stopped, match=f"stopped after update {step} and saved; the same command with --resume") as stop:
+        fit(eventful(), tmp_path / "run", watch=Ask())
+    assert stop.value.signal == number
+    assert signal.getsignal(number) == before
+    watch = Notebook()
+    fit(eventful(), tmp_path / "run", resume=True, watch=watch)
+    assert f"resume: going on after update {step}" in watch.lines
+    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert metrics(tmp_path / "run") == metrics(straight)
+
+
+def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+    class AskTwice(Notebook):
+        def updated(self, update: Update) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(TINY, tmp_path / "run", watch=AskTwice())
+
+
+def test_in_another_thread_signals_are_left_alone(tmp_path: Path) -> None:
+    thread = threading.Thread(target=fit, args=(TINY, tmp_path / "run"))
+    thread.start()
+    thread.join()
+    assert (tmp_path / "run/config.json").exists()
+
+
+def test_where_nothing_was_begun_resume_begins(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "a", resume=True)
+    fit(TINY, tmp_path / "b")
+    assert weights_of(tmp_path / "a") == weights_of(tmp_path / "b")
+
+
+def test_a_finished_run_is_left_as_it_is(straight: Path) -> None:
+    before, watch = {path: path.stat().st_mtime_ns for path in straight.iterdir()}, Notebook()
+    result = fit(eventful(), straight, resume=True, watch=watch)
+    assert watch.lines == ["resume: this run was finished after update 12; nothing is left to do"]
+    assert {path: path.stat().st_mtime_ns for path in straight.iterdir()} == before
+    assert not result.model.training
+
+
+def test_a_finished_run_may_be_lengthened(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    watch = Notebook()
+    longer = replace(TINY, train=replace(TINY.train, steps=16, threads=0))
+    fit(longer, tmp_path / "run", resume=True, watch=watch)
+    assert "resume: train.steps was 12, is 16" in watch.lines
+    assert [(pause.step, pause.averaged) for pause in watch.pauses] == [(16, 1), (16, 2)]
+    assert Recipe.read(tmp_path / "run/recipe.toml") == longer
+    assert [line["step"] for line in metrics(tmp_path / "run")] == [4, 8, 12, 16, 16]
+    with pytest.raises(ConfigError, match="train.steps=12 is less than the 16 updates already done"):
+        fit(TINY, tmp_path / "run", resume=True)
+
+
+def test_other_settings_are_refused_all_at_once(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit(TINY, tmp_path / "run", watch=StopAt(6))
+    other = replace(TINY, train=replace(TINY.train, batch_tokens=300), data=replace(TINY.data, limit=100))
+    with pytest.raises(ConfigError, match="data.limit was 200, is 100; train.batch_tokens was 200, is 300"):
+        fit(other, tmp_path / "run", resume=True)
+
+
+def test_other_pairs_are_refused_with_the_difference(tmp_path: Path) -> None:
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("ab\nba\n" * 30)
+    data = replace(TINY.data, train=("source", "target"), folder=str(tmp_path), limit=0)
+    recipe = replace(TINY, data=replace(data, valid=(), alphabet="ab"))
+    with pytest.raises(KeyboardInterrupt):
+        fit(recipe, tmp_path / "run", watch=StopAt(6))
+    (tmp_path / "source").write_text("ab\nab\n" * 30)
+    with pytest.raises(DataError, match="data.train's fingerprint was [0-9a-f]+, is [0-9a-f]+. A run goes on only"):
+        fit(recipe, tmp_path / "run", resume=True)
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("ab\nba\n" * 29)
+    with pytest.raises(DataError, match="data.train's number of pairs was 60, is 58"):
+        fit(recipe, tmp_path / "run", resume=True)
+
+
+def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit(TINY, tmp_path / "run", watch=StopAt(6))
+    fit(replace(TINY, data=replace(TINY.data, alphabet="0123456789-, abcdefghijklmnoprstuvyDFJMNSAO")), tmp_path / "b")
+    (tmp_path / "run/tokenizer.json").write_bytes((tmp_path / "b/tokenizer.json").read_bytes())
+    with pytest.raises(DataError, match="the data is not what"):
+        fit(TINY, tmp_path / "run", resume=True)
+
+
+def test_a_run_does_not_begin_where_something_stands(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/letter").write_text("dear")
+    with pytest.raises(OutputError, match="mine exists already, and a run would be mixed up with it"):
+        fit(TINY, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter"]
