@@ -195,6 +195,9 @@ class TrainConfig(_Checked):
             raise ConfigError(f"clip_norm must be 0 (off) or more; got {self.clip_norm}")
 
 
+SPANS = ("urls", "emails", "tags", "placeholders", "numbers")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(_Checked):
     """How to look for a translation (§6.1). Lengths in tokens; docs/decoding.md says more of each."""
@@ -218,6 +221,7 @@ class DecodeConfig(_Checked):
     top_k: int = 0  # sampling: from so many of the likeliest words; 0: all
     top_p: float = 1.0  # sampling: from the fewest words that together have this probability
     seed: int = 1  # sampling
+    keep: tuple[str, ...] = ()  # kinds of spans copied untouched: urls, emails, tags, placeholders, numbers
     guard: bool = True  # copy what the training data copied, decode again what goes round in circles
     batch: int = 64  # sentences at once
 
@@ -233,6 +237,9 @@ class DecodeConfig(_Checked):
         for name in ("patience", "repetition_penalty", "temperature"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be more than 0; got {getattr(self, name)}")
+        for kind in self.keep:
+            if kind not in SPANS:
+                raise ConfigError(f"keep names kinds of spans ({', '.join(SPANS)}); got {kind!r}")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p must be more than 0 and at most 1; got {self.top_p}")
         if self.nbest > self.beam and not self.sample:

@@ -2,6 +2,8 @@
 
 from .align import cross_attention, source_of_each
 from .beam import beam_search, length_penalty, plain_length_penalty
+from .constrained import beam_width, constrained_beam_search
+from .demand import Phrase, Seams, longest_need
 from .diverse import diverse_beam_search
 from .greedy import greedy_search, likeliest
 from .likelihood import log_probabilities_of
@@ -21,10 +23,14 @@ from .walk import walk
 
 __all__ = [
     "Hypothesis",
+    "Phrase",
     "Rule",
+    "Seams",
     "State",
     "Step",
     "beam_search",
+    "beam_width",
+    "constrained_beam_search",
     "cross_attention",
     "diverse_beam_search",
     "forced_prefix",
@@ -33,6 +39,7 @@ __all__ = [
     "likeliest",
     "log_probabilities_of",
     "longest_loop",
+    "longest_need",
     "no_early_end",
     "no_repeated_ngram",
     "penalty_of",

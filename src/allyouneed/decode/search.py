@@ -8,6 +8,8 @@ from torch import Tensor
 
 from ..config import DecodeConfig
 from .beam import beam_search, length_penalty, plain_length_penalty
+from .constrained import constrained_beam_search
+from .demand import Phrase, Seams
 from .diverse import diverse_beam_search
 from .greedy import greedy_search, likeliest
 from .rules import Rule, forced_prefix, no_early_end, no_repeated_ngram, repetition_penalty, with_rules
@@ -27,18 +29,45 @@ def search(
     eos_id: int,
     max_lengths: Tensor,
     rules: Sequence[Rule] = (),
+    demands: Sequence[Sequence[Phrase]] = (),
+    seams: Seams | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
     `max_lengths` (B,) bounds each one's ids, the end sign included; `config`'s own lengths are left
-    to the caller, who knows the sources. Sampling needs a `generator`.
+    to the caller, who knows the sources. Sampling needs a `generator`. With `demands`, one list of
+    phrases a sentence, and the vocabulary's `seams`, the search is a beam that says all of them.
     """
     if rules:
         sentences, device = len(max_lengths), max_lengths.device
         ruled, start = with_rules(step, state, rules, sentences=sentences, device=device)
-        return search(ruled, start, config, sos_id=sos_id, eos_id=eos_id, max_lengths=max_lengths, generator=generator)
+        return search(
+            ruled,
+            start,
+            config,
+            sos_id=sos_id,
+            eos_id=eos_id,
+            max_lengths=max_lengths,
+            demands=demands,
+            seams=seams,
+            generator=generator,
+        )
     ends = {"sos_id": sos_id, "eos_id": eos_id}
+    if any(demands):
+        return constrained_beam_search(
+            step,
+            state,
+            demands=demands,
+            seams=seams or Seams(),
+            **ends,
+            max_lengths=max_lengths,
+            beam=config.beam,
+            alpha=config.alpha,
+            penalty=PENALTIES[config.penalty],
+            patience=config.patience,
+            nbest=config.nbest,
+        )
     if config.sample:
         assert generator is not None
         drawn = [

@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, get_args
+from typing import Literal
 
-Kind = Literal["urls", "emails", "tags", "placeholders", "numbers"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+from ..config import SPANS
 
 # In this order: what an earlier kind has taken, a later one does not see.
-_PATTERNS: dict[Kind, str] = {
+_PATTERNS: dict[str, str] = {
     "urls": r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",
     "emails": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tags": r"</?[A-Za-z][^<>]*>",
@@ -19,13 +18,13 @@ _PATTERNS: dict[Kind, str] = {
 }
 
 
-def find_spans(text: str, kinds: Iterable[str] = KINDS) -> list[tuple[Kind, str]]:
+def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]:
     """The spans of these kinds, in the order they stand in; none overlaps another."""
-    wanted = [kind for kind in KINDS if kind in set(kinds)]
+    wanted = [kind for kind in SPANS if kind in set(kinds)]
     if not wanted:
         return []
     pattern = "|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in wanted)
-    return [(match.lastgroup, match.group()) for match in re.finditer(pattern, text)]  # type: ignore[misc]
+    return [(match.lastgroup or "", match.group()) for match in re.finditer(pattern, text)]
 
 
 Untranslatable = Literal["urls", "emails", "numbers", "signs"]

@@ -1,6 +1,6 @@
 """Text → text: the product."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
 from itertools import islice
@@ -16,8 +16,11 @@ from ..config import DecodeConfig, settings
 from ..data.batch import pad
 from ..decode import (
     Hypothesis,
+    Phrase,
+    beam_width,
     log_probabilities_of,
     longest_loop,
+    longest_need,
     penalty_of,
     rules_of,
     runs_in_circles,
@@ -29,10 +32,16 @@ from ..decode import (
 from ..device import pick_device
 from ..errors import InputError
 from ..nn import FastTransformer, Precision, pick_precision
+from ..text.glossary import Glossary
 from ..text.sentences import cut
+from .demands import Demands
 from .translation import Flag, Link, Scored, Translation, joined
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
+
+
+Setting = bool | float | str | Sequence[str] | None
+Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
 class Translator:
@@ -48,6 +57,8 @@ class Translator:
         chosen = pick_precision(self.model) if precision == "auto" else precision
         self._fast = FastTransformer(self.model, precision=chosen)
         self._step = step_of(self._fast, never=self._never)
+        self._glossary = Glossary({})
+        self._demands = self._what_must_hold()
 
     @property
     def precision(self) -> Precision:
@@ -61,18 +72,33 @@ class Translator:
         *,
         device: str = "auto",
         precision: str = "auto",
-        **decode: bool | float | str | None,
+        glossary: Terms | None = None,
+        **decode: Setting,
     ) -> Self:
         """A translator from a bundle's folder. Settings of `DecodeConfig` replace the bundle's own, as in `using`."""
-        return cls(Bundle.load(Path(folder), device=pick_device(device)), precision=precision).using(**decode)
+        bundle = Bundle.load(Path(folder), device=pick_device(device))
+        return cls(bundle, precision=precision).using(glossary=glossary, **decode)
 
-    def using(self, **decode: bool | float | str | None) -> Self:
-        """The same model, searched otherwise: `translator.using(beam=8, nbest=3)`. None leaves a setting as it is."""
+    def using(self, *, glossary: Terms | None = None, **decode: Setting) -> Self:
+        """The same model, searched otherwise: `translator.using(beam=8, nbest=3)`. None leaves a setting as it is.
+
+        `glossary` says what terms must become, `{"term": "translation"}`; with several translations
+        any one of them will do.
+        """
         changed = {name: value for name, value in decode.items() if value is not None}
-        chosen = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
         other = copy(self)
-        other.decode = chosen
+        other.decode = settings(
+            DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
+        )
+        if glossary is not None:
+            other._glossary = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
+        other._demands = other._what_must_hold()
         return other
+
+    def _what_must_hold(self) -> Demands | None:
+        if not self._glossary and not self.decode.keep:
+            return None
+        return Demands(self.tokenizer, self._glossary, self.decode.keep)
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
@@ -113,7 +139,8 @@ class Translator:
             logits = self.model.decode(self._tensor([[self.tokenizer.sos_id, *begun]]), memory)[0, -1]
         logits[[*self._never, self.tokenizer.eos_id]] = -torch.inf
         words = logits.topk(min(count, len(logits) - len(self._never) - 1)).indices.tolist()
-        found = self._find([ids] * len(words), self.decode, [[*begun, word] for word in words])
+        prefixes = [[*begun, word] for word in words]
+        found = self._find([ids] * len(words), self.decode, prefixes, [[] for _ in words], self._generator(1))
         return [self._translation(text, hypotheses) for hypotheses in found]
 
     def stream(self, text: str) -> Iterator[str]:
@@ -132,7 +159,7 @@ class Translator:
                 state = self._fast.start(self._tensor([ids]))
             written, shown = [], ""
             words = words_of(
-                self._step,
+                torch.inference_mode()(self._step),
                 state,
                 self.decode,
                 sos_id=self.tokenizer.sos_id,
@@ -171,13 +198,18 @@ class Translator:
             if place not in ready
             for piece, ids in self._pieces(text, whole, first + place)
         ]
-        order = sorted(range(len(pieces)), key=lambda i: len(pieces[i][2]))
+        demands = [self._demands_of(piece, first + place) for place, piece, _ in pieces]
         parts: dict[int, Translation] = {}
         generator = self._generator(first)
-        for start in range(0, len(order), self.decode.batch):
-            batch = order[start : start + self.decode.batch]
+        for batch in self._batches([len(ids) for _, _, ids in pieces], demands):
             sources = [pieces[i][2] for i in batch]
-            found, flags = self._find_well(sources, [begun] * len(batch), generator)
+            found, flags = self._find_well(sources, [begun] * len(batch), [demands[i] for i in batch], generator)
+            for i, hypotheses in zip(batch, found, strict=True):
+                if not hypotheses:
+                    place, piece, _ = pieces[i]
+                    raise InputError(
+                        f"no translation of {piece!r} says all it must within {self._limit} tokens", line=first + place
+                    )
             links = self._links(sources, [hypotheses[0] for hypotheses in found]) if align else [None] * len(batch)
             for i, hypotheses, flag, link in zip(batch, found, flags, links, strict=True):
                 parts[i] = replace(self._translation(pieces[i][1], hypotheses, flag), alignment=link)
@@ -186,6 +218,31 @@ class Translator:
         for i, (place, _, _) in enumerate(pieces):
             of_text[place].append(parts[i])
         return [ready.get(place) or joined(text, of_text[place]) for place, text in enumerate(texts)]
+
+    def _batches(self, lengths: list[int], demands: list[list[Phrase]]) -> Iterator[list[int]]:
+        """Sentences of similar length, those with demands among themselves: they have wider beams."""
+        room = self.decode.batch * self.decode.beam
+        for bound in (False, True):
+            batch: list[int] = []
+            taken = 0
+            for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+                if bool(demands[i]) == bound:
+                    width = beam_width(self.decode.beam, demands[i])
+                    if batch and taken + width > room:
+                        yield batch
+                        batch, taken = [], 0
+                    batch.append(i)
+                    taken += width
+            if batch:
+                yield batch
+
+    def _demands_of(self, text: str, line: int) -> list[Phrase]:
+        if self._demands is None:
+            return []
+        try:
+            return self._demands.of(text)
+        except InputError as error:
+            raise InputError(str(error), line=line) from error
 
     def _nothing_to_do(self, text: str) -> Translation | None:
         if not text or text.isspace():
@@ -220,16 +277,21 @@ class Translator:
         return list(zip(pieces, encoded, strict=True))
 
     def _find_well(
-        self, sources: list[list[int]], prefixes: list[list[int]], generator: torch.Generator
+        self,
+        sources: list[list[int]],
+        prefixes: list[list[int]],
+        demands: list[list[Phrase]],
+        generator: torch.Generator,
     ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
         """What is found for each source, and flags. What goes round in circles is decoded again."""
-        found = self._find(sources, self.decode, prefixes, generator)
+        found = self._find(sources, self.decode, prefixes, demands, generator)
         flags: list[tuple[Flag, ...]] = [() for _ in sources]
         for b, source in enumerate(sources):
-            if self.decode.guard and runs_in_circles(found[b][0].ids, source):
-                shortest = max(3, longest_loop(found[b][0].ids).period)
-                (found[b],) = self._find([source], replace(self.decode, no_repeat=shortest), [prefixes[b]], generator)
-                flags[b] = ("repeats",)
+            if self.decode.guard and found[b] and runs_in_circles(found[b][0].ids, source):
+                blocked = replace(self.decode, no_repeat=max(3, longest_loop(found[b][0].ids).period))
+                (again,) = self._find([source], blocked, [prefixes[b]], [demands[b]], generator)
+                # Where the demands themselves repeat, nothing may be left.
+                found[b], flags[b] = again or found[b], ("repeats",)
         return found, flags
 
     @torch.inference_mode()
@@ -238,9 +300,11 @@ class Translator:
         sources: list[list[int]],
         config: DecodeConfig,
         prefixes: list[list[int]],
-        generator: torch.Generator | None = None,
+        demands: list[list[Phrase]],
+        generator: torch.Generator,
     ) -> list[list[Hypothesis]]:
-        max_lengths = self._max_lengths(sources, prefixes)
+        least = [len(prefix) + longest_need(phrases) for prefix, phrases in zip(prefixes, demands, strict=True)]
+        max_lengths = self._max_lengths(sources, least)
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(ids) - 2))) for ids in sources]
         found = search(
             self._step,
@@ -255,7 +319,9 @@ class Translator:
                 min_lengths=torch.tensor(shortest, device=self._device),
                 prefixes=prefixes,
             ),
-            generator=generator or self._generator(1),
+            demands=demands,
+            seams=self._demands.seams if self._demands else None,
+            generator=generator,
         )
         if config.repetition_penalty == 1 and config.groups == 1:
             return found
@@ -323,12 +389,17 @@ class Translator:
         end = [self.tokenizer.eos_id] if hypothesis.finished else []
         return [self.tokenizer.sos_id, *hypothesis.ids, *end]
 
-    def _max_lengths(self, sources: list[list[int]], prefixes: list[list[int]] | None = None) -> Tensor:
-        config, limit = self.decode, self.model.config.max_length
-        longest = torch.tensor([int(config.length_ratio * (len(ids) - 2)) + config.extra_length for ids in sources])
-        if prefixes:  # a word and the end sign after the prefix, whatever the source
-            longest = longest.maximum(torch.tensor([len(prefix) + 2 for prefix in prefixes]))
-        return longest.clamp(1, min(limit, config.max_length or limit)).to(self._device)
+    def _max_lengths(self, sources: list[list[int]], least: list[int] | None = None) -> Tensor:
+        """How many ids, the end sign included, each translation may have; `least` even if that is more."""
+        longest = [int(self.decode.length_ratio * (len(ids) - 2)) + self.decode.extra_length for ids in sources]
+        if least:
+            longest = [max(length, need) for length, need in zip(longest, least, strict=True)]
+        return torch.tensor(longest).clamp(1, self._limit).to(self._device)
+
+    @property
+    def _limit(self) -> int:
+        limit = self.model.config.max_length
+        return min(limit, self.decode.max_length or limit)
 
     def _tensor(self, rows: list[list[int]]) -> Tensor:
         return pad(rows, self.tokenizer.pad_id).to(self._device)

@@ -1,0 +1,146 @@
+"""Beam search whose sentences must say given phrases: dynamic beam allocation (Post and Vilar, 2018).
+
+Hypotheses that have come equally far with their phrases form a bank, and compete with each other
+alone. Besides the likeliest words, each may say what leads it further, however unlikely. The beam is
+shared out to the banks in turn, the furthest first, so that the furthest always goes on and after as
+many steps as the phrases have ids some hypothesis has said them all. Only such a one may end.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain, zip_longest
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .beam import Penalty, best_first, length_penalty
+from .demand import Phrase, Progress, Seams
+from .step import AnyState, Hypothesis, Step
+
+
+class Candidate(NamedTuple):
+    """A hypothesis one word longer."""
+
+    total: float
+    parent: int
+    word: int
+    progress: Progress
+
+
+def constrained_beam_search(
+    step: Step[AnyState],
+    state: AnyState,
+    *,
+    demands: Sequence[Sequence[Phrase]],
+    seams: Seams,
+    sos_id: int,
+    eos_id: int,
+    max_lengths: Tensor,
+    beam: int,
+    alpha: float,
+    penalty: Penalty = length_penalty,
+    patience: float = 1.0,
+    nbest: int = 1,
+) -> list[list[Hypothesis]]:
+    """As `beam_search`, but every sentence b says all of `demands[b]`.
+
+    The beam is widened by `beam` for every phrase, so that each has room to come early or late. A
+    sentence is done when `beam` · `patience` hypotheses have ended and none that goes on is as good
+    as the `nbest` best of them. A sentence whose bound is too low to say everything gets no
+    hypothesis; `longest_need` ids are always enough.
+    """
+    device, limits = max_lengths.device, max_lengths.tolist()
+    ended: list[list[Hypothesis]] = [[] for _ in limits]
+    alive = list(range(len(limits)))
+    widths = [beam_width(beam, phrases) for phrases in demands]
+    width = max(widths)
+    beams = [[Candidate(0.0, 0, sos_id, Progress.begin(phrases, seams, sos_id=sos_id))] for phrases in demands]
+    sticky_start, sticky_end = (torch.tensor(sorted(ids), dtype=torch.int64, device=device) for ids in seams)
+    ids = torch.full((len(alive), width, 1), sos_id, device=device)
+    state = state.reorder(torch.arange(len(alive), device=device).repeat_interleave(width))
+
+    for length in range(1, max(limits) + 1):
+        log_probabilities, state = step(ids[:, :, -1].flatten(), state)
+        by_sentence = log_probabilities.view(len(alive), width, -1)
+        kept = []
+        for b, sentence in enumerate(alive):
+            rows = beams[sentence]
+            totals = torch.tensor([row.total for row in rows], device=device)
+            scores = by_sentence[b, : len(rows)] + totals[:, None].to(log_probabilities)  # (rows, V)
+            for k, row in enumerate(rows):
+                total = float(scores[k, eos_id])
+                if row.progress.is_complete and total > -torch.inf:
+                    ended[sentence].append(
+                        Hypothesis(ids[b, k, 1:].tolist(), total, total / penalty(length, alpha=alpha))
+                    )
+            scores[:, eos_id] = -torch.inf
+            candidates = _candidates(scores, rows, widths[sentence], sticky_start, sticky_end)
+            beams[sentence] = _share_out(candidates, widths[sentence])
+
+        parents = [_filled([row.parent for row in beams[sentence]], width) for sentence in alive]
+        words = [_filled([row.word for row in beams[sentence]], width) for sentence in alive]
+        parent = torch.tensor(parents, device=device)
+        word = torch.tensor(words, device=device)
+        ids = torch.cat((ids.gather(1, parent[:, :, None].expand(-1, -1, length)), word[:, :, None]), 2)
+        for b, sentence in enumerate(alive):
+            rows, found = beams[sentence], ended[sentence]
+            if length == limits[sentence]:
+                for k, row in enumerate(rows):
+                    if len(found) < nbest and row.progress.is_complete:
+                        score = row.total / penalty(length, alpha=alpha)
+                        found.append(Hypothesis(ids[b, k, 1:].tolist(), row.total, score, finished=False))
+                continue
+            scored = sorted((hypothesis.score for hypothesis in found), reverse=True)[:nbest]
+            best = max((row.total for row in rows), default=-torch.inf)
+            # Enough found: they beat what goes on as it is. Else only what it could at best become.
+            soon = length + 1 if len(found) >= beam * patience else limits[sentence]
+            beaten = len(scored) == nbest and scored[-1] >= best / penalty(soon, alpha=alpha)
+            if rows and not beaten:
+                kept.append(b)
+        if not kept:
+            break
+        first_of_each = torch.arange(len(alive), device=device)[:, None] * width
+        state = state.reorder((first_of_each + parent).flatten())
+        if len(kept) < len(alive):
+            chosen = torch.tensor(kept, device=device)
+            alive, ids, state = [alive[b] for b in kept], ids[chosen], state.keep(chosen)
+    return [best_first(found)[:nbest] for found in ended]
+
+
+def beam_width(beam: int, phrases: Sequence[Phrase]) -> int:
+    """How many hypotheses a sentence with these demands keeps."""
+    times = sum(phrase.times for phrase in phrases)
+    tokens = sum(phrase.times * max(map(len, phrase.spellings)) for phrase in phrases)
+    return max(beam * (1 + times), beam + tokens)
+
+
+def _candidates(
+    scores: Tensor, rows: list[Candidate], width: int, sticky_start: Tensor, sticky_end: Tensor
+) -> list[Candidate]:
+    """The likeliest of all, the likeliest of each row, and whatever leads a row further. Shapes: scores (rows, V)."""
+    best = scores.flatten().topk(min(width, scores.numel())).indices
+    pairs = {divmod(i, scores.size(1)) for i in best.tolist()}
+    pairs |= set(enumerate(scores.argmax(-1).tolist()))
+    for k, row in enumerate(rows):
+        further = row.progress.next_words()
+        pairs |= {(k, word) for word in further.words}
+        if further.any_unglued:
+            pairs.add((k, int(scores[k].index_fill(0, sticky_start, -torch.inf).argmax())))
+        if further.any_loose:
+            pairs.add((k, int(scores[k].index_fill(0, sticky_end, -torch.inf).argmax())))
+    after = ((k, word, float(scores[k, word])) for k, word in sorted(pairs))
+    return [Candidate(total, k, word, rows[k].progress.after(word)) for k, word, total in after if total > -torch.inf]
+
+
+def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:
+    """The best of each bank, the furthest bank first; then the second best of each; until the beam is full."""
+    banks: dict[tuple[int, int, bool], list[Candidate]] = defaultdict(list)
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.total):
+        banks[candidate.progress.place].append(candidate)
+    in_turn = zip_longest(*(banks[place] for place in sorted(banks, reverse=True)))
+    return [candidate for candidate in chain.from_iterable(in_turn) if candidate][:width]
+
+
+def _filled(values: list[int], width: int) -> list[int]:
+    return values + [0] * (width - len(values))

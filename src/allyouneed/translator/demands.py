@@ -1,0 +1,73 @@
+"""What the translation of a text must hold: the glossary's words and what is copied, as ids."""
+
+import unicodedata
+from collections.abc import Iterable
+
+from ..decode import Phrase, Seams
+from ..errors import InputError
+from ..text.glossary import Glossary
+from ..text.spans import find_spans
+from ..text.tokenizer import Tokenizer
+
+# Scripts that put no blanks between words: a phrase in them may touch its neighbours.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+_CARRIERS = ("", "\n", "(", "a ")
+
+
+class Demands:
+    """Makes of a text what its translation must say.
+
+    `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
+    untouched. A term inside such a span counts as part of the span.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str]) -> None:
+        self._tokenizer, self._glossary, self._keep = tokenizer, glossary, tuple(keep)
+        pieces = tokenizer.pieces(range(len(tokenizer)))
+        special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
+        words = [(i, piece) for i, piece in enumerate(pieces) if piece and i not in special]
+        self.seams = Seams(
+            sticky_start=frozenset(i for i, piece in words if _in_word(piece[0])),
+            sticky_end=frozenset(i for i, piece in words if _in_word(piece[-1])),
+        )
+
+    def texts_of(self, text: str) -> list[tuple[str, ...]]:
+        """What must stand in the translation of `text`, once for each time it stands here: any one of these texts."""
+        spans = [span for _, span in find_spans(text, self._keep)]
+        for span in spans:
+            text = text.replace(span, "\n", 1)
+        terms = [translations for _, translations in self._glossary.find(text)]
+        return [(span,) for span in spans] + terms
+
+    def of(self, text: str) -> list[Phrase]:
+        """The same as phrases in ids. Refuses what the vocabulary cannot spell."""
+        times: dict[tuple[str, ...], int] = {}
+        for wanted in self.texts_of(text):
+            times[wanted] = times.get(wanted, 0) + 1
+        return [
+            Phrase(tuple(spelling for wish in wanted for spelling in self._spellings(wish)), count)
+            for wanted, count in times.items()
+        ]
+
+    def _spellings(self, wanted: str) -> list[tuple[int, ...]]:
+        """The ids of a text as it stands after a blank, and right after a sign."""
+        tokenizer = self._tokenizer
+        if tokenizer.unk_id is not None and tokenizer.unk_id in tokenizer.encode(wanted):
+            raise InputError(f"{wanted!r} must stand in the translation, but the vocabulary cannot spell it")
+        spellings = []
+        for carrier in _CARRIERS:
+            try:
+                before, whole = tokenizer.encode(carrier)[1:-1], tokenizer.encode(carrier + wanted)[1:-1]
+            except InputError:
+                if not carrier:
+                    raise
+                continue  # a vocabulary of letters without this sign
+            spelling = tuple(whole[len(before) :])
+            if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == wanted.strip():
+                spellings.append(spelling)
+        return list(dict.fromkeys(spellings))
+
+
+def _in_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LMN" and not unicodedata.name(character, "").startswith(_UNSPACED)
