@@ -137,7 +137,7 @@ class Translator:
         with torch.inference_mode():
             memory = self.model.encode(self._tensor([ids]))
             logits = self.model.decode(self._tensor([[self.tokenizer.sos_id, *begun]]), memory)[0, -1]
-        logits[[*self._never, self.tokenizer.eos_id]] = -torch.inf
+            logits[[*self._never, self.tokenizer.eos_id]] = -torch.inf
         words = logits.topk(min(count, len(logits) - len(self._never) - 1)).indices.tolist()
         prefixes = [[*begun, word] for word in words]
         found = self._find([ids] * len(words), self.decode, prefixes, [[] for _ in words], self._generator(1))
