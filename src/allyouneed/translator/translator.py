@@ -87,9 +87,7 @@ class Translator:
         """
         changed = {name: value for name, value in decode.items() if value is not None}
         other = copy(self)
-        other.decode = settings(
-            DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
-        )
+        other.decode = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
         if glossary is not None:
             other._glossary = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
         other._demands = other._what_must_hold()
