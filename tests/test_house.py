@@ -29,8 +29,10 @@ MAY_IMPORT = {
     "export": GROUND | {"bundle", "nn", "text"},
     "explain": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
     "check": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text"},
+    "paper": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text", "score"},
     "cli": GROUND
-    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check", "export"},
+    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check", "paper"}
+    | {"export"},
     "__main__": {"cli"},
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .explain import explain
 from .export import export
+from .paper import paper
 from .train import train
 from .translate import translate
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, explain, check, export):
+for command in (demo, train, translate, evaluate, explain, check, paper, export):
     app.command()(command)
 
 

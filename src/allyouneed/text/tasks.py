@@ -3,8 +3,8 @@
     dates        1845-01-05     → January 5, 1845                text/dates.py
     locales      de 1845-01-05  → 5. Januar 1845                 Babel's CLDR data
     numbers      847213         → eight hundred and forty-seven thousand, two hundred and thirteen
-    reverse      translate      → etalsnart
-    sort         translate      → aaelnrstt
+    reverse      backwrd        → drwkcab                        2 to 10 letters, none twice
+    sort         backwrd        → abcdkrw                        the same
 
 Whether a pair is trained on or kept back follows from its source alone, so no pair is in two splits.
 """
@@ -58,9 +58,10 @@ def split_of_text(source: str) -> Split:
     return {0: SPLITS[1], 1: SPLITS[2]}.get(zlib.crc32(source.encode()) % 20, SPLITS[0])
 
 
-def _words(chance: random.Random, shortest: int = 2, longest: int = 10) -> Iterator[str]:
+def _words(chance: random.Random) -> Iterator[str]:
+    """2 to 10 letters, each at most once: counting repetitions is another task, and takes longer to learn."""
     while True:
-        yield "".join(chance.choices(string.ascii_lowercase, k=chance.randint(shortest, longest)))
+        yield "".join(chance.sample(string.ascii_lowercase, chance.randint(2, 10)))
 
 
 def _reverse(chance: random.Random) -> Iterator[tuple[str, str]]:

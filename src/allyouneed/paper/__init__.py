@@ -1,0 +1,17 @@
+"""The paper's numbers as commands: Table 3, its ablations on other data, and figures 3 to 5 from a model of ours."""
+
+from .ablate import Result, ablate
+from .figures import Finding, findings
+from .table import ROWS, Row, flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
+
+__all__ = [
+    "ROWS",
+    "Finding",
+    "Result",
+    "Row",
+    "ablate",
+    "findings",
+    "flops_per_pair_of_tokens",
+    "parameters_of",
+    "vocabulary_of_printed",
+]

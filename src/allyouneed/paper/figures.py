@@ -1,0 +1,164 @@
+"""Figures 3 to 5 from a model of ours: a head that looks far, one that resolves a pronoun, two that divide the work.
+
+What is drawn is the clearest case among the sentences given, found by a measure that is said; a model
+that has no such head shows that.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ..errors import InputError
+from ..explain import recorded
+from ..explain.draw import BLUE, ORANGE, new_figure
+from ..translator import Translator
+
+PRONOUNS = {"he", "she", "it", "they", "him", "her", "his", "its", "their", "them", "himself", "herself"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One figure: what was looked for, what was found in words, and its drawing (None if nothing was found)."""
+
+    name: str
+    words: str
+    figure: Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Self-attention of the encoder in one sentence; `weights` (S, S), layer and head counted from 1."""
+
+    pieces: list[str]
+    layer: int
+    head: int
+    weights: Tensor
+
+
+def findings(translator: Translator, sentences: Sequence[str]) -> list[Finding]:
+    """The three figures, each from the sentence and the head that show it best. Refuses no sentence at all."""
+    heads = list(_heads(translator, [sentence for sentence in sentences if sentence.strip()]))
+    if not heads:
+        raise InputError("the figures need a sentence to draw; every line is empty")
+    return [_long_range(heads), _anaphora(heads), _structure(heads)]
+
+
+def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
+    model, tokenizer = translator.model, translator.tokenizer
+    for sentence in sentences:
+        ids = tokenizer.encode(sentence)
+        if len(ids) > model.config.max_length:
+            continue
+        device = next(model.parameters()).device
+        with torch.inference_mode(), recorded(model) as seen:
+            model.encode(torch.tensor([ids], device=device))
+        for layer in range(model.config.encoder_layers):
+            for head, weights in enumerate(seen[f"encoder.layers.{layer}.attention"][0].float().cpu(), start=1):
+                yield _Head(tokenizer.pieces(ids), layer + 1, head, weights)
+
+
+def _long_range(heads: Sequence[_Head]) -> Finding:
+    """Figure 3: the look of at least 0.3 that reaches farthest, signs and full stops left out."""
+    best: tuple[int, float] = (0, 0.0)
+    found: tuple[_Head, int, int] | None = None
+    for head in heads:
+        places = _words(head.pieces)
+        for place in places:
+            for other in places:
+                weight = float(head.weights[place, other])
+                if weight >= 0.3 and (abs(place - other), weight) > best:
+                    best, found = (abs(place - other), weight), (head, place, other)
+    if found is None:
+        return Finding("figure-3", "No head gives another word a weight of 0.3 or more.", None)
+    head, place, other = found
+    same = [one for one in heads if one.pieces == head.pieces and one.layer == head.layer]
+    words = (
+        f"Long range: in layer {head.layer}, head {head.head}, {_quoted(head, place)} gives {_quoted(head, other)}, "
+        f"{best[0]} tokens away, a weight of {best[1]:.2f}."
+    )
+    rows = [torch.zeros_like(one.weights) for one in same]
+    for row, one in zip(rows, same, strict=True):
+        row[place] = one.weights[place]
+    return Finding("figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}, all heads"))
+
+
+def _anaphora(heads: Sequence[_Head]) -> Finding:
+    """Figure 4: the pronoun that looks hardest at a word two or more places before it."""
+    best, found = 0.0, None
+    for head in heads:
+        places = _words(head.pieces)
+        for place in places:
+            if head.pieces[place].strip("␣").lower() not in PRONOUNS:
+                continue
+            for other in places:
+                if other < place - 1 and float(head.weights[place, other]) > best:
+                    best, found = float(head.weights[place, other]), (head, place, other)
+    if found is None:
+        return Finding("figure-4", "No sentence has an English pronoun with two words before it.", None)
+    head, place, other = found
+    row = torch.zeros_like(head.weights)
+    row[place] = head.weights[place]
+    words_found = (
+        f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, place)} looks back at "
+        f"{_quoted(head, other)} with a weight of {best:.2f}. Whether that is what it stands for is for the reader."
+    )
+    return Finding("figure-4", words_found, _lines(head.pieces, [row], f"layer {head.layer}, head {head.head}"))
+
+
+def _structure(heads: Sequence[_Head]) -> Finding:
+    """Figure 5: the two heads of one layer, in one sentence of eight tokens or more, that are sure and agree least."""
+    best, found = 0.0, None
+    for _, layer in groupby(heads, key=lambda head: (head.layer, head.pieces)):  # heads come in this order
+        for one, other in combinations(layer, 2):
+            sure = min(float(head.weights.max(-1).values.mean()) for head in (one, other))
+            if len(one.pieces) >= 8 and sure * _apart(one, other) > best:
+                best, found = sure * _apart(one, other), (one, other)
+    if found is None:
+        return Finding("figure-5", "No sentence has eight tokens, or the layers have one head only.", None)
+    one, other = found
+    apart = _apart(one, other)
+    words = (
+        f"Division of work: in layer {one.layer}, heads {one.head} and {other.head} put {100 * apart:.0f} % of their "
+        "weight in different places of the same sentence."
+    )
+    return Finding(
+        "figure-5",
+        words,
+        _lines(one.pieces, [one.weights, other.weights], f"layer {one.layer}, heads {one.head} and {other.head}"),
+    )
+
+
+def _apart(one: _Head, other: _Head) -> float:
+    """The share of their weight that two heads put in different places."""
+    return float((one.weights - other.weights).abs().sum(-1).mean()) / 2
+
+
+def _words(pieces: Sequence[str]) -> list[int]:
+    return [i for i, piece in enumerate(pieces) if any(letter.isalnum() for letter in piece) and "<" not in piece]
+
+
+def _quoted(head: _Head, place: int) -> str:
+    return f"“{head.pieces[place].strip('␣')}”"
+
+
+def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str) -> Figure:
+    """Lines from the words that look, on the left, to those looked at; a colour and a panel a head, four at most."""
+    shown = list(heads[:4])
+    figure = new_figure(2.9 * len(shown) + 0.4, 0.24 * len(pieces) + 0.8)
+    figure.suptitle(title, fontsize=10)
+    for axes, weights in zip(figure.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
+        colour = BLUE if axes.get_subplotspec().colspan.start % 2 == 0 else ORANGE
+        for place, row in enumerate(weights):
+            for other, weight in enumerate(row.tolist()):
+                if weight > 0.05:
+                    axes.plot([0.3, 0.7], [place, other], color=colour, alpha=min(1.0, weight), linewidth=3 * weight)
+        for y, piece in enumerate(pieces):
+            axes.text(0.28, y, piece, ha="right", va="center", fontsize=8, family="monospace", parse_math=False)
+            axes.text(0.72, y, piece, ha="left", va="center", fontsize=8, family="monospace", parse_math=False)
+        axes.set(xlim=(0, 1), ylim=(len(pieces) - 0.5, -0.5))
+        axes.axis("off")
+    return figure
