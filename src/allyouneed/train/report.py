@@ -39,6 +39,8 @@ def write_report(folder: Path) -> None:
 
 
 def _summary(pauses: Sequence[dict[str, Any]]) -> str:
+    if not pauses:
+        return ""
     last = pauses[-1]
     facts = [("updates", f"{last['step']:,}"), ("minutes", f"{last['seconds'] / 60:,.1f}")]
     if last["valid_loss"] is not None:

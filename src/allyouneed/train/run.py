@@ -146,7 +146,8 @@ class Run:
             if not settings.patience or place.judge(_goodness(pause, settings.stop_on)):
                 self._leave(pause)
         place.enough = 0 < settings.patience <= place.pauses_since_best
-        place.retreats = 0
+        if place.skipped_in_a_row == 0:
+            place.retreats = 0
         if settings.average > 1:
             save_snapshot(self._snapshots, self.model, step=place.step)
         self._losses.clear()

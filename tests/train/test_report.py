@@ -1,0 +1,45 @@
+import json
+from pathlib import Path
+
+from allyouneed import fit
+from allyouneed.train import Sample, Verdict
+from allyouneed.train.record import a_few, read_lines
+from allyouneed.train.report import write_report
+from runs import TINY
+
+
+def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
+    def judge(_: object, pairs: object) -> Verdict:
+        samples = [Sample(f"<b>{i}</b>", "r & r", f"output {i}", float(i)) for i in range(40)]
+        return Verdict({"chrf": 12.5}, samples)
+
+    fit(TINY, tmp_path / "run", judge=judge)
+    page = (tmp_path / "run/report.html").read_text()
+    for part in ("loss, nats a token", "Best outputs", "Worst outputs", "From pause to pause", "batch_tokens", "chrf"):
+        assert part in page
+    assert "http" not in page
+    assert "<script" not in page
+    assert "&lt;b&gt;39&lt;/b&gt;" in page
+    assert "<b>39</b>" not in page
+    best, worst = page.split("Worst outputs")
+    assert "output 39" in best
+    assert "output 0<" in worst
+
+
+def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    (tmp_path / "run/metrics.jsonl").write_text("")
+    write_report(tmp_path / "run")
+    assert "Settings" in (tmp_path / "run/report.html").read_text()
+
+
+def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text(json.dumps({"step": 1}) + '\n{"step": 2')
+    assert read_lines(tmp_path / "m.jsonl") == [{"step": 1}]
+    assert read_lines(tmp_path / "none.jsonl") == []
+
+
+def test_the_few_that_are_kept_come_from_all_over() -> None:
+    samples = [Sample(str(i), "", "", 0.0) for i in range(23)]
+    assert [sample.source for sample in a_few(samples)] == ["0", "4", "8", "12", "16"]
+    assert len(a_few(samples[:3])) == 3
