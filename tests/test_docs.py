@@ -1,15 +1,18 @@
 """What README and docs say is true: snippets run, commands and files exist, links lead somewhere."""
 
 import contextlib
+import inspect
 import io
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from allyouneed.cli import app
+from allyouneed.config import TrainConfig
 from conftest import Demo
 
 ROOT = Path(__file__).parent.parent
@@ -92,3 +95,15 @@ def test_every_target_of_the_makefile_is_in_its_first_line() -> None:
     targets = re.findall(r"^([a-z]+):", text, re.MULTILINE)
     assert set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text())) <= set(targets)
     assert all(target in first for target in targets if target != "format")
+
+
+def settings_table(kind: type) -> list[str]:
+    """The fields of a settings class as rows of a table: name, default, and the comment beside it."""
+    found = re.findall(r"^    (\w+): .*? = (.+?)  # (.+)$", inspect.getsource(kind), re.MULTILINE)
+    assert [name for name, _, _ in found] == [field.name for field in fields(kind)]
+    return [f"| `{name}` | {default.replace('_', '')} | {why} |" for name, default, why in found]
+
+
+def test_the_settings_of_training_are_documented_as_they_are() -> None:
+    text = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+    assert text.splitlines()[-len(fields(TrainConfig)) :] == settings_table(TrainConfig)

@@ -145,16 +145,16 @@ class DataConfig(_Checked):
 class TrainConfig(_Checked):
     """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
 
-    steps: int = 100_000
-    optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    steps: int = 100_000  # updates
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"  # muon: for the matrices inside the layers, adam for the rest
     weight_decay: float = 0.0  # of "adamw" and of the matrices of "muon", times the rate
     precision: Literal["float32", "bfloat16"] = "float32"  # of the products; weights are float32 always
     batch_tokens: int = 25_000  # of source and of target, padding included, at most (§5.1)
-    schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = "paper"
+    schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = "paper"  # of the rate, after the warm-up
     warmup: int = 4_000  # updates
     rate: float = 1.0  # of schedule "paper": times the paper's rate; of the others: the highest rate itself
     cooldown: int = 0  # updates at the end over which the rate falls to zero
-    label_smoothing: float = 0.1
+    label_smoothing: float = 0.1  # share of the target spread over all words (§5.4)
     clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
     accumulate: int = 1  # batches that make one update
     pause: int = 1_000  # updates between validations, each with a checkpoint
@@ -165,9 +165,9 @@ class TrainConfig(_Checked):
     judged: int = 500  # validation pairs translated at each pause for BLEU and chrF; 0: none
     start: str = ""  # a bundle whose weights and vocabulary to begin with
     tensorboard: bool = True  # write its files too, when it is installed
-    seed: int = 1
+    seed: int = 1  # of the first weights, the order of the pairs, and dropout
     threads: int = 0  # 0: one for each core
-    device: str = "auto"  # "auto", "cpu", "cuda", "mps"
+    device: str = "auto"  # "auto", "cpu", "cuda" or "mps"
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
