@@ -73,7 +73,7 @@ def run_until_write(output: Path, recipe: Recipe, number: int, half: bool) -> No
         nonlocal writes
         writes += 1
         if writes == number:
-            if half:
+            if half and self.is_file():
                 os.truncate(self, self.stat().st_size // 2)
             os.kill(os.getpid(), signal.SIGKILL)
         return replaced(self, target)

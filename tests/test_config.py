@@ -59,7 +59,7 @@ def test_learned_positions_may_have_an_odd_width() -> None:
         (lambda: TrainConfig(clip_norm=-1), "clip_norm must be 0"),
         (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
         (lambda: DecodeConfig(alpha=-0.1), "alpha must be 0 or more"),
-        (lambda: DataConfig(train=("one",)), r"train must name two files, \[source, target\]"),
+        (lambda: DataConfig(train=("one",)), r"train must name a file of pairs or two files, \[source, target\]"),
         (lambda: DataConfig(limit=-1), "limit must be at least 0"),
         (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
         (lambda: DataConfig(train=7), "train must be a string or a list of strings; got 7"),  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
             "[model]\nd_modle = 3",
             r'unknown key "d_modle" in \[model\]; known keys: activation, attention_dropout, d_ff',
         ),
-        ("[modle]\nd_model = 3", 'unknown key "modle" in the recipe; known keys: data, decode, model, train'),
+        ("[modle]\nd_model = 3", 'unknown key "modle" in the recipe; known keys: clean, data, decode, model, train'),
         ("model = 3", r"\[model\] must be a table of settings; got 3"),
         (
             "[model]\nvocab_size = 3",

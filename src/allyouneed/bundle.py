@@ -2,7 +2,8 @@
 
     config.json          format version, sizes of the model, defaults of the search, habits of the training pairs
     weights.safetensors  every learned tensor once, under its name in the model
-    tokenizer.json       the vocabulary, in the format of the tokenizers library
+    tokenizer.json       the vocabulary, in the format of the tokenizers library; of the source, if the target
+                         has its own, in tokenizer.target.json
     README.md            a card: what it was trained on and how well it does
 
 Nothing in it is code, and loading it runs none.
@@ -23,13 +24,17 @@ from .files import write_whole
 from .nn import Transformer
 from .text.spans import CopyHabits
 from .text.tokenizer import Tokenizer
+from .text.vocabulary import Vocabulary
 
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A model, its vocabulary and how it is meant to be searched."""
+    """A model, its vocabulary and how it is meant to be searched.
+
+    `tokenizer` is the source's; the target's is `writer`, which is the same one unless `target_tokenizer` is given.
+    """
 
     model: Transformer
     tokenizer: Tokenizer
@@ -37,11 +42,17 @@ class Bundle:
     card: str = ""
     copies: CopyHabits = field(default_factory=CopyHabits)  # what the training pairs did with what needs no translation
     longest_source: int = 0  # tokens; hardly any source it learned from was longer. 0: not known
+    target_tokenizer: Tokenizer | None = None
+
+    @property
+    def writer(self) -> Tokenizer:
+        """The vocabulary of what the model writes."""
+        return self.target_tokenizer or self.tokenizer
 
     def save(self, folder: Path) -> None:
         """Write the folder. Each file appears whole or not at all, `config.json` last."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.tokenizer.save(folder / "tokenizer.json")
+        Vocabulary(self.tokenizer, self.writer).save(folder)
         write_whole(folder / "README.md", self.card)
         write_whole(folder / "weights.safetensors", save(weights(self.model)))
         config = {
@@ -64,16 +75,21 @@ class Bundle:
         except (SafetensorError, ConfigError) as error:
             raise BundleError(f"{folder}/weights.safetensors does not hold this model's weights: {error}") from error
         try:
-            tokenizer = Tokenizer.load(folder / "tokenizer.json")
+            vocabulary = Vocabulary.load(folder, joint=model.config.target_vocab_size is None)
         except DataError as error:
             raise _not_whole(folder, str(error)) from error
-        if len(tokenizer) != model.config.vocab_size:
-            raise BundleError(
-                f"{folder}/tokenizer.json has {len(tokenizer)} ids but the model was made for "
-                f"{model.config.vocab_size}; the two files are not of one model"
-            )
+        for name, tokenizer, size in (
+            ("tokenizer.json", vocabulary.source, model.config.vocab_size),
+            ("tokenizer.target.json", vocabulary.target, model.config.vocab_size_of_target),
+        ):
+            if len(tokenizer) != size:
+                raise BundleError(
+                    f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
+                    "the two files are not of one model"
+                )
+        own = None if vocabulary.joint else vocabulary.target
         card = _read(folder, "README.md").decode()
-        return cls(model.to(device).eval(), tokenizer, decode, card, copies, longest_source)
+        return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own)
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:

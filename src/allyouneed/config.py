@@ -1,6 +1,6 @@
 """Every setting there is, refused at birth if it cannot be, and read from TOML.
 
-A recipe is a TOML file of four tables, `[data] [model] [train] [decode]`, whose keys are the fields
+A recipe is a TOML file of five tables, `[data] [clean] [model] [train] [decode]`, whose keys are the fields
 below. `section.key=value` on a command line overrides one of them.
 """
 
@@ -109,36 +109,118 @@ class ModelConfig(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig(_Checked):
-    """Which pairs to learn from, and how they become ids."""
+class CorpusConfig(_Checked):
+    """One corpus of several, `[[data.corpus]]`.
 
-    train: str | tuple[str, ...] = ()  # "dates:train", or two aligned files [source, target]
+    A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
+    """
+
+    train: str | tuple[str, ...] = ()
     valid: str | tuple[str, ...] = ()
     test: str | tuple[str, ...] = ()
-    folder: str = ""  # goes before the paths above
-    limit: int = 0  # draw this many training pairs; 0: all
-    valid_limit: int = 0
-    vocabulary: Literal["bpe", "characters", "codes"] = "bpe"
-    vocab_size: int = 8_000  # of "bpe"; both sides share it
-    alphabet: str = ""  # of "characters"; empty: those of the training pairs
-    codes: str = ""  # of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart
+    columns: tuple[str, ...] = ()  # source and target: names or numbers of columns, or two languages
+    weight: float = 1.0  # how often an epoch shows its pairs
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
         for name in ("train", "valid", "test"):
             where = getattr(self, name)
             if isinstance(where, tuple) and len(where) not in (0, 2):
-                raise ConfigError(f"{name} must name two files, [source, target]; got {list(where)}")
-        for name in ("limit", "valid_limit"):
+                raise ConfigError(f"{name} must name a file of pairs or two files, [source, target]; got {list(where)}")
+        if len(self.columns) not in (0, 2):
+            raise ConfigError(f"columns must name two, [source, target]; got {list(self.columns)}")
+        if self.weight <= 0:
+            raise ConfigError(f"weight must be more than 0; got {self.weight}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataConfig(_Checked):
+    """Which pairs to learn from, and how they become ids; docs/data.md has examples."""
+
+    train: str | tuple[str, ...] = ()  # a file of pairs, two aligned files [source, target], or "dates:train"
+    valid: str | tuple[str, ...] = ()  # without any, a share of train is held out
+    test: str | tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # source and target: names or numbers of columns, or two languages
+    corpus: tuple[CorpusConfig, ...] = ()  # more of them, each with its weight
+    folder: str = ""  # goes before the paths above
+    store: str = ""  # where encoded pairs are kept, for several runs to use; empty: in the run's folder
+    limit: int = 0  # draw this many training pairs; 0: all
+    valid_limit: int = 0
+    held_out: float = 0.02  # of the pairs, for validation; as many again for a test; 0: train on all
+    malformed: float = 0.01  # skip at most this share of a file
+    seed: int = 1  # of the split and of what `limit` draws
+    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = "bpe"
+    vocab_size: int = 0  # 0: from the number of pairs
+    joint: bool = True  # one vocabulary for both sides
+    alphabet: str = ""  # of "characters"; empty: those of the training pairs
+    byte_fallback: bool = False  # "characters" too spells what it lacks in bytes; "bpe" and "unigram" always do
+    codes: str = ""  # of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart
+    sampling: float = 0.0  # segment anew in every epoch: BPE-dropout's share of merges, or unigram's temperature
+
+    def __post_init__(self) -> None:
+        if isinstance(self.corpus, list | tuple):
+            several = (
+                table if isinstance(table, CorpusConfig) else settings(CorpusConfig, table, where="corpus")
+                for table in self.corpus
+            )
+            object.__setattr__(self, "corpus", tuple(several))
+        _Checked.__post_init__(self)
+        for name in ("limit", "valid_limit", "seed", "vocab_size"):
             require_whole(name, getattr(self, name), least=0)
-        require_whole("vocab_size", self.vocab_size)
-        if self.alphabet and self.vocabulary != "characters":
-            raise ConfigError(f'alphabet goes with vocabulary = "characters"; got vocabulary={self.vocabulary!r}')
+        for name in ("malformed", "sampling"):
+            require_share(name, getattr(self, name))
+        if not 0 <= self.held_out <= 0.4:
+            raise ConfigError(f"held_out must be at least 0 and at most 0.4; got {self.held_out}")
+        self.corpora()
+        for key, vocabulary in (("alphabet", "characters"), ("byte_fallback", "characters")):
+            if getattr(self, key) and self.vocabulary != vocabulary:
+                raise ConfigError(f'{key} goes with vocabulary = "{vocabulary}"; got vocabulary={self.vocabulary!r}')
         if bool(self.codes) != (self.vocabulary == "codes"):
             raise ConfigError(
                 f'codes, a file of merges, goes with vocabulary = "codes"; '
                 f"got vocabulary={self.vocabulary!r}, codes={self.codes!r}"
             )
+        if self.codes and not self.joint:
+            raise ConfigError("codes are one vocabulary for both sides; got joint=False")
+        if self.sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
+            raise ConfigError(
+                f'sampling goes with vocabulary = "bpe", "unigram" or "codes"; got vocabulary={self.vocabulary!r}'
+            )
+
+    @classmethod
+    def of_files(cls, *paths: str) -> Self:
+        """The data that a command names: one file of pairs, or two aligned files."""
+        if len(paths) not in (1, 2):
+            raise ConfigError(f"name one file of pairs or two aligned files; got {len(paths)}: {', '.join(paths)}")
+        return cls(train=paths[0] if len(paths) == 1 else paths)
+
+    def corpora(self) -> tuple[CorpusConfig, ...]:
+        """Every corpus there is: the one named first, then those of `corpus`."""
+        first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns)
+        return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleanConfig(_Checked):
+    """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
+
+    unicode: Literal["NFC", "NFKC", "none"] = "NFC"
+    control: bool = True  # a tab or a line's end becomes a blank, other control characters go
+    longest: int = 5_000  # on a side; 0: any
+    ratio: float = 5.0  # of the sides' lengths, 20 added to each; 0: any
+    copies: int = 4  # drop sides that are equal and have this many words or more; 0: keep
+    duplicates: bool = True  # drop all but the first of equal pairs
+    overlap: Literal["either", "source", "target", "none"] = "either"  # drop what also stands in valid or test
+    most: float = 0.5  # a rule that would drop more of the pairs than this is left out, and told
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        for name in ("longest", "copies"):
+            require_whole(name, getattr(self, name), least=0)
+        if self.ratio and self.ratio <= 1:
+            raise ConfigError(f"ratio must be 0 (any) or more than 1; got {self.ratio}")
+        if not 0 < self.most <= 1:
+            raise ConfigError(f"most must be more than 0 and at most 1; got {self.most}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -261,6 +343,7 @@ class Recipe(_Checked):
     """One whole run as data. `model` has its vocabulary's sizes only once that is learned."""
 
     data: DataConfig = field(default_factory=DataConfig)
+    clean: CleanConfig = field(default_factory=CleanConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
@@ -356,7 +439,7 @@ def _fits(value: object, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+        return isinstance(value, tuple) and all(isinstance(part, get_args(kind)[0]) for part in value)
     return type(value) is kind
 
 
@@ -366,7 +449,7 @@ def _in_words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(f'"{choice}"' for choice in get_args(kind))
     if get_origin(kind) is tuple:
-        return "a list of strings"
+        return "a list of strings" if get_args(kind)[0] is str else "a list of tables"
     words = {
         int: "a whole number",
         float: "a number",

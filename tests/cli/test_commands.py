@@ -103,7 +103,7 @@ def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
     (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a dog\na cat\n" * 20))
     (tmp_path / "train.de").write_text("ein Hund\neine Katze\n" * 20)
     (tmp_path / "recipe.toml").write_text(
-        '[data]\ntrain = ["train.en.gz", "train.de"]\nvocab_size = 262\n'
+        '[data]\ntrain = ["train.en.gz", "train.de"]\nvocab_size = 262\nheld_out = 0\n'
         "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\n"
         "[train]\nsteps = 3\nbatch_tokens = 100\n"
     )

@@ -167,15 +167,11 @@ def test_other_pairs_are_refused_with_the_difference(tmp_path: Path) -> None:
     for name in ("source", "target"):
         (tmp_path / name).write_text("ab\nba\n" * 30)
     data = replace(TINY.data, train=("source", "target"), folder=str(tmp_path), limit=0)
-    recipe = replace(TINY, data=replace(data, valid=(), alphabet="ab"))
+    recipe = replace(TINY, data=replace(data, valid=(), held_out=0, alphabet="ab"))
     with pytest.raises(KeyboardInterrupt):
         fit(recipe, tmp_path / "run", watch=StopAt(6))
     (tmp_path / "source").write_text("ab\nab\n" * 30)
-    with pytest.raises(DataError, match="data.train's fingerprint was [0-9a-f]+, is [0-9a-f]+. A run goes on only"):
-        fit(recipe, tmp_path / "run", resume=True)
-    for name in ("source", "target"):
-        (tmp_path / name).write_text("ab\nba\n" * 29)
-    with pytest.raises(DataError, match="data.train's number of pairs was 60, is 58"):
+    with pytest.raises(DataError, match=r"data\.train was [0-9a-f]+ \+ [0-9a-f]+ and is [0-9a-f]+ \+ [0-9a-f]+"):
         fit(recipe, tmp_path / "run", resume=True)
 
 
@@ -183,7 +179,7 @@ def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(TINY, tmp_path / "run", watch=StopAt(6))
     fit(replace(TINY, data=replace(TINY.data, alphabet="0123456789-, abcdefghijklmnoprstuvyDFJMNSAO")), tmp_path / "b")
-    (tmp_path / "run/tokenizer.json").write_bytes((tmp_path / "b/tokenizer.json").read_bytes())
+    (tmp_path / "run/data/tokenizer.json").write_bytes((tmp_path / "b/tokenizer.json").read_bytes())
     with pytest.raises(DataError, match="the data is not what"):
         fit(TINY, tmp_path / "run", resume=True)
 

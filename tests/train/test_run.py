@@ -71,7 +71,8 @@ def recipe_of_files(folder: Path, sources: Iterable[str], targets: Iterable[str]
     (folder / "source").write_text("".join(f"{line}\n" for line in sources))
     (folder / "target").write_text("".join(f"{line}\n" for line in targets))
     tables = TINY.tables()
-    tables["data"] = {"train": ["source", "target"], "folder": str(folder), "vocabulary": "characters"} | data
+    where = {"train": ["source", "target"], "folder": str(folder), "held_out": 0}
+    tables["data"] = where | {"vocabulary": "characters"} | data
     return Recipe.of(tables)
 
 
@@ -90,9 +91,13 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
 def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> None:
     watch = Notebook()
     fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", watch=watch)
-    assert watch.lines[0] == "data: 1 pairs to train on, 2 dropped as empty or too long, vocabulary of 5"
-    with pytest.raises(DataError, match="data.train has no pair to use: 1 read, 1 dropped"):
+    assert watch.lines[0] == "data: 1 pairs to train on, 2 left out (data-report.json says why), vocabulary of 5"
+    report = json.loads((tmp_path / "run/data-report.json").read_text())
+    assert {rule: found["count"] for rule, found in report["dropped"].items() if found["count"]} == {
+        "empty": 1, "tokens": 1,
+    }  # fmt: skip
+    with pytest.raises(DataError, match="data.train has no pair to use: 1 read: 0 to train on.*\n.*an empty side"):
         fit(recipe_of_files(tmp_path, [""], ["a"]), tmp_path / "other", watch=watch)
-    with pytest.raises(DataError, match="data.train, pair 2: 'x' at place 1 of 'x' is not in the vocabulary"):
+    with pytest.raises(DataError, match="data.train: 'x' at place 1 of 'x' is not in the vocabulary"):
         fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", watch=watch)
     assert not (tmp_path / "other").exists()

@@ -5,6 +5,7 @@ in turn. The order of an epoch follows from the seed and the epoch's number alon
 data is one number: how many batches came before.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count
 
@@ -15,15 +16,17 @@ from ..errors import ConfigError
 from .batch import Batch, pad
 from .store import EncodedPairs
 
-Indices = NDArray[np.int64]
+Indices = NDArray[np.int32]
+Lengths = NDArray[np.int32]
 
 
 def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> list[Indices]:
     """The pairs of one epoch, each in one batch of at most `batch_tokens` tokens a side, padding included.
 
-    Refuses a pair that alone is longer than that.
+    A pair of weight 2 comes twice; of weight 0.5, in every other epoch on average. Refuses a pair that
+    alone is longer than a batch. Needs some 30 bytes of memory a pair, while it makes the plan.
     """
-    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
+    longest = _longest(pairs)
     if len(longest) == 0:
         raise ConfigError("there is no pair to train on")
     if longest.max() > batch_tokens:
@@ -31,20 +34,41 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
             f"train.batch_tokens must hold the longest sentence, {longest.max()} tokens; got {batch_tokens}"
         )
     chance = np.random.default_rng((seed, epoch))
-    shuffled = chance.permutation(len(pairs))
+    shuffled = chance.permutation(_shown(pairs, chance))
     # The sort is stable, so pairs of one length stay shuffled among themselves.
     order = shuffled[np.argsort(longest[shuffled], kind="stable")]
     batches = _cut(order, longest, batch_tokens)
     return [batches[i] for i in chance.permutation(len(batches))]
 
 
-def _cut(order: Indices, lengths: Indices, batch_tokens: int) -> list[Indices]:
+def _longest(pairs: EncodedPairs) -> Lengths:
+    return np.maximum(pairs.source.lengths, pairs.target.lengths)
+
+
+def _shown(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:
+    """Each pair as often as an epoch shows it."""
+    everyone = np.arange(len(pairs), dtype=np.int32)
+    if all(weight == 1 for _, weight in pairs.weights):
+        return everyone
+    shown, begin = [], 0
+    for end, weight in pairs.weights:
+        times, rest = divmod(weight, 1)
+        shown += [everyone[begin:end]] * int(times)
+        shown.append(everyone[begin:end][chance.random(end - begin) < rest])
+        begin = end
+    return np.concatenate(shown)
+
+
+def _cut(order: Indices, lengths: Lengths, batch_tokens: int) -> list[Indices]:
+    """`order`, from the shortest to the longest, in pieces that fit a batch."""
+    sizes = lengths[order]
     batches, start = [], 0
-    for end in range(1, len(order) + 1):
-        # Lengths grow, so the newest pair is the longest of its batch.
-        if end == len(order) or (end - start + 1) * lengths[order[end]] > batch_tokens:
-            batches.append(order[start:end])
-            start = end
+    while start < len(order):
+        most = min(len(order), start + batch_tokens // int(sizes[start]))
+        # Lengths grow, so the last pair is the longest of its batch.
+        end = bisect_right(range(most), batch_tokens, lo=start, key=lambda last: (last + 1 - start) * int(sizes[last]))
+        batches.append(order[start:end])
+        start = end
     return batches
 
 
@@ -59,8 +83,8 @@ def batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, s
 
 def in_order(pairs: EncodedPairs, *, batch_tokens: int, pad_id: int) -> Iterator[Batch]:
     """Every pair once, the short ones first: for validation."""
-    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
-    for chosen in _cut(np.argsort(longest, kind="stable"), longest, batch_tokens):
+    longest = _longest(pairs)
+    for chosen in _cut(np.argsort(longest, kind="stable").astype(np.int32), longest, batch_tokens):
         yield collate(pairs, chosen, pad_id=pad_id)
 
 

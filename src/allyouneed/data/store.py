@@ -1,20 +1,30 @@
-"""Encoded pairs, stored flat: all ids of a side in one array, and where each sentence starts."""
+"""Sentence pairs on disk, flat: all of a side in one array, and where each sentence starts. Read by memory map."""
 
-from collections.abc import Sequence
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..text.corpus import Pair
+from ..text.pair import Pair
 from ..text.tokenizer import Tokenizer
+
+SIDES = ("source", "target")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The sentences of one language. `ids` are one after another; sentence i is ids[starts[i]:starts[i + 1]]."""
+    """The sentences of one language. `ids` are one after another; sentence i is ids[starts[i]:starts[i + 1]].
 
-    ids: NDArray[np.int32]
+    Texts are stored the same way, their ids being bytes of UTF-8.
+    """
+
+    ids: NDArray[Any]
     starts: NDArray[np.int64]
 
     @classmethod
@@ -25,34 +35,99 @@ class Side:
         ids = np.fromiter((i for sentence in sentences for i in sentence), np.int32, count=int(starts[-1]))
         return cls(ids, starts)
 
+    @classmethod
+    def open(cls, stem: Path, dtype: str) -> "Side":
+        """What `SideWriter` left in two files; nothing is read before it is used."""
+        return cls(
+            _mapped(stem.with_name(f"{stem.name}.ids"), dtype), _mapped(stem.with_name(f"{stem.name}.starts"), "int64")
+        )
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, i: int) -> list[int]:
-        return list(map(int, self.ids[self.starts[i] : self.starts[i + 1]]))
+        ids: list[int] = self.ids[self.starts[i] : self.starts[i + 1]].tolist()
+        return ids
+
+    def text(self, i: int) -> str:
+        """Sentence i of a side that holds texts."""
+        return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.int32]:
         """How many ids each sentence has."""
-        return np.diff(self.starts)
+        return np.diff(self.starts).astype(np.int32)
+
+
+class SideWriter:
+    """Appends sentences to the two files of a `Side`; keeps only their lengths in memory."""
+
+    def __init__(self, stem: Path, dtype: str) -> None:
+        self._dtype, self._lengths = dtype, array("i")
+        self._ids = stem.with_name(f"{stem.name}.ids").open("wb")
+        self._starts = stem.with_name(f"{stem.name}.starts")
+
+    def add(self, sentences: Sequence[Sequence[int]]) -> None:
+        """Append lists of ids."""
+        self._lengths.extend(map(len, sentences))
+        flat = np.fromiter((i for sentence in sentences for i in sentence), self._dtype)
+        self._ids.write(flat.tobytes())
+
+    def add_texts(self, texts: Sequence[str]) -> None:
+        """Append texts, as bytes."""
+        encoded = [text.encode() for text in texts]
+        self._lengths.extend(map(len, encoded))
+        self._ids.write(b"".join(encoded))
+
+    def close(self) -> None:
+        _flush(self._ids)
+        starts = np.zeros(len(self._lengths) + 1, dtype=np.int64)
+        np.cumsum(np.frombuffer(self._lengths, np.int32), out=starts[1:])
+        with self._starts.open("wb") as file:
+            file.write(starts.data)
+            _flush(file)
+
+
+@contextmanager
+def writing(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWriter, SideWriter]]:
+    """A writer for each side of `part`; their files are whole when the block ends."""
+    with ExitStack() as stack:
+        writers = [SideWriter(folder / f"{part}.{side}", dtype) for side in SIDES]
+        for writer in writers:
+            stack.callback(writer.close)
+        yield writers[0], writers[1]
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPairs:
-    """Sentence pairs as ids. `dropped` counts the pairs left out as empty or too long."""
+    """Sentence pairs as ids. `dropped` counts the pairs left out as empty or too long.
+
+    `weights` says, for each run of pairs, where it ends and how often an epoch shows each of them.
+    """
 
     source: Side
     target: Side
     dropped: int
+    weights: tuple[tuple[int, float], ...] = ()
 
     def __len__(self) -> int:
         return len(self.source)
 
 
-def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, *, max_length: int) -> EncodedPairs:
-    """Pairs as ids. One with an empty side, or with more than `max_length` ids on a side, is left out."""
+def open_sides(folder: Path, part: str, dtype: str) -> tuple[Side, Side]:
+    """Both sides of `part`, as `writing` left them."""
+    return Side.open(folder / f"{part}.source", dtype), Side.open(folder / f"{part}.target", dtype)
+
+
+def encode_pairs(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, target_tokenizer: Tokenizer | None = None, *, max_length: int
+) -> EncodedPairs:
+    """Pairs as ids, in memory. One with an empty side, or with more than `max_length` ids on a side, is left out.
+
+    Both sides are encoded by `tokenizer` unless the target has its own.
+    """
     sources = tokenizer.encode_all([pair.source for pair in pairs])
-    targets = tokenizer.encode_all([pair.target for pair in pairs])
+    targets = (target_tokenizer or tokenizer).encode_all([pair.target for pair in pairs])
     kept = [
         i
         for i, pair in enumerate(pairs)
@@ -63,3 +138,15 @@ def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, *, max_length: int
         target=Side.of([targets[i] for i in kept]),
         dropped=len(pairs) - len(kept),
     )
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+
+
+def _mapped(path: Path, dtype: str) -> NDArray[Any]:
+    if path.stat().st_size == 0:  # nothing to map
+        return np.zeros(0, dtype)
+    return np.asarray(np.memmap(path, dtype, mode="r"))

@@ -1,40 +1,88 @@
-"""Where pairs of sentences come from: two aligned text files, or a task made on the spot."""
+"""Where pairs of sentences come from: files of many kinds, a hub, or a task made on the spot. One reader a kind."""
 
-import gzip
 import random
-import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import cast
 
 from ..errors import DataError
-from .dates import SPLITS
+from .dates import SPLITS, Split
+from .lines import ARCHIVES, count_lines, decode_lines, not_utf8, raw_lines, read_lines
+from .pair import Fault, Pair, Rows
+from .parquet import read_parquet
+from .po import read_po
+from .table import read_csv, read_jsonl, read_tsv
 from .tasks import TASKS, task_pairs
+from .tmx import read_tmx
+
+__all__ = [
+    "Fault",
+    "Pair",
+    "decode_lines",
+    "is_task",
+    "open_pairs",
+    "pair_lines",
+    "paths_of",
+    "read_lines",
+    "read_pairs",
+    "where_in_words",
+]
+
+Where = str | tuple[str, ...]
+
+READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
+    ".tsv": read_tsv,
+    ".txt": read_tsv,
+    ".csv": read_csv,
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".parquet": lambda path, columns: read_parquet(str(path), columns),
+    ".tmx": read_tmx,
+    ".po": lambda path, _: read_po(path),
+}
 
 
-class Pair(NamedTuple):
-    """A sentence and its translation."""
+def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1) -> Rows:
+    """The pairs that `where` names, one after another, and the faults between them.
 
-    source: str
-    target: str
-
-
-def read_pairs(where: str | tuple[str, ...], *, folder: str = "", limit: int = 0, seed: int = 1) -> list[Pair]:
-    """The pairs that `where` names.
-
-    `where` is a task and a split of it, such as `"dates:train"`, or the paths of two text files,
-    plain or .gz, whose lines n pair; `folder` goes before relative paths. With a `limit` only that
-    many pairs are drawn, by `seed`, in the order they stand in. Refuses files of different length.
+    `where` is one file, its kind told by its ending (.gz and the like aside); two text files whose
+    lines n pair; an `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit`
+    pairs are drawn by `seed`. `folder` goes before relative paths; `columns` says which two make the pair.
+    Refuses at once an ending it does not know, a file that does not exist, and files of different length.
     """
-    if isinstance(where, str):
+    if isinstance(where, tuple):
+        return _aligned(*(Path(folder, name) for name in where))
+    if where.startswith("hf://"):
+        return read_parquet(where, columns)
+    if is_task(where):
         task, _, split = where.partition(":")
-        if task not in TASKS or split not in SPLITS:
-            raise DataError(
-                f"no pairs are known under {where!r}; name two aligned files, or a task "
-                f"({', '.join(TASKS)}) and a split of it, such as {', '.join(f'dates:{split}' for split in SPLITS)}"
-            )
-        return [Pair(*pair) for pair in task_pairs(task, split, count=limit, seed=seed)]
-    source, target = (Path(folder, name) for name in where)
-    pairs = pair_lines(source, target)
+        return (Pair(*pair) for pair in task_pairs(task, cast(Split, split), count=limit, seed=seed))
+    path = Path(folder, where)
+    reader = READERS.get(_ending(path))
+    if reader is None:
+        raise DataError(
+            f"no pairs are known under {where!r}; name two aligned files, a file that ends in "
+            f"{', '.join(READERS)} (with {', '.join(ARCHIVES)} after it or not), an hf://datasets/… address, "
+            f"or a task ({', '.join(TASKS)}) and a split of it, such as "
+            f"{', '.join(f'dates:{split}' for split in SPLITS)}"
+        )
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    return reader(path, columns)
+
+
+def read_pairs(
+    where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1
+) -> list[Pair]:
+    """All the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
+
+    Refuses the first line that holds none, by file, line and reason.
+    """
+    pairs = []
+    for row in open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed):
+        if isinstance(row, Fault):
+            raise DataError(f"{where_in_words(where)}, line {row.line} {row.reason}")
+        pairs.append(Pair(row.source.strip(), row.target.strip()))
     if 0 < limit < len(pairs):
         chosen = sorted(random.Random(seed).sample(range(len(pairs)), limit))
         pairs = [pairs[i] for i in chosen]
@@ -43,44 +91,42 @@ def read_pairs(where: str | tuple[str, ...], *, folder: str = "", limit: int = 0
 
 def pair_lines(source: Path, target: Path) -> list[Pair]:
     """Line n of one file with line n of the other. Refuses files of different length."""
-    sources, targets = read_lines(source), read_lines(target)
-    if len(sources) != len(targets):
-        raise DataError(
-            f"{source} has {len(sources)} lines but {target} has {len(targets)}; the two must pair line by line"
-        )
-    return [Pair(*pair) for pair in zip(sources, targets, strict=True)]
+    return read_pairs((str(source), str(target)))
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 text file, plain or .gz, without their ends and outer blanks.
-
-    Only a line feed (or CR LF) ends a line: other separators Unicode knows stay inside it, so that
-    the count is the one `wc -l` gives. Refuses, naming the line, what is not UTF-8.
-    """
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is no whole gzip file: {error}") from error
-    except OSError as error:
-        raise DataError(f"{path} could not be read: {error.strerror or error}") from error
-    return decode_lines(content, name=str(path))
+def is_task(where: Where) -> bool:
+    """Whether these pairs are made on the spot."""
+    task, _, split = where.partition(":") if isinstance(where, str) else ("", "", "")
+    return task in TASKS and split in SPLITS
 
 
-def decode_lines(content: bytes, *, name: str) -> list[str]:
-    """The lines of UTF-8 bytes; `name` is what an error calls them."""
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    return [_decode(line, name, number) for number, line in enumerate(lines, start=1)]
+def paths_of(where: Where, *, folder: str = "") -> list[Path]:
+    """The files on this machine that `where` names."""
+    if isinstance(where, tuple):
+        return [Path(folder, name) for name in where]
+    return [] if is_task(where) or where.startswith("hf://") else [Path(folder, where)]
 
 
-def _decode(line: bytes, name: str, number: int) -> str:
-    try:
-        return line.decode().strip()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{name}, line {number} is not UTF-8: byte {error.object[error.start]:#04x} at place "
-            f"{error.start + 1} of the line; convert the file to UTF-8 first"
-        ) from error
+def where_in_words(where: Where) -> str:
+    """What an error calls a source."""
+    return where if isinstance(where, str) else " + ".join(where)
+
+
+def _aligned(source: Path, target: Path) -> Rows:
+    lines = [count_lines(path) for path in (source, target)]
+    if lines[0] != lines[1]:
+        raise DataError(f"{source} has {lines[0]} lines but {target} has {lines[1]}; the two must pair line by line")
+    return _pair_up(source, target)
+
+
+def _pair_up(source: Path, target: Path) -> Rows:
+    for number, sides in enumerate(zip(raw_lines(source), raw_lines(target), strict=True), start=1):
+        try:
+            yield Pair(sides[0].decode(), sides[1].decode())
+        except UnicodeDecodeError as error:
+            name = source if error.object == sides[0] else target
+            yield Fault(number, f"of {name} {not_utf8(error)}")
+
+
+def _ending(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix

@@ -5,8 +5,10 @@ The tokenizers library does the work, and its JSON is the format on disk. Every 
 text like any other.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +24,7 @@ UNK = "<unk>"
 # A word with the blank before it, one digit, a run of signs, or blanks: no piece crosses these.
 _WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 _WORD_END = "</w>"
+_FALLBACK = [f"<0x{byte:02X}>" for byte in range(256)]
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -41,12 +44,20 @@ class Tokenizer:
         self.pad_id, self.sos_id, self.eos_id = (ids[name] for name in SPECIALS)
         self.unk_id = ids.get(UNK)
         # Byte pairs can spell anything; a vocabulary of characters only what it was given.
-        self._spellable = set(ids) - set(SPECIALS) if isinstance(backend.model, models.WordLevel) else None
-        self._word_end = getattr(backend.model, "end_of_word_suffix", None)
+        model = backend.model
+        only_given = isinstance(model, models.WordLevel) and self.unk_id is None
+        self._spellable = set(ids) - set(SPECIALS) if only_given else None
+        self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
+        self._in_bytes = isinstance(model, models.BPE) and not model.byte_fallback and not self._word_end
 
     @classmethod
-    def characters(cls, alphabet: Iterable[str]) -> "Tokenizer":
-        """One id for each character, in the order given; then `<sos>`, `<eos>` and `<pad>`."""
+    def characters(cls, alphabet: Iterable[str], *, byte_fallback: bool = False) -> "Tokenizer":
+        """One id for each character, in the order given; then `<sos>`, `<eos>` and `<pad>`.
+
+        With `byte_fallback` 256 ids more spell every other character in the bytes of UTF-8.
+        """
+        if byte_fallback:
+            return cls(_with_specials(_characters_or_bytes(list(dict.fromkeys(alphabet)))))
         symbols = [*dict.fromkeys(alphabet), SOS, EOS, PAD]
         backend = Backend(models.WordLevel({symbol: i for i, symbol in enumerate(symbols)}))
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
@@ -81,11 +92,52 @@ class Tokenizer:
         return cls(_with_specials(backend))
 
     @classmethod
-    def of_codes(cls, codes: Iterable[str], texts: Iterable[str]) -> "Tokenizer":
+    def learn_words(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+        """The commonest words, digits and runs of signs of `texts`; every other is `<unk>`, the last id."""
+        backend = Backend(models.WordLevel(unk_token=UNK))
+        backend.normalizer = normalizers.Prepend(" ")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+        trainer = trainers.WordLevelTrainer(
+            vocab_size=max(1, vocab_size - len(SPECIALS) - 1), special_tokens=[], show_progress=False
+        )
+        backend.train_from_iterator(texts, trainer)
+        words = sorted(backend.get_vocab().items(), key=lambda item: item[1])
+        symbols = [*SPECIALS, *(word for word, _ in words if word not in (*SPECIALS, UNK)), UNK]
+        backend.model = models.WordLevel({symbol: i for i, symbol in enumerate(symbols)}, unk_token=UNK)
+        backend.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+        return cls(_with_specials(backend))
+
+    @classmethod
+    def learn_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+        """Pieces whose probabilities explain `texts` best (Kudo, 2018); what they cannot spell is spelled in bytes."""
+        smallest = len(_FALLBACK) + len(SPECIALS) + 1
+        if vocab_size <= smallest:
+            raise ConfigError(
+                f"vocab_size must be more than {smallest} (every byte, {', '.join(SPECIALS)}, {UNK}); got {vocab_size}"
+            )
+        backend = Backend(models.Unigram())
+        backend.normalizer = normalizers.Prepend(" ")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+        trainer = trainers.UnigramTrainer(
+            vocab_size=vocab_size - smallest, special_tokens=[], unk_token=None, show_progress=False
+        )
+        backend.train_from_iterator(texts, trainer)
+        pieces = [(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]]
+        lowest = min((score for _, score in pieces), default=0.0)
+        # No piece crosses a word's edge, so no text can spell the name of a sign or of a byte.
+        named = [(name, 0.0) for name in SPECIALS] + [(name, lowest - 10) for name in _FALLBACK]
+        symbols = [*named, *pieces, (UNK, lowest - 20)]
+        backend.model = models.Unigram(symbols, unk_id=len(symbols) - 1, byte_fallback=True)
+        backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+        return cls(_with_specials(backend))
+
+    @classmethod
+    def of_codes(cls, codes: Iterable[str], texts: Iterable[str], *, every: bool = False) -> "Tokenizer":
         """Given merges (subword-nmt's format, version 0.2) on text whose words already stand apart.
 
         The dictionary is what the merges make of `texts`: `<pad>`, `<sos>`, `<eos>`, the symbols by their
-        count, `<unk>` last. Whatever else the merges can make is `<unk>`. Words are joined by single blanks.
+        count, `<unk>` last. Whatever else the merges can make is `<unk>`, or in the dictionary too if it shall hold
+        `every` symbol. Words are joined by single blanks.
         """
         merges = _merges(codes)
         counts = Counter(word for text in texts for word in text.split(" ") if word)
@@ -100,7 +152,8 @@ class Tokenizer:
         seen = sorted(used, key=lambda symbol: (-used[symbol], symbol))
         # Merges need their halves as ids too; those that stand in no text come after <unk>.
         rest = [symbol for symbol in symbols if symbol not in used]
-        return cls(_with_specials(_merging([*SPECIALS, *seen, UNK, *rest], merges)))
+        known, unknown = (seen + rest, []) if every else (seen, rest)
+        return cls(_with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges)))
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
@@ -117,6 +170,10 @@ class Tokenizer:
     def save(self, path: Path) -> None:
         """Write a `tokenizer.json`."""
         write_whole(path, self._backend.to_str(pretty=True))
+
+    def fingerprint(self) -> str:
+        """The same for equal vocabularies only."""
+        return sha256(self._backend.to_str().encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
         """How many ids there are: `vocab_size` to a model."""
@@ -161,7 +218,7 @@ class Tokenizer:
             return name
         if self._word_end:
             return name.replace(self._word_end, "␣")
-        text: str = name if self._spellable is not None else decoders.ByteLevel().decode([name])
+        text: str = decoders.ByteLevel().decode([name]) if self._in_bytes else name
         return text.replace(" ", "␣")
 
     def _refuse_strangers(self, text: str, line: int) -> None:
@@ -174,6 +231,13 @@ class Tokenizer:
                 f"is not in the vocabulary; it knows {known!r}",
                 line=line,
             )
+
+
+def _characters_or_bytes(alphabet: Sequence[str]) -> Backend:
+    symbols = [*SPECIALS, *_FALLBACK, *alphabet]
+    backend = Backend(models.BPE({symbol: i for i, symbol in enumerate(symbols)}, [], byte_fallback=True))
+    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return backend
 
 
 def _merges(codes: Iterable[str]) -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """`fit`: from a recipe, or a draft of one, to a run that is begun or gone on with."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import tomli_w
@@ -13,7 +12,7 @@ from ..device import keep_freed_memory, pick_device, use_threads
 from ..errors import ConfigError
 from ..files import write_whole
 from ..nn import Transformer
-from ..text.tokenizer import Tokenizer
+from ..text.vocabulary import Vocabulary
 from .auto import Corpus, Draft
 from .card import about_model
 from .estimate import in_words, seconds_per_update
@@ -58,15 +57,15 @@ def fit(
 
     begins = not (resume and (output / "checkpoint.safetensors").exists())
     start = Bundle.load(Path(plan.train.start)) if plan.train.start and begins else None
-    material = read_material(plan, tokenizer=_tokenizer_there_is(output, start))
+    vocabulary = _vocabulary_there_is(plan, output, start)
+    material = read_material(plan, output, vocabulary=vocabulary, resume=resume)
     told = [("data", material.about())]
     if isinstance(recipe, Draft):
         plan, choices = recipe.complete(_corpus(plan, material, device))
         told += [("auto", str(choice)) for choice in choices]
 
     torch.manual_seed(plan.train.seed)
-    tokenizer = material.tokenizer
-    model = Transformer(replace(plan.model, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id))
+    model = Transformer(material.vocabulary.fit(plan.model))
     if start:
         _begin_from(start, model, plan.train.start)
     model = model.to(device)
@@ -84,7 +83,7 @@ def fit(
         if begins:
             output.mkdir(parents=True, exist_ok=True)
             write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
-            tokenizer.save(output / "tokenizer.json")
+            material.save(output)
             run.save()
         else:
             run.place = run.go_back()
@@ -100,11 +99,13 @@ def fit(
     return Bundle.load(output, device=device)
 
 
-def _tokenizer_there_is(output: Path, start: Bundle | None) -> Tokenizer | None:
-    """That of the run, if it has one already, or of the model it begins from."""
-    if (output / "tokenizer.json").exists():
-        return Tokenizer.load(output / "tokenizer.json")
-    return start.tokenizer if start else None
+def _vocabulary_there_is(plan: Recipe, output: Path, start: Bundle | None) -> Vocabulary | None:
+    """That of the model a run begins with, which the run then has too."""
+    if start:
+        return Vocabulary(start.tokenizer, start.writer)
+    if plan.train.start:
+        return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists())
+    return None
 
 
 def _corpus(plan: Recipe, material: Material, device: torch.device) -> Corpus:
@@ -130,7 +131,7 @@ def _begin_from(start: Bundle, model: Transformer, name: str) -> None:
 
 
 def _about_time(plan: Recipe, material: Material, model: Transformer) -> str:
-    settings, pad_id = plan.train, material.tokenizer.pad_id
+    settings, pad_id = plan.train, material.vocabulary.source.pad_id
     feed = batches(material.train, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=pad_id)
     seconds = seconds_per_update(model, feed, settings)
     return (

@@ -28,8 +28,10 @@ def refuse_a_run(output: Path) -> None:
             f"{output} holds a run already; go on with it by --resume, replace it by --overwrite, "
             "or name another place with --output"
         )
-    # A process killed at its very first write leaves no more than a .partial file.
-    if output.exists() and not (output.is_dir() and all(path.suffix == ".partial" for path in output.iterdir())):
+    # A process killed at its very beginning leaves no more than prepared pairs and a .partial file.
+    if output.exists() and not (
+        output.is_dir() and all(path.suffix == ".partial" or path.name == "data" for path in output.iterdir())
+    ):
         raise OutputError(
             f"{output} exists already, and a run would be mixed up with it; name another place with --output"
         )

@@ -1,6 +1,7 @@
 """A whole run: a recipe in, a bundle out, with a checkpoint at every pause.
 
 output/recipe.toml               the recipe, every setting written out
+output/data/                     the pairs, encoded; data-report.json says what was left out
 output/checkpoint.safetensors    all that is needed to go on
 output/snapshots/                weights at the last few pauses, for their mean
 output/…                         the bundle, and what record.py writes
@@ -75,7 +76,7 @@ class Run:
                 self.material.train,
                 batch_tokens=settings.batch_tokens,
                 seed=settings.seed,
-                pad_id=self.material.tokenizer.pad_id,
+                pad_id=self.material.vocabulary.source.pad_id,
                 skip=self.place.step * settings.accumulate,
             )
             try:

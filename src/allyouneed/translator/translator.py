@@ -34,6 +34,7 @@ from ..errors import InputError
 from ..nn import FastTransformer, Precision, pick_precision
 from ..text.glossary import Glossary
 from ..text.sentences import cut
+from ..text.tokenizer import Tokenizer
 from .demands import Demands
 from .translation import Flag, Link, Scored, Translation, joined
 
@@ -50,9 +51,9 @@ class Translator:
     def __init__(self, bundle: Bundle, *, decode: DecodeConfig | None = None, precision: str = "float32") -> None:
         """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`)."""
         self.bundle = bundle
-        self.model, self.tokenizer = bundle.model, bundle.tokenizer
+        self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
         self.decode = decode or bundle.decode
-        never = (self.tokenizer.pad_id, self.tokenizer.sos_id, self.tokenizer.unk_id)
+        never = (self.writer.pad_id, self.writer.sos_id, self.writer.unk_id)
         self._never = tuple(i for i in never if i is not None)
         chosen = pick_precision(self.model) if precision == "auto" else precision
         self._fast = FastTransformer(self.model, precision=chosen)
@@ -96,7 +97,7 @@ class Translator:
     def _what_must_hold(self) -> Demands | None:
         if not self._glossary and not self.decode.keep:
             return None
-        return Demands(self.tokenizer, self._glossary, self.decode.keep)
+        return Demands(self.writer, self._glossary, self.decode.keep)
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
@@ -134,8 +135,8 @@ class Translator:
         begun = self._ids_of_prefix(after)
         with torch.inference_mode():
             memory = self.model.encode(self._tensor([ids]))
-            logits = self.model.decode(self._tensor([[self.tokenizer.sos_id, *begun]]), memory)[0, -1]
-            logits[[*self._never, self.tokenizer.eos_id]] = -torch.inf
+            logits = self.model.decode(self._tensor([[self.writer.sos_id, *begun]]), memory)[0, -1]
+            logits[[*self._never, self.writer.eos_id]] = -torch.inf
         words = logits.topk(min(count, len(logits) - len(self._never) - 1)).indices.tolist()
         prefixes = [[*begun, word] for word in words]
         found = self._find([ids] * len(words), self.decode, prefixes, [[] for _ in words], self._generator(1))
@@ -160,15 +161,15 @@ class Translator:
                 torch.inference_mode()(self._step),
                 state,
                 self.decode,
-                sos_id=self.tokenizer.sos_id,
-                eos_id=self.tokenizer.eos_id,
+                sos_id=self.writer.sos_id,
+                eos_id=self.writer.eos_id,
                 max_lengths=self._max_lengths([ids]),
                 generator=self._generator(1),
             )
             for word in words:
                 written.append(word)
                 # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
-                text_so_far = self.tokenizer.decode(written).rstrip("\N{REPLACEMENT CHARACTER}")
+                text_so_far = self.writer.decode(written).rstrip("\N{REPLACEMENT CHARACTER}")
                 if len(text_so_far) > len(shown):
                     yield text_so_far[len(shown) :]
                     shown = text_so_far
@@ -179,9 +180,9 @@ class Translator:
         first = 1
         while batch := list(islice(pairs, self.decode.batch)):
             sources = self._encode([source for source, _ in batch], first)
-            targets = self._encode([target for _, target in batch], first)
+            targets = self._encode([target for _, target in batch], first, self.writer)
             for (source, target), ids, gained in zip(batch, targets, self._gains(sources, targets), strict=True):
-                yield Scored(source, target, tuple(self.tokenizer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
+                yield Scored(source, target, tuple(self.writer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
             first += len(batch)
 
     def _window(
@@ -249,14 +250,14 @@ class Translator:
             return Translation(text, text.strip(), flags=("copied",))
         return None
 
-    def _encode(self, texts: Sequence[str], first: int) -> list[list[int]]:
+    def _encode(self, texts: Sequence[str], first: int, tokenizer: Tokenizer | None = None) -> list[list[int]]:
         try:
-            return self.tokenizer.encode_all(texts)
+            return (tokenizer or self.tokenizer).encode_all(texts)
         except InputError as error:
             raise InputError(str(error), line=error.line and error.line + first - 1) from error
 
     def _ids_of_prefix(self, prefix: str) -> list[int]:
-        return self.tokenizer.encode(prefix)[1:-1] if prefix else []
+        return self.writer.encode(prefix)[1:-1] if prefix else []
 
     def _pieces(self, text: str, ids: list[int], line: int) -> list[tuple[str, list[int]]]:
         """A text and its ids, in pieces if it is longer than the model reads or has learned to read."""
@@ -308,12 +309,12 @@ class Translator:
             self._step,
             self._fast.start(self._tensor(sources)),
             config,
-            sos_id=self.tokenizer.sos_id,
-            eos_id=self.tokenizer.eos_id,
+            sos_id=self.writer.sos_id,
+            eos_id=self.writer.eos_id,
             max_lengths=max_lengths,
             rules=rules_of(
                 config,
-                eos_id=self.tokenizer.eos_id,
+                eos_id=self.writer.eos_id,
                 min_lengths=torch.tensor(shortest, device=self._device),
                 prefixes=prefixes,
             ),
@@ -358,19 +359,14 @@ class Translator:
         places = source_of_each(self.model, target, self.model.encode(source), is_word).tolist()
         links: list[tuple[Link, ...] | None] = []
         for ids, hypothesis, places_of_one in zip(sources, found, places, strict=True):
-            read, written = self._word_of_each(ids), self._word_of_each(hypothesis.ids)
+            read, written = _word_of_each(ids, self.tokenizer), _word_of_each(hypothesis.ids, self.writer)
             links.append(
                 tuple(sorted({(read[place], word) for place, word in zip(places_of_one, written, strict=False)}))
             )
         return links
 
-    def _word_of_each(self, ids: list[int]) -> list[int]:
-        """For every id, which word of the text it stands in, the text split at blanks."""
-        beginnings = self.tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
-        return [max(0, len(beginning.split()) - 1) for beginning in beginnings]
-
     def _translation(self, source: str, found: list[Hypothesis], flags: tuple[Flag, ...] = ()) -> Translation:
-        texts = self.tokenizer.decode_all([hypothesis.ids for hypothesis in found])
+        texts = self.writer.decode_all([hypothesis.ids for hypothesis in found])
         best, *others = (
             Translation(
                 source,
@@ -384,8 +380,8 @@ class Translator:
         return replace(best, alternatives=tuple(others))
 
     def _target(self, hypothesis: Hypothesis) -> list[int]:
-        end = [self.tokenizer.eos_id] if hypothesis.finished else []
-        return [self.tokenizer.sos_id, *hypothesis.ids, *end]
+        end = [self.writer.eos_id] if hypothesis.finished else []
+        return [self.writer.sos_id, *hypothesis.ids, *end]
 
     def _max_lengths(self, sources: list[list[int]], least: list[int] | None = None) -> Tensor:
         """How many ids, the end sign included, each translation may have; `least` even if that is more."""
@@ -409,3 +405,9 @@ class Translator:
     @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+
+def _word_of_each(ids: list[int], tokenizer: Tokenizer) -> list[int]:
+    """For every id, which word of the text it stands in, the text split at blanks."""
+    beginnings = tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
+    return [max(0, len(beginning.split()) - 1) for beginning in beginnings]

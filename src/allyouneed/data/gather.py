@@ -1,0 +1,121 @@
+"""Read every pair that settings name, mend it, put its texts on disk, and note down what selecting needs to know."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import CleanConfig, CorpusConfig, DataConfig
+from ..text.clean import REASONS, Report, fault_of, likeness, mend, shown, tolerated
+from ..text.corpus import Where, is_task, open_pairs, where_in_words
+from ..text.pair import Pair
+from .store import Side, open_sides, writing
+
+CHUNK = 10_000  # pairs in memory as texts
+
+Part = Literal["train", "valid", "test"]
+Hashes = NDArray[np.uint64]
+NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Marks:
+    """25 bytes a pair: the number of a rule it breaks by itself, or 0, and 64-bit hashes.
+
+    `exact` is of the pair letter for letter; `source` and `target` leave case and blanks aside. Two different
+    texts of ten million share a hash once in 300,000 corpora.
+    """
+
+    rule: bytearray = field(default_factory=bytearray)
+    exact: bytearray = field(default_factory=bytearray)
+    source: bytearray = field(default_factory=bytearray)
+    target: bytearray = field(default_factory=bytearray)
+
+    def add(self, pair: Pair, rule: str) -> None:
+        """Note down one pair."""
+        self.rule.append(NUMBERS[rule] if rule else 0)
+        self.exact += _hash(f"{pair.source}\n{pair.target}")
+        self.source += _hash(likeness(pair.source))
+        self.target += _hash(likeness(pair.target))
+
+    def hashes(self, name: Literal["exact", "source", "target"]) -> Hashes:
+        """One hash of each pair."""
+        return np.frombuffer(getattr(self, name), np.uint64)
+
+    def __len__(self) -> int:
+        return len(self.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """One part as texts on disk, its marks, and where each corpus ends: (end, weight, whether made on the spot)."""
+
+    source: Side
+    target: Side
+    marks: Marks
+    ends: list[tuple[int, float, bool]]
+
+    def pairs(self, chosen: Iterable[int]) -> Iterator[Pair]:
+        """The pairs at some places."""
+        return (Pair(self.source.text(i), self.target.text(i)) for i in chosen)
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+
+def gather(part: Part, data: DataConfig, clean: CleanConfig, folder: Path, report: Report) -> Gathered:
+    """All pairs of one part, in the order of the corpora; `report` counts what was read, mended and empty.
+
+    Refuses a corpus with more malformed lines than `data.malformed` allows, by file, line and reason.
+    """
+    marks: Marks = Marks()
+    ends: list[tuple[int, float, bool]] = []
+    with writing(folder, stem_of(part), "uint8") as (source, target):
+        for corpus in data.corpora():
+            where: Where = getattr(corpus, part)
+            if where and not (part == "test" and is_task(where)):  # a task keeps its own test apart
+                for pairs in chunks(_read(where, part, corpus, data, clean, report), CHUNK):
+                    source.add_texts([pair.source for pair in pairs])
+                    target.add_texts([pair.target for pair in pairs])
+                    for pair in pairs:
+                        marks.add(pair, fault_of(pair, clean))
+                ends.append((len(marks), corpus.weight, is_task(where)))
+    return Gathered(*open_sides(folder, stem_of(part), "uint8"), marks, ends)
+
+
+def stem_of(part: Part) -> str:
+    """What the files of a part's texts begin with."""
+    return f"{part}.texts"
+
+
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` items; the last may be shorter."""
+    source = iter(items)
+    while chunk := list(islice(source, size)):
+        yield chunk
+
+
+def _read(
+    where: Where, part: Part, corpus: CorpusConfig, data: DataConfig, clean: CleanConfig, report: Report
+) -> Iterator[Pair]:
+    limit = {"train": data.limit, "valid": data.valid_limit, "test": 0}[part]
+    rows = open_pairs(where, folder=data.folder, columns=corpus.columns, limit=limit, seed=data.seed)
+    malformed = report.dropped["malformed"]
+    for row in tolerated(rows, name=where_in_words(where), malformed=data.malformed, found=malformed):
+        report.read += 1
+        pair = Pair(mend(row.source, clean, report.mended), mend(row.target, clean, report.mended))
+        if pair.source and pair.target:
+            yield pair
+        else:
+            report.dropped["empty"].add(shown(pair))
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=8).digest()

@@ -1,0 +1,264 @@
+"""From the files that settings name to encoded pairs on disk, once.
+
+prepared.json             what it was made of, and the report; written last
+tokenizer.json            the vocabulary, and tokenizer.target.json if the target has its own
+train.source.ids, …       the pairs to train on, as ids (data/store.py)
+valid.jsonl, test.jsonl   the pairs held out, as texts
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import CleanConfig, DataConfig
+from ..errors import ConfigError, DataError, InputError, OutputError
+from ..files import write_whole
+from ..text.clean import Report, shown
+from ..text.corpus import paths_of
+from ..text.pair import Pair
+from ..text.spans import CopyHabits
+from ..text.tokenizer import Tokenizer
+from ..text.vocabulary import Vocabulary, learn_vocabulary
+from .gather import CHUNK, Gathered, chunks, gather
+from .select import select
+from .store import EncodedPairs, encode_pairs, open_sides, writing
+
+FORMAT = 1
+LEARN_FROM = 1_000_000  # pairs, evenly spaced, that pieces are learned from
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that training needs of its data. `valid` is None if nothing is held out.
+
+    `made_of` names every source and setting that the pairs follow from, with a fingerprint of each.
+    """
+
+    train: EncodedPairs
+    valid: EncodedPairs | None
+    valid_pairs: list[Pair]
+    test_pairs: list[Pair]
+    vocabulary: Vocabulary
+    report: Report
+    copies: CopyHabits
+    made_of: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same pairs only."""
+        return _short(json.dumps(self.made_of))
+
+
+def prepare(
+    data: DataConfig,
+    clean: CleanConfig,
+    folder: Path,
+    *,
+    max_length: int,
+    vocabulary: Vocabulary | None = None,
+    resume: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Prepared:
+    """Read, clean, split and encode what `data` names, or open what an earlier call left of the same in `folder`.
+
+    A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if given, is used instead of
+    one learned here. With `data.store`, that place is used instead of `folder`. The folder appears whole or
+    not at all. With `resume`, refuses to replace pairs that were made of something else, and says what.
+    """
+    if not any(corpus.train for corpus in data.corpora()):
+        raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
+    made_of = _made_of(data, clean, max_length, vocabulary)
+    if data.store:
+        folder = Path(data.store, _short(json.dumps(made_of)))
+    stored = _stored(folder)
+    if resume and stored and stored["made_of"] != made_of:
+        raise DataError(f"{folder} was made of something else: {_difference(stored['made_of'], made_of)}")
+    if not stored or stored["made_of"] != made_of:
+        with _replaced_whole(folder) as place:
+            _build(data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, tell=tell)
+    return _open(folder, max_length)
+
+
+def _build(
+    data: DataConfig,
+    clean: CleanConfig,
+    folder: Path,
+    *,
+    max_length: int,
+    vocabulary: Vocabulary | None,
+    made_of: dict[str, str],
+    tell: Callable[[str], None],
+) -> None:
+    report = Report()
+    everything = gather("train", data, clean, folder, report)
+    valid, test = (gather(part, data, clean, folder, Report()) for part in ("valid", "test"))
+    tell(f"{report.read:,} pairs read")
+    chosen = select(data, clean, everything, valid, test, report)
+    if vocabulary is None:
+        vocabulary = _learn(data, everything, chosen.train)
+    report.vocabulary = (
+        [len(vocabulary.source)] if vocabulary.joint else [len(vocabulary.source), len(vocabulary.target)]
+    )
+    tell(f"a vocabulary of {' and '.join(f'{size:,}' for size in report.vocabulary)}")
+    dtype = "uint16" if max(report.vocabulary) <= 2**16 else "int32"
+    weights = _encode(everything, chosen.train, vocabulary, folder, dtype, max_length, report)
+    if not report.train:
+        raise DataError(f"data.train has no pair to use: {report.text()}")
+    for name, pairs in (("valid", chosen.valid), ("test", chosen.test)):
+        write_whole(folder / f"{name}.jsonl", "".join(f"{json.dumps(pair)}\n" for pair in pairs))
+    vocabulary.save(folder)
+    for file in folder.glob("*.texts.*"):
+        file.unlink()
+    about = {
+        "made_of": made_of,
+        "dtype": dtype,
+        "weights": weights,
+        "copies": asdict(CopyHabits.of(everything.pairs(chosen.train))),
+        "report": report.table(),
+    }
+    write_whole(folder / "prepared.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+
+
+def _learn(data: DataConfig, everything: Gathered, chosen: NDArray[np.int32]) -> Vocabulary:
+    pairs = len(chosen)
+    if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
+        chosen = chosen[:: max(1, -(-pairs // LEARN_FROM))]
+    source, target = everything.source, everything.target
+    return learn_vocabulary(data, lambda: map(source.text, chosen), lambda: map(target.text, chosen), pairs=pairs)
+
+
+def _encode(
+    everything: Gathered,
+    chosen: NDArray[np.int32],
+    vocabulary: Vocabulary,
+    folder: Path,
+    dtype: str,
+    max_length: int,
+    report: Report,
+) -> list[tuple[int, float]]:
+    """Write the chosen pairs as ids; returns where each corpus ends among them, and its weight."""
+    weights = []
+    begin = 0
+    with writing(folder, "train", dtype) as (source, target):
+        for end, weight, _ in everything.ends:
+            first, last = np.searchsorted(chosen, [begin, end])
+            for places in chunks(chosen[first:last], CHUNK):
+                pairs = list(everything.pairs(places))
+                sources = _ids(vocabulary.source, [pair.source for pair in pairs])
+                targets = _ids(vocabulary.target, [pair.target for pair in pairs])
+                kept = []
+                for i, pair in enumerate(pairs):
+                    if max(len(sources[i]), len(targets[i])) <= max_length:
+                        kept.append(i)
+                    else:
+                        report.dropped["tokens"].add(shown(pair))
+                source.add([sources[i] for i in kept])
+                target.add([targets[i] for i in kept])
+                report.train += len(kept)
+            weights.append((report.train, weight))
+            begin = end
+    return weights
+
+
+def _ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    try:
+        return tokenizer.encode_all(texts)
+    except InputError as error:
+        raise DataError(f"data.train: {error}") from error
+
+
+def _open(folder: Path, max_length: int) -> Prepared:
+    about = _stored(folder)
+    assert about is not None
+    report = Report.of(about["report"])
+    vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
+    valid, test = (_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
+    train = EncodedPairs(
+        *open_sides(folder, "train", about["dtype"]),
+        dropped=report.read - report.train,
+        weights=tuple((end, weight) for end, weight in about["weights"]),
+    )
+    encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length)
+    if valid and not len(encoded):
+        raise DataError(f"data.valid has no pair of at most model.max_length={max_length} tokens: {len(valid)} read")
+    copies = CopyHabits.read(about["copies"])
+    return Prepared(train, encoded if valid else None, valid, test, vocabulary, report, copies, about["made_of"])
+
+
+def _pairs(path: Path) -> list[Pair]:
+    return [Pair(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _stored(folder: Path) -> dict[str, Any] | None:
+    path = folder / "prepared.json"
+    if not path.exists():
+        return None
+    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return about
+
+
+@contextmanager
+def _replaced_whole(folder: Path) -> Iterator[Path]:
+    """An empty folder that takes the name `folder`, and the place of what stood there, when the block ends well."""
+    alone = not folder.parent.exists()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        yield partial
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.replace(folder)
+    except OSError as error:
+        raise OutputError(f"{folder} could not be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if alone and not folder.exists():
+            folder.parent.rmdir()
+
+
+def _made_of(data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None) -> dict[str, str]:
+    """Every source by its content and every setting by its value. An address on a hub stands for its content."""
+    made_of = {"format": str(FORMAT), "model.max_length": str(max_length)}
+    for number, corpus in enumerate(data.corpora()):
+        name = f"data.corpus[{number}]" if number else "data"
+        for part in ("train", "valid", "test"):
+            where = getattr(corpus, part)
+            files = paths_of(where, folder=data.folder)
+            made_of[f"{name}.{part}"] = " + ".join(map(_content, files)) if files else str(where)
+        made_of |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
+    if data.codes:
+        made_of["data.codes"] = _content(Path(data.folder, data.codes))
+    plain = {"train", "valid", "test", "columns", "corpus", "folder", "store", "codes"}
+    made_of |= {f"data.{key}": str(value) for key, value in asdict(data).items() if key not in plain}
+    made_of |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}
+    if vocabulary:
+        made_of["vocabulary"] = vocabulary.fingerprint()
+    return made_of
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()[:16]
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist") from None
+    except OSError as error:
+        raise DataError(f"{path} could not be read: {error.strerror or error}") from error
+
+
+def _short(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _difference(then: dict[str, str], now: dict[str, str]) -> str:
+    keys = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
+    return ", ".join(f"{key} was {then.get(key)} and is {now.get(key)}" for key in keys)

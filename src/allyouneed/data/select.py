@@ -1,0 +1,167 @@
+"""Which pairs of a corpus are trained on, which are held out and which are dropped: the rules that compare pairs."""
+
+import random
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import CleanConfig, DataConfig
+from ..errors import DataError
+from ..text.clean import EXAMPLES, Report, shown
+from ..text.pair import Pair
+from .gather import NUMBERS, Gathered, Hashes, Marks
+
+Mask = NDArray[np.bool_]
+
+HELD_OUT_MOST = 2_000  # pairs that validation holds when it is split off, and the test
+FEWEST_HELD_OUT = 8  # pairs that say anything about a model
+BY_THEMSELVES = ("longest", "ratio", "copies")  # rules that saw one pair at a time
+
+_SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")
+
+
+class Selected(NamedTuple):
+    """The places of the pairs to train on, and the pairs held out."""
+
+    train: NDArray[np.int32]
+    valid: list[Pair]
+    test: list[Pair]
+
+
+def select(
+    data: DataConfig, clean: CleanConfig, train: Gathered, valid: Gathered, test: Gathered, report: Report
+) -> Selected:
+    """Apply the rules of `clean`, split if `data` gives no validation pairs, and report every pair left out.
+
+    Pairs made on the spot are under no rule. Refuses a corpus that is too small to split.
+    """
+    marks = train.marks
+    keep = np.ones(len(marks), bool)
+    free = _made_on_the_spot(train)
+    broken = np.frombuffer(marks.rule, np.uint8)
+    rules = [(rule, ~free & (broken == NUMBERS[rule])) for rule in BY_THEMSELVES]
+    if clean.duplicates:
+        rules.append(("duplicates", ~free & repeated(marks)))
+    dropped = _apply(rules, keep, clean, report)
+
+    apart = [_drawn(valid, data.valid_limit, data.seed), list(test.pairs(range(len(test))))]
+    theirs = {side: [part.marks.hashes(side) for part in (valid, test)] for side in _SIDES}
+    if not valid.ends and data.held_out:
+        parts = held_out(marks, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
+        for number in range(1, parts.max(initial=1) + 1):
+            mask = _first_of(marks, keep & (parts == number), most=data.valid_limit or HELD_OUT_MOST, seed=data.seed)
+            _refuse_too_small(int(mask.sum()), int(keep.sum()), data)
+            apart[number - 1] = list(train.pairs(np.flatnonzero(mask)))
+            for side in _SIDES:
+                theirs[side].append(marks.hashes(side)[mask])
+        dropped["held_back"] = keep & (parts > 0)
+        keep &= parts == 0
+
+    sides = [side for side in _SIDES if clean.overlap in (side, "either")]
+    overlaps = [(f"overlap_{side}", ~free & _among(marks.hashes(side), np.concatenate(theirs[side]))) for side in sides]
+    dropped |= _apply(overlaps, keep, clean, report)
+    if 0 < data.limit < keep.sum():
+        chosen = np.flatnonzero(keep)[random.Random(data.seed).sample(range(int(keep.sum())), data.limit)]
+        dropped["limit"] = keep.copy()
+        dropped["limit"][chosen] = False
+        keep &= ~dropped["limit"]
+
+    for rule, mask in dropped.items():
+        found = report.dropped[rule]
+        found.count += int(mask.sum())
+        found.examples += map(shown, train.pairs(np.flatnonzero(mask)[:EXAMPLES]))
+    report.dropped["held_back"].count -= sum(map(len, apart)) if not valid.ends and data.held_out else 0
+    report.valid, report.test = map(len, apart)
+    return Selected(np.flatnonzero(keep).astype(np.int32), *apart)
+
+
+def held_out(marks: Marks, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
+    """For each pair the part it is in: 0 to train on, or 1 to `parts`, each with that share.
+
+    A pair's part follows from its own text and the seed, whatever else the corpus holds: more lines
+    never move it. Pairs that differ only in case and blanks are in one part.
+    """
+    place = _shuffled(marks, seed)
+    part = np.zeros(len(marks), np.int8)
+    for number in range(parts, 0, -1):
+        part[place < np.uint64(int(share * number * 2**64))] = number
+    return part
+
+
+def repeated(marks: Marks) -> Mask:
+    """The pairs that stood before, letter for letter."""
+    _, first = np.unique(marks.hashes("exact"), return_index=True)
+    mask = np.ones(len(marks), bool)
+    mask[first] = False
+    return mask
+
+
+def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: Report) -> dict[str, Mask]:
+    """Take out of `keep` what each rule finds, and return it.
+
+    A rule that would drop more of the pairs than the share `clean.most` says what the task is, not what
+    is wrong with it: it is left out, and reported.
+    """
+    dropped = {}
+    for rule, mask in rules:
+        found = mask & keep
+        share = float(found.sum() / max(1, keep.sum()))
+        if share > clean.most:
+            report.left_out[rule] = share
+        else:
+            dropped[rule] = found
+            keep &= ~found
+    return dropped
+
+
+def _made_on_the_spot(train: Gathered) -> Mask:
+    mask = np.zeros(len(train), bool)
+    begin = 0
+    for end, _, made in train.ends:
+        mask[begin:end] = made
+        begin = end
+    return mask
+
+
+def _drawn(part: Gathered, limit: int, seed: int) -> list[Pair]:
+    places: Iterable[int] = range(len(part))
+    if 0 < limit < len(part):
+        places = sorted(random.Random(seed).sample(range(len(part)), limit))
+    return list(part.pairs(places))
+
+
+def _first_of(marks: Marks, mask: Mask, *, most: int, seed: int) -> Mask:
+    """At most `most` of the pairs in `mask`: those that come first in the shuffle."""
+    chosen = np.flatnonzero(mask)
+    few = np.zeros_like(mask)
+    few[chosen[np.argsort(_shuffled(marks, seed)[chosen], kind="stable")[:most]]] = True
+    return few
+
+
+def _among(some: Hashes, others: Hashes) -> Mask:
+    if len(others) == 0:
+        return np.zeros(len(some), bool)
+    others = np.sort(others)
+    found: Mask = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] == some
+    return found
+
+
+def _shuffled(marks: Marks, seed: int) -> Hashes:
+    """A number for each pair, as good as random: both hashes and the seed, mixed as splitmix64 mixes."""
+    mixed = marks.hashes("source") * np.uint64(0x9E3779B97F4A7C15) + marks.hashes("target")
+    mixed += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _refuse_too_small(held: int, pairs: int, data: DataConfig) -> None:
+    if held < FEWEST_HELD_OUT:
+        share = min(0.4, max(2 * data.held_out, 3 * FEWEST_HELD_OUT / max(1, pairs)))
+        raise DataError(
+            f"the corpus is too small to split: of {pairs:,} usable pairs, data.held_out={data.held_out} keeps {held} "
+            f"apart, where at least {FEWEST_HELD_OUT} are needed; name your own pairs in data.valid, hold out more "
+            f"(data.held_out={share:.2f}), or train without validation (data.held_out=0)"
+        )

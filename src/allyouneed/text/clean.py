@@ -1,0 +1,148 @@
+"""Which pairs are worth learning from, and a report of what was mended, what was dropped and why.
+
+Here are the rules that see one pair at a time; `data/select.py` has those that compare pairs.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from ..config import CleanConfig
+from ..errors import DataError
+from .pair import Fault, Pair, Rows
+
+EXAMPLES = 3  # of each rule, kept in the report
+
+# The rules in the order they are tried, and what a report calls them.
+REASONS = {
+    "malformed": "malformed lines",
+    "empty": "an empty side",
+    "longest": "too many characters",
+    "ratio": "sides of very different length",
+    "copies": "long copies of the source",
+    "duplicates": "exact duplicates",
+    "overlap_source": "source also in valid or test",
+    "overlap_target": "target also in valid or test",
+    "held_back": "held out beyond what valid and test hold",
+    "limit": "beyond data.limit",
+    "tokens": "too many tokens",
+}
+
+_BLANKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_ANY = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SLACK = 20  # characters: short texts differ in length for good reasons
+
+
+@dataclass(slots=True)
+class Finding:
+    """How many pairs a rule found, and the first few."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, example: str) -> None:
+        self.count += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(example)
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of the pairs that were read.
+
+    `dropped` is by rule, each pair under the first that found it. `left_out` are rules that would have
+    taken too many pairs and so were not used, with the share they would have taken.
+    """
+
+    read: int = 0
+    train: int = 0
+    valid: int = 0
+    test: int = 0
+    mended: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "control": 0})
+    dropped: dict[str, Finding] = field(default_factory=lambda: {rule: Finding() for rule in REASONS})
+    left_out: dict[str, float] = field(default_factory=dict)
+    corpora: list[dict[str, Any]] = field(default_factory=list)
+    vocabulary: list[int] = field(default_factory=list)
+
+    def table(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, table: dict[str, Any]) -> Self:
+        """The report that `table` was made of."""
+        return cls(**table | {"dropped": {rule: Finding(**found) for rule, found in table["dropped"].items()}})
+
+    def text(self) -> str:
+        """As a reader would want it, a line for each rule that found something."""
+        lines = [f"{self.read:,} read: {self.train:,} to train on, {self.valid:,} to validate, {self.test:,} to test"]
+        lines += [f"  {count:,} mended: {name}" for name, count in self.mended.items() if count]
+        for rule, found in self.dropped.items():
+            if found.count:
+                lines.append(f"  {found.count:,} dropped: {REASONS[rule]}")
+                lines += [f"      {example}" for example in found.examples]
+        lines += [
+            f"  kept though {share:.0%} have it, more than clean.most: {REASONS[rule]}"
+            for rule, share in self.left_out.items()
+        ]
+        return "\n".join(lines)
+
+
+def tolerated(rows: Rows, *, name: str, malformed: float, found: Finding) -> Iterable[Pair]:
+    """The pairs among `rows`; the faults are counted in `found`, and refused if more than a share of all rows."""
+    before, count = found.count, 0
+    worst: list[str] = []
+    for row in rows:
+        count += 1
+        if isinstance(row, Fault):
+            what = f"{name}, line {row.line} {row.reason}"
+            found.add(what)
+            if len(worst) < EXAMPLES:
+                worst.append(what)
+        else:
+            yield row
+    faults = found.count - before
+    if faults > malformed * count:
+        raise DataError(
+            f"{name} has {faults:,} malformed of {count:,} lines, more than data.malformed={malformed} allows:\n  "
+            + "\n  ".join(worst)
+        )
+
+
+def mend(text: str, clean: CleanConfig, mended: dict[str, int]) -> str:
+    """A text composed as `clean.unicode` says, without control characters and outer blanks; counts what it changes."""
+    text = text.strip()
+    if text.isascii() and text.isprintable():
+        return text
+    if clean.control and _ANY.search(text):
+        text = _CONTROLS.sub("", _BLANKS.sub(" ", text)).strip()
+        mended["control"] += 1
+    if clean.unicode != "none" and not unicodedata.is_normalized(clean.unicode, text):
+        text = unicodedata.normalize(clean.unicode, text).strip()
+        mended["unicode"] += 1
+    return text
+
+
+def fault_of(pair: Pair, clean: CleanConfig) -> str:
+    """The first rule that a pair of two texts breaks by itself; empty if none."""
+    shorter, longer = sorted((len(pair.source), len(pair.target)))
+    if clean.longest and longer > clean.longest:
+        return "longest"
+    if clean.ratio and longer + _SLACK > clean.ratio * (shorter + _SLACK):
+        return "ratio"
+    if clean.copies and pair.source == pair.target and len(pair.source.split()) >= clean.copies:
+        return "copies"
+    return ""
+
+
+def likeness(text: str) -> str:
+    """What two texts have in common that differ only in case and blanks."""
+    return " ".join(text.casefold().split())
+
+
+def shown(pair: Pair) -> str:
+    """A pair as an example in a report."""
+    return f"{pair.source[:80]} → {pair.target[:80]}"

@@ -1,0 +1,99 @@
+"""The bytes and the lines of a file, plain or compressed."""
+
+import bz2
+import gzip
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from ..errors import DataError, MissingExtra
+
+ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked if its name ends in .gz, .bz2, .xz or .zst.
+
+    Refuses, as a `DataError`, a file that is not there, cannot be read or is no whole archive.
+    """
+    try:
+        with _open(path) as stream:
+            yield stream
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist") from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{path} could not be read: {error.strerror or error}") from error
+        if isinstance(error, EOFError | OSError | zlib.error | lzma.LZMAError) or type(error).__name__ == "ZstdError":
+            raise DataError(f"{path} is no whole {ARCHIVES[path.suffix]} file: {error}") from error
+        raise
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path))
+    if path.suffix == ".bz2":
+        return bz2.open(path)
+    if path.suffix == ".xz":
+        return lzma.open(path)
+    if path.suffix == ".zst":
+        return _open_zstandard(path)
+    return path.open("rb")
+
+
+def _open_zstandard(path: Path) -> IO[bytes]:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        try:
+            from backports import zstd
+        except ImportError:
+            raise MissingExtra(f"reading {path}", "data") from None
+    return cast(IO[bytes], zstd.open(path))
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file without their ends and without a byte order mark; they end at a line feed only."""
+    with opened(path) as stream:
+        for number, line in enumerate(stream):
+            yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n")
+
+
+def count_lines(path: Path) -> int:
+    """How many lines `raw_lines` gives."""
+    with opened(path) as stream:
+        return sum(1 for _ in stream)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 text file, plain or compressed, without their ends and outer blanks.
+
+    Only a line feed (or CR LF) ends a line: other separators Unicode knows stay inside it, so that
+    the count is the one `wc -l` gives. Refuses, naming the line, what is not UTF-8.
+    """
+    return [_decoded(line, str(path), number) for number, line in enumerate(raw_lines(path), start=1)]
+
+
+def decode_lines(content: bytes, *, name: str) -> list[str]:
+    """The lines of UTF-8 bytes; `name` is what an error calls them."""
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return [_decoded(line, name, number) for number, line in enumerate(lines, start=1)]
+
+
+def _decoded(line: bytes, name: str, number: int) -> str:
+    try:
+        return line.decode().strip()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}, line {number} {not_utf8(error)}; convert the file to UTF-8 first") from error
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Which byte of a line is at fault, in words."""
+    return f"is not UTF-8: byte {error.object[error.start]:#04x} at place {error.start + 1} of the line"

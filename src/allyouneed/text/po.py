@@ -1,0 +1,36 @@
+"""Pairs in a gettext catalogue, a .po file. polib reads it."""
+
+from pathlib import Path
+
+import polib
+
+from ..errors import DataError
+from .lines import not_utf8, opened
+from .pair import Pair, Rows
+
+
+def read_po(path: Path) -> Rows:
+    """The messages of a catalogue and their translations; of plurals, the first form and the last.
+
+    What is fuzzy counts as not translated, an empty target, and what is obsolete is left out. Refuses,
+    by its line, a catalogue that does not follow the format.
+    """
+    with opened(path) as stream:
+        content = stream.read()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}, line {line} {not_utf8(error)}; convert the file to UTF-8 first") from error
+    try:
+        catalogue = polib.pofile(text) if "\n" in text else polib.pofile(text + "\n")
+    except OSError as error:
+        raise DataError(f"{path} is no gettext catalogue: {error}") from error
+    for entry in catalogue:
+        if entry.obsolete:
+            continue
+        forms = entry.msgstr_plural
+        singular, plural = (forms[min(forms)], forms[max(forms)]) if forms else (entry.msgstr, "")
+        yield Pair(entry.msgid, "" if entry.fuzzy else singular)
+        if entry.msgid_plural:
+            yield Pair(entry.msgid_plural, "" if entry.fuzzy else plural)

@@ -1,0 +1,156 @@
+"""Pairs as rows of a table: tab-separated, CSV, or one JSON object a line.
+
+Python's own readers take one line at a time, so they can say which is at fault and why, and go on.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..errors import DataError
+from .lines import not_utf8, raw_lines
+from .pair import Fault, Pair, Rows
+
+_HEADINGS = {"source", "target", "src", "tgt", "trg"}
+
+# The number of a line, and its cells or why it has none.
+_Row = tuple[int, list[str] | str]
+
+
+def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
+    """Rows of a file with tabs between its columns. A quotation mark is a sign like any other."""
+    rows = ((number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
+    return _picked(rows, columns, path)
+
+
+def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
+    """Rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180)."""
+    return _picked(_csv_rows(path), columns, path)
+
+
+def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
+    """One JSON object a line; `pair_of` says which of its values make the pair."""
+    for number, line in enumerate(raw_lines(path), start=1):
+        if not line:
+            continue
+        try:
+            row = json.loads(line.decode())
+        except UnicodeDecodeError as error:
+            yield Fault(number, not_utf8(error))
+        except json.JSONDecodeError as error:
+            yield Fault(number, f"is not JSON: {error.msg} at place {error.colno}")
+        else:
+            found = pair_of(row, columns)
+            yield Fault(number, found) if isinstance(found, str) else found
+
+
+def pair_of(row: object, columns: Sequence[str] = ()) -> Pair | str:
+    """The pair in one object, or why there is none.
+
+    The two `columns` are looked for in the object itself and in its `translation`. Without them the
+    object, or its `translation`, must have `source` and `target`, or two keys and no more.
+    """
+    if not isinstance(row, Mapping):
+        return f"is no object but {row!r:.40}"
+    inner = row.get("translation")
+    if isinstance(inner, Mapping) and not (columns and all(name in row for name in columns)):
+        row = inner
+    names = columns or (("source", "target") if "source" in row and "target" in row else tuple(row))
+    if len(names) != 2:
+        return f"has the keys {', '.join(map(str, row))}; say which two in data.columns"
+    for name in names:
+        if not isinstance(row.get(name), str):
+            what = f"{row[name]!r:.40} under" if name in row else "no"
+            return f'has {what} "{name}"; a string is needed'
+    return Pair(row[names[0]], row[names[1]])
+
+
+def _split(line: bytes) -> list[str] | str:
+    try:
+        return line.decode().split("\t")
+    except UnicodeDecodeError as error:
+        return not_utf8(error)
+
+
+def _csv_rows(path: Path) -> Iterator[_Row]:
+    number = 0
+    faults: list[_Row] = []
+
+    def lines() -> Iterator[str]:
+        nonlocal number
+        for number, line in enumerate(raw_lines(path), start=1):
+            try:
+                yield line.decode() + "\n"
+            except UnicodeDecodeError as error:
+                faults.append((number, not_utf8(error)))
+
+    text = lines()
+    first = next(text, "")
+    delimiter = ";" if ";" in first and "," not in first else ","
+
+    def again() -> Iterator[str]:
+        yield first
+        yield from text
+
+    rows = csv.reader(again(), delimiter=delimiter, strict=True)
+    while True:
+        begin = number + 1 if rows.line_num else 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            yield begin, f"is not CSV: {error}"
+        else:
+            if row:
+                yield begin, row
+        yield from faults
+        faults.clear()
+    yield from faults
+
+
+def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
+    """The two columns of each row; the first row decides how many there are and whether it is a heading."""
+    width, source, target = 0, 0, 1
+    for number, cells in rows:
+        if isinstance(cells, str):
+            yield Fault(number, cells)
+            continue
+        if not width:
+            width = len(cells)
+            source, target, heading = _places(cells, columns, f"{path}, line {number}")
+            if heading:
+                continue
+        if len(cells) == width:
+            yield Pair(cells[source], cells[target])
+        else:
+            yield Fault(number, f"has {len(cells)} columns, not {width}")
+
+
+def _places(first: list[str], columns: Sequence[str], where: str) -> tuple[int, int, bool]:
+    if all(name.isdecimal() for name in columns) and columns:
+        places = [int(name) for name in columns]
+        if not 1 <= min(places) <= max(places) <= len(first):
+            raise DataError(f"{where} has {len(first)} columns; data.columns asks for {list(columns)}, counted from 1")
+        return places[0] - 1, places[1] - 1, False
+    if columns:
+        names = [cell.strip() for cell in first]
+        missing = [name for name in columns if name not in names]
+        if missing:
+            raise DataError(
+                f'{where} is no heading with "{missing[0]}" but {first!r:.80}; '
+                'if the file has none, number its columns, data.columns=["1","2"]'
+            )
+        return names.index(columns[0]), names.index(columns[1]), True
+    if len(first) != 2:
+        raise DataError(
+            f"{where} has {len(first)} column{'s' * (len(first) != 1)}, {first!r:.80}; expected source and target. "
+            'Say which two in data.columns, by name (["en","it"]) or number (["2","4"])'
+        )
+    return 0, 1, all(cell.strip().lower() in _HEADINGS for cell in first) or _two_codes(first)
+
+
+def _two_codes(cells: list[str]) -> bool:
+    """Whether a row is two different codes of languages, such as en and it."""
+    return len(set(cells)) == 2 and all(len(cell) == 2 and cell.isascii() and cell.islower() for cell in cells)

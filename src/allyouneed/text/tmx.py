@@ -1,0 +1,87 @@
+"""Pairs in a TMX file, the translation memories' exchange format (LISA, version 1.4b). lxml reads it as a stream."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from ..errors import DataError
+from .lines import opened
+from .pair import Fault, Pair, Rows
+
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_CODE = {"bpt", "ept", "it", "ph", "ut"}  # what they hold is the format's own code, not text
+
+
+def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
+    """The units of a TMX file that have both languages; `en` finds en-US too.
+
+    Without `columns` the languages are the two of the first unit, the header's source language first.
+    Refuses XML that is not well formed by its line. Entities are never expanded and nothing is fetched.
+    """
+    languages, first = tuple(columns), ""
+    with opened(path) as stream:
+        try:
+            for element in _elements(stream):
+                if element.tag == "header":
+                    first = element.get("srclang") or ""
+                    continue
+                said = dict(_variants(element))
+                if not languages:
+                    languages = _two_of(said, first, f"{path}, line {element.sourceline}")
+                texts = [_of_language(said, language) for language in languages]
+                missing = [name for name, text in zip(languages, texts, strict=True) if text is None]
+                if missing:
+                    yield Fault(element.sourceline, f'has no "{missing[0]}"; it has {", ".join(said) or "none"}')
+                else:
+                    yield Pair(texts[0] or "", texts[1] or "")
+                _forget(element)
+        except etree.XMLSyntaxError as error:
+            raise DataError(f"{path}, line {error.lineno} is not XML: {error.msg}") from error
+
+
+def _elements(stream: Any) -> Iterator[Any]:
+    events = etree.iterparse(
+        stream, events=("end",), tag=("header", "tu"), resolve_entities=False, no_network=True, load_dtd=False
+    )
+    for _, element in events:
+        yield element
+
+
+def _variants(unit: Any) -> Iterator[tuple[str, str]]:
+    for variant in unit.iter("tuv"):
+        language = variant.get(_LANGUAGE) or variant.get("lang") or ""
+        segment = variant.find("seg")
+        yield language, "" if segment is None else "".join(_text(segment))
+
+
+def _text(element: Any) -> Iterator[str]:
+    if element.tag not in _CODE:
+        yield element.text or ""
+        for child in element:
+            if isinstance(child.tag, str):  # no comment, no entity
+                yield from _text(child)
+            yield child.tail or ""
+
+
+def _two_of(said: dict[str, str], first: str, where: str) -> tuple[str, ...]:
+    if len(said) != 2:
+        raise DataError(f'{where} has the languages {", ".join(said)}; say which two, data.columns=["en","it"]')
+    return tuple(sorted(said, key=lambda language: not _is(language, first)))
+
+
+def _of_language(said: dict[str, str], wanted: str) -> str | None:
+    return next((text for language, text in said.items() if _is(language, wanted)), None)
+
+
+def _is(language: str, wanted: str) -> bool:
+    language, wanted = language.lower().replace("_", "-"), wanted.lower().replace("_", "-")
+    return language == wanted or language.startswith(f"{wanted}-")
+
+
+def _forget(element: Any) -> None:
+    # What is read stays in the tree unless it is taken out.
+    element.clear()
+    while element.getprevious() is not None:
+        del element.getparent()[0]

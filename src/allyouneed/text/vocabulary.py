@@ -1,0 +1,86 @@
+"""The vocabulary a corpus gets: of which kind, how large, one for both sides or one each."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from ..config import DataConfig, ModelConfig
+from ..errors import ConfigError
+from .lines import read_lines
+from .tokenizer import Tokenizer
+
+# Up to so many pairs, so many pieces; a rule of thumb after mozilla/translations' documentation.
+SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 1_000_000: 16_000}
+LARGEST = 32_000
+WORDS = 4  # times as many: a word is rarer than a piece
+
+# The texts of a side; each call starts from the first.
+Texts = Callable[[], Iterator[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """How either side is written in ids; the same tokenizer twice if they share one."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        """Whether the sides share one."""
+        return self.source is self.target
+
+    def fit(self, model: ModelConfig) -> ModelConfig:
+        """The sizes of a model for this vocabulary. Refuses one that shares tables of two vocabularies."""
+        own = None if self.joint else len(self.target)
+        if own and model.share == "all":
+            raise ConfigError('data.joint=false makes two vocabularies; set model.share to "target" or "none" with it')
+        return replace(model, vocab_size=len(self.source), target_vocab_size=own, pad_id=self.source.pad_id)
+
+    def fingerprint(self) -> str:
+        """The same for equal vocabularies only."""
+        return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json`, and `tokenizer.target.json` if the target has its own."""
+        self.source.save(folder / "tokenizer.json")
+        if not self.joint:
+            self.target.save(folder / "tokenizer.target.json")
+
+    @classmethod
+    def load(cls, folder: Path, *, joint: bool) -> "Vocabulary":
+        """What `save` wrote, the target's own file too unless the sides share one."""
+        source = Tokenizer.load(folder / "tokenizer.json")
+        return cls(source, source if joint else Tokenizer.load(folder / "tokenizer.target.json"))
+
+
+def vocab_size(data: DataConfig, pairs: int) -> int:
+    """How many ids a vocabulary gets, unless the corpus has fewer pieces: what is set, or by the number of pairs."""
+    if data.vocab_size:
+        return data.vocab_size
+    size = next((size for most, size in SIZES.items() if pairs <= most), LARGEST)
+    return size * WORDS if data.vocabulary == "words" else size
+
+
+def learn_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
+    """The vocabulary that `data` asks for, learned from the texts of either side of `pairs` pairs."""
+    if data.joint:
+        both = _learn(data, chain(source(), target()), pairs)
+        return Vocabulary(both, both)
+    return Vocabulary(_learn(data, source(), pairs), _learn(data, target(), pairs))
+
+
+def _learn(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
+    size = vocab_size(data, pairs)
+    if data.vocabulary == "characters":
+        return Tokenizer.characters(
+            data.alphabet or sorted(set(chain.from_iterable(texts))), byte_fallback=data.byte_fallback
+        )
+    if data.vocabulary == "codes":
+        return Tokenizer.of_codes(read_lines(Path(data.folder, data.codes)), texts, every=data.sampling > 0)
+    if data.vocabulary == "words":
+        return Tokenizer.learn_words(texts, vocab_size=size)
+    if data.vocabulary == "unigram":
+        return Tokenizer.learn_unigram(texts, vocab_size=size)
+    return Tokenizer.learn_bpe(texts, vocab_size=size)
