@@ -1,8 +1,8 @@
 import pytest
 import sacrebleu
 
-from allyouneed.errors import DataError
-from allyouneed.score import bleu, chrf, exact_match
+from allyouneed.errors import ConfigError, DataError
+from allyouneed.score import bleu, chrf, exact_match, refuse_unknown_tokenizer
 
 OURS = ["the cat sat on the mat", "a dog"]
 THEIRS = ["the cat is on the mat", "a dog"]
@@ -31,3 +31,22 @@ def test_what_does_not_pair_or_is_empty_is_refused(score: object) -> None:
         score(OURS, THEIRS[:1])  # type: ignore[operator]
     with pytest.raises(DataError, match="nothing to score"):
         score([], [])  # type: ignore[operator]
+
+
+def test_the_nearest_of_several_references_counts() -> None:
+    several = [["the cat is on the mat", "the cat sat on the mat"], ["the dog"]]
+    assert exact_match(OURS, several).value == 50.0
+    theirs = sacrebleu.corpus_bleu(OURS, [["the cat is on the mat", "the dog"], ["the cat sat on the mat", None]])  # type: ignore[list-item]
+    assert bleu(OURS, several).value == theirs.score
+    assert "nrefs:var" in bleu(OURS, several).signature
+
+
+def test_text_that_is_tokenised_is_taken_as_it_is() -> None:
+    ours, theirs = ["a man , smiling , walks"], ["a man,smiling , walks by"]
+    assert bleu(ours, theirs, tokenize="none").value < bleu(ours, theirs).value
+    assert "tok:none" in bleu(ours, theirs, tokenize="none").signature
+
+
+def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r'no tokenizer "13b"; it has .*13a.*none'):
+        refuse_unknown_tokenizer("13b")

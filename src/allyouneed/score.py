@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from .errors import DataError
+from .errors import ConfigError, DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +19,28 @@ class Score:
     signature: str
 
 
-def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """Corpus BLEU (Papineni et al., 2002), cased, sacrebleu's own tokenizer 13a."""
-    return _corpus_score("BLEU", BLEU(), translations, references)
+# What a translation is held against: one reference, or several that are equally right.
+References = Sequence[str] | Sequence[Sequence[str]]
 
 
-def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
+def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
+    """Corpus BLEU (Papineni et al., 2002), cased.
+
+    `tokenize` is one of sacrebleu's: "none" for text that is tokenised already, whose score is not to
+    be compared with one of plain text.
+    """
+    return _corpus_score("BLEU", BLEU(tokenize=tokenize, force=tokenize == "none"), translations, references)
+
+
+def chrf(translations: Sequence[str], references: References) -> Score:
     """Corpus chrF2 (Popović, 2015): characters instead of words."""
     return _corpus_score("chrF2", CHRF(), translations, references)
 
 
-def exact_match(translations: Sequence[str], references: Sequence[str]) -> Score:
-    """How many translations equal their reference to the letter, in percent."""
+def exact_match(translations: Sequence[str], references: References) -> Score:
+    """How many translations equal a reference to the letter, in percent."""
     _refuse_unpaired(translations, references)
-    equal = sum(ours == theirs for ours, theirs in zip(translations, references, strict=True))
+    equal = sum(ours in _all(theirs) for ours, theirs in zip(translations, references, strict=True))
     return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
 
 
@@ -43,13 +52,25 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
     return [metric.sentence_score(translation, [reference]).score for translation, reference in pairs]
 
 
-def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
+def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: References) -> Score:
     _refuse_unpaired(translations, references)
-    value = metric.corpus_score(list(translations), [list(references)]).score
+    # sacrebleu wants all first references, then all second ones; None where a sentence has no more.
+    streams = [list(stream) for stream in zip_longest(*map(_all, references))]
+    value = metric.corpus_score(list(translations), streams).score
     return Score(name, value, str(metric.get_signature()))
 
 
-def _refuse_unpaired(translations: Sequence[str], references: Sequence[str]) -> None:
+def refuse_unknown_tokenizer(name: str) -> None:
+    """Refuse, with the names there are, what sacrebleu has no tokenizer for."""
+    if name not in BLEU.TOKENIZERS:
+        raise ConfigError(f'sacrebleu has no tokenizer "{name}"; it has {", ".join(sorted(BLEU.TOKENIZERS))}')
+
+
+def _all(references: str | Sequence[str]) -> Sequence[str]:
+    return [references] if isinstance(references, str) else references
+
+
+def _refuse_unpaired(translations: Sequence[str], references: References) -> None:
     if len(translations) != len(references):
         raise DataError(f"{len(translations)} translations cannot be scored against {len(references)} references")
     if not references:

@@ -85,6 +85,20 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     assert re.search(r"^exact match +100\.00 +equal:3\|of:3", report, re.MULTILINE)
 
 
+def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> None:
+    ours = run("translate", saved, stdin=b"cab\nbac\n").stdout.decode().split("\n")
+    test_set = tmp_path / "test.tsv"
+    test_set.write_text(f"cab\tsomething else\t{ours[0]} \nbac\tquite another\n")
+    scored = run("evaluate", saved, "--pairs", test_set, "--tokenize", "char").stdout.decode()
+    assert "nrefs:var|case:mixed|eff:no|tok:char" in scored
+    assert "equal:1|of:2" in scored
+
+    test_set.write_text("cab\tabc\nbac\n")
+    assert "test.tsv, line 2 has no tab" in refusal("evaluate", saved, "--pairs", test_set)
+    assert "by --source and --target, or by --pairs" in refusal("evaluate", saved, "--source", test_set)
+    assert 'no tokenizer "words"' in refusal("evaluate", saved, "--pairs", test_set, "--tokenize", "words")
+
+
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()

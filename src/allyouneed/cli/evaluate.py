@@ -8,8 +8,23 @@ import typer
 
 def evaluate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
-    source: Annotated[Path, typer.Option(help="The text to translate, a sentence a line.", show_default=False)],
-    target: Annotated[Path, typer.Option(help="How it should be translated, line by line.", show_default=False)],
+    source: Annotated[
+        Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option(help="How it should be translated, line by line.", show_default=False)
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of both: lines of a source and one or more equally right translations, tab-separated.",
+            show_default=False,
+        ),
+    ] = None,
+    tokenize: Annotated[
+        str,
+        typer.Option(help='How BLEU finds words, as sacrebleu names it; "none" for text that is tokenised already.'),
+    ] = "13a",
     beam: Annotated[
         int | None,
         typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
@@ -25,29 +40,46 @@ def evaluate(
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       allyouneed evaluate runs/mine --source test.en --target test.de
+
+      allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz
     """
     from ..errors import InputError
-    from ..score import bleu, chrf, exact_match
-    from ..text.corpus import pair_lines
+    from ..score import bleu, chrf, exact_match, refuse_unknown_tokenizer
     from .screen import progress
 
-    pairs = pair_lines(source, target)
+    refuse_unknown_tokenizer(tokenize)
+    sources, references = _read(source, target, pairs)
 
     from ..translator import Translator
 
     translator = Translator.load(bundle, device=device, precision=precision, beam=beam, batch=batch)
     try:
-        with progress("translating", total=len(pairs)) as done:
-            translations = translator.translate([pair.source for pair in pairs], done=done)
+        with progress("translating", total=len(sources)) as done:
+            translations = translator.translate(sources, done=done)
     except InputError as error:
-        raise InputError(f"{source}, line {error.line}: {error}") from error
-    references = [pair.target for pair in pairs]
+        raise InputError(f"{source or pairs}, line {error.line}: {error}") from error
     for score in (
-        bleu(translations, references),
+        bleu(translations, references, tokenize=tokenize),
         chrf(translations, references),
         exact_match(translations, references),
     ):
         print(f"{score.name:<12}{score.value:>7.2f}   {score.signature}")
+
+
+def _read(source: Path | None, target: Path | None, pairs: Path | None) -> tuple[list[str], list[list[str]]]:
+    from ..errors import ConfigError, DataError
+    from ..text.corpus import pair_lines, read_lines
+
+    if source and target and not pairs:
+        aligned = pair_lines(source, target)
+        return [pair.source for pair in aligned], [[pair.target] for pair in aligned]
+    if not pairs or source or target:
+        raise ConfigError("name the test set by --source and --target, or by --pairs")
+    rows = [line.split("\t") for line in read_lines(pairs)]
+    for number, row in enumerate(rows, start=1):
+        if len(row) < 2:
+            raise DataError(f"{pairs}, line {number} has no tab: expected a source, a tab and its translation")
+    return [row[0] for row in rows], [row[1:] for row in rows]
