@@ -1,14 +1,19 @@
-# make demo · test · check · bench: each works on a fresh checkout
+# make demo · test · check · bench · docs: each works on a fresh checkout
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench
+.PHONY: demo test check format bench docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed ; $(BIN)/pytest
 check: .venv/installed ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py --rounds 5
+docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python docs/make/ablations.py
+	$(BIN)/python docs/make/pictures.py
+	$(BIN)/sphinx-build -qW docs build/site
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -17,7 +17,7 @@ from conftest import Demo
 
 ROOT = Path(__file__).parent.parent
 HOUSE = ROOT / "src/allyouneed"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:

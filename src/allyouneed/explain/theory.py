@@ -20,7 +20,7 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
     whole.set(title="sines and cosines", xlabel="dimension", ylabel="position")
     figure.colorbar(image, ax=whole, shrink=0.7)
 
-    pair, step = d_model // 4, 5  # a frequency that turns slowly enough to see
+    pair, step = round(0.09 * d_model), 5  # a frequency whose turn can be seen
     hands = encoding[:, 2 * pair : 2 * pair + 2]
     clock.set(title=f"dimensions {2 * pair} and {2 * pair + 1}:\n+{step} is one turn", aspect="equal")
     clock.add_patch(_circle())

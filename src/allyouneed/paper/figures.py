@@ -83,7 +83,7 @@ def _long_range(heads: Sequence[_Head]) -> Finding:
     rows = [torch.zeros_like(one.weights) for one in same]
     for row, one in zip(rows, same, strict=True):
         row[place] = one.weights[place]
-    return Finding("figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}, all heads"))
+    return Finding("figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same]))
 
 
 def _anaphora(heads: Sequence[_Head]) -> Finding:
@@ -106,7 +106,7 @@ def _anaphora(heads: Sequence[_Head]) -> Finding:
         f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, place)} looks back at "
         f"{_quoted(head, other)} with a weight of {best:.2f}. Whether that is what it stands for is for the reader."
     )
-    return Finding("figure-4", words_found, _lines(head.pieces, [row], f"layer {head.layer}, head {head.head}"))
+    return Finding("figure-4", words_found, _lines(head.pieces, [row], f"layer {head.layer}", [head.head]))
 
 
 def _structure(heads: Sequence[_Head]) -> Finding:
@@ -128,7 +128,7 @@ def _structure(heads: Sequence[_Head]) -> Finding:
     return Finding(
         "figure-5",
         words,
-        _lines(one.pieces, [one.weights, other.weights], f"layer {one.layer}, heads {one.head} and {other.head}"),
+        _lines(one.pieces, [one.weights, other.weights], f"layer {one.layer}", [one.head, other.head]),
     )
 
 
@@ -145,13 +145,15 @@ def _quoted(head: _Head, place: int) -> str:
     return f"“{head.pieces[place].strip('␣')}”"
 
 
-def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str) -> Figure:
-    """Lines from the words that look, on the left, to those looked at; a colour and a panel a head, four at most."""
-    shown = list(heads[:4])
+def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: Sequence[int]) -> Figure:
+    """Lines from the words that look, on the left, to those looked at; a panel a head, eight at most."""
+    shown = list(heads[:8])
     figure = new_figure(2.9 * len(shown) + 0.4, 0.24 * len(pieces) + 0.8)
     figure.suptitle(title, fontsize=10)
-    for axes, weights in zip(figure.subplots(1, len(shown), squeeze=False).flat, shown, strict=True):
-        colour = BLUE if axes.get_subplotspec().colspan.start % 2 == 0 else ORANGE
+    panels = figure.subplots(1, len(shown), squeeze=False).flat
+    for axes, weights, number in zip(panels, shown, numbers, strict=False):
+        colour = (BLUE, ORANGE)[number % 2]
+        axes.set_title(f"head {number}", fontsize=9)
         for place, row in enumerate(weights):
             for other, weight in enumerate(row.tolist()):
                 if weight > 0.05:

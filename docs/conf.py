@@ -1,0 +1,16 @@
+"""How the site is built: `make docs`, which is `sphinx-build docs build/site`."""
+
+project = "allyouneed"
+author = "the authors of allyouneed"
+extensions = ["myst_parser"]
+exclude_patterns = ["make", "pictures"]
+html_theme = "furo"
+html_title = "allyouneed"
+html_static_path = ["site"]
+html_css_files = ["site.css"]
+html_copy_source = False
+myst_heading_anchors = 2
+suppress_warnings = [
+    "myst.xref_missing",
+    "misc.highlighting_failure",
+]  # links to files outside docs/ are for readers of the source

@@ -1,0 +1,151 @@
+"""The pictures of the walk-through, from a model that `allyouneed demo` trains: python docs/make/pictures.py [BUNDLE]
+
+Without BUNDLE the date model is trained first. Writes docs/pictures/*.svg. The curves come from
+docs/make/ablations.json, which `ablations.py` measures.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+
+from allyouneed import Recipe, Translator, fit, recipe_path
+from allyouneed.explain import FIGURES, THEORY, Story, save, tell
+from allyouneed.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
+from allyouneed.explain.story import attentions
+
+TEXT = "1845-01-05"
+HERE = Path(__file__).parent
+PICTURES = HERE.parent / "pictures"
+
+
+def attention_of(story: Story, name: str, *, rows: list[str], columns: list[str]) -> Figure:
+    return attention_figure(attentions(story)[name], source=columns, target=rows)
+
+
+def one_look(story: Story) -> Figure:
+    """Equation 1 for one place: what it finds everywhere, and what softmax makes of it."""
+    weights = attentions(story)["decoder.layers.1.cross_attention"]
+    row = story.asked.index("5")  # the day
+    figure = new_figure(7.5, 2.6)
+    axes = figure.subplots()
+    wide = 0.8 / len(weights)
+    for head, of_head in enumerate(weights):
+        places = [i + (head - len(weights) / 2) * wide for i in range(len(story.read))]
+        axes.bar(places, of_head[row], width=wide, color=COLOURS[head], label=f"head {head + 1}", align="edge")
+    axes.set_xticks(range(len(story.read)), story.read, family="monospace")
+    axes.set(title=f"before it writes “{story.asked[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1))
+    axes.legend(frameon=False)
+    return figure
+
+
+def hidden_units(story: Story) -> Figure:
+    """The units of one feed-forward network: most are silent, each fires for some letters."""
+    hidden = story.seen["encoder.layers.0.feed_forward.hidden"][:, :96]
+    figure = new_figure(8.5, 2.8)
+    axes = figure.subplots()
+    image = matrix(axes, hidden, low=0, high=float(hidden.max()), colours=SHARES)
+    axes.set_yticks(range(len(story.read)), story.read, family="monospace", fontsize=8)
+    silent = 100 * float((hidden == 0).float().mean())
+    axes.set(title=f"after the ReLU: {silent:.0f} % are zero (units 1 to 96 of 256)", xlabel="unit")
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    return figure
+
+
+def normalized(story: Story) -> Figure:
+    """One vector before and after layer normalization: the same shape, mean 0 and variance 1."""
+    before = story.seen["source.sum"][1] + story.seen["encoder.layers.0.attention.output"][1]
+    after = (before - before.mean()) / before.var(unbiased=False).sqrt()
+    figure = new_figure(8.5, 2.8)
+    for axes, values, colour, name in zip(
+        figure.subplots(1, 2, sharey=True), (before, after), (ORANGE, BLUE), ("before", "after"), strict=True
+    ):
+        axes.bar(range(len(values)), values, color=colour)
+        title = f"{name}: mean {values.mean():+.2f}, variance {values.var(unbiased=False):.2f}"
+        axes.set(title=title, xlabel="dimension")
+    return figure
+
+
+def logits(story: Story) -> Figure:
+    """What the projection says at every place: the likeliest letters."""
+    chances = story.seen["logits"].softmax(-1)
+    shown = sorted({int(i) for i in chances.topk(2).indices.flatten()})
+    figure = new_figure(8.5, 4.0)
+    axes = figure.subplots()
+    image = matrix(axes, chances[:, shown].T, low=0, high=1, colours=SHARES)
+    axes.set_xticks(range(len(story.given)), story.given, family="monospace", rotation=90)
+    axes.set_yticks(range(len(shown)), [story.pieces.get(i, "?") for i in shown], family="monospace", fontsize=8)
+    axes.set(xlabel="given", title="probability of the next letter")
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    return figure
+
+
+def smoothing() -> Figure:
+    """The target of one place, plain and smoothed (§5.4)."""
+    figure = new_figure(6, 2.6)
+    axes = figure.subplots()
+    plain, smooth = torch.zeros(10), torch.full((10,), 0.1 / 10)
+    plain[3], smooth[3] = 1, 0.9 + 0.1 / 10
+    axes.bar([i - 0.2 for i in range(10)], plain, width=0.4, color=BLUE, label="ε = 0")
+    axes.bar([i + 0.2 for i in range(10)], smooth, width=0.4, color=ORANGE, label="ε = 0.1")
+    axes.set(xlabel="word of a vocabulary of ten", ylabel="target")
+    axes.legend(frameon=False)
+    return figure
+
+
+def curves(names: list[str]) -> Figure:
+    """How the date task is learned with one part left out, beside the whole model."""
+    measured = json.loads((HERE / "ablations.json").read_text())
+    figure = new_figure(8.5, 3.0)
+    exact, loss = figure.subplots(1, 2)
+    for name, colour in zip(["as in the paper", *names], (GREEN, *[c for c in COLOURS if c != GREEN]), strict=False):
+        steps = [point["step"] for point in measured[name]]
+        style = {"color": colour, "linewidth": 2 if name in names else 6, "alpha": 1 if name in names else 0.5}
+        exact.plot(steps, [point["exact"] for point in measured[name]], label=name, **style)
+        loss.plot(steps, [point["valid"] for point in measured[name]], **style)
+    exact.set(title="dates that are right, %", xlabel="update", ylim=(-3, 103))
+    loss.set(title="validation loss, nats a letter", xlabel="update", yscale="log")
+    figure.legend(*exact.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+CURVES = {
+    "without-positions": ["without positions"],
+    "without-scaling": ["embedding not scaled", "attention not scaled"],
+    "without-masks": ["without the mask over the future", "without the mask over padding"],
+    "norm-elsewhere": ["norm before (pre)", "without norm", "without residual"],
+    "one-head": ["one head"],
+}
+
+
+def pictures(translator: Translator) -> dict[str, Figure]:
+    """Every picture of the walk-through by its name."""
+    story, beam = tell(translator.using(beam=1), TEXT), tell(translator.using(beam=4), TEXT)
+    drawn = {name: draw(story) for name, draw in FIGURES.items()} | {name: draw() for name, draw in THEORY.items()}
+    drawn["tree"] = FIGURES["tree"](beam)
+    read, given, asked = story.read, story.given, story.asked
+    drawn["encoder-attention"] = attention_of(story, "encoder.layers.0.attention", rows=read, columns=read)
+    drawn["self-attention"] = attention_of(story, "decoder.layers.0.self_attention", rows=given, columns=given)
+    drawn["cross-attention"] = attention_of(story, "decoder.layers.1.cross_attention", rows=asked, columns=read)
+    drawn["one-look"], drawn["hidden"], drawn["normalized"] = one_look(story), hidden_units(story), normalized(story)
+    drawn["logits"], drawn["smoothing"] = logits(story), smoothing()
+    return drawn | {name: curves(names) for name, names in CURVES.items()}
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        translator = Translator.load(sys.argv[1], device="cpu")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            translator = Translator(fit(Recipe.read(recipe_path("dates")), Path(folder) / "run"))
+    PICTURES.mkdir(exist_ok=True)
+    for name, figure in pictures(translator).items():
+        save(figure, PICTURES / f"{name}.svg")
+        print(PICTURES / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    main()
