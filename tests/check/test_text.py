@@ -19,7 +19,7 @@ from allyouneed.text.tokenizer import Tokenizer
     ids=["characters", "bpe"],
 )
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
-    found = text_survives(tokenizer, ["a-b c"])
+    found = text_survives([(tokenizer, ["a-b c"])])
     assert found.fine, found.words
 
 
@@ -28,7 +28,7 @@ def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pyte
         return "".join(self.pieces(i for i in ids if i < 9))
 
     monkeypatch.setattr(Tokenizer, "decode", forgetful)
-    found = text_survives(bundle.tokenizer, ["abcj"])
+    found = text_survives([(bundle.tokenizer, ["abcj"])])
     assert not found.fine
     assert "'abcj' becomes ids and comes back as 'abc'" in found.words
 

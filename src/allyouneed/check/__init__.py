@@ -31,16 +31,17 @@ SENTENCES = 200  # of the data at hand, to try a model on
 def check_bundle(folder: Path) -> Iterator[Verdict]:
     """Every check of a trained model, as each is done. The data counts where its recipe still finds it."""
     bundle = Bundle.load(folder)
-    model, tokenizer = bundle.model, bundle.tokenizer
+    model, reader, writer = bundle.model, bundle.tokenizer, bundle.writer
+    signs = (reader.sos_id, reader.eos_id)
     recipe = Recipe.read(folder / "recipe.toml") if (folder / "recipe.toml").exists() else None
     train, held_out = _pairs(recipe)
-    ids = random_ids(model.config, sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id)
+    ids = random_ids(model.config, sos_id=writer.sos_id, eos_id=writer.eos_id, source_signs=signs)
     yield from _function(model, ids)
     some = held_out[:SENTENCES]
     with torch.inference_mode():
         yield heads_and_units_are_alive(model, _of_pairs(bundle, some) if some else _many(model, ids))
     yield from _learning(model, ids)
-    yield text_survives(tokenizer, [text for pair in some for text in pair])
+    yield text_survives([(reader, [pair.source for pair in some]), (writer, [pair.target for pair in some])])
     yield nothing_changed(bundle, folder)
     yield nothing_was_seen_before(train, held_out)
 
@@ -48,7 +49,7 @@ def check_bundle(folder: Path) -> Iterator[Verdict]:
 def check_recipe(recipe: Recipe) -> Iterator[Verdict]:
     """Every check that an untrained model allows, on one with new weights."""
     data = recipe.data
-    size = data.vocab_size if data.vocabulary == "bpe" else len(set(data.alphabet)) + 3 if data.alphabet else 100
+    size = len(set(data.alphabet)) + 3 if data.alphabet else data.vocab_size or 1_000
     torch.manual_seed(recipe.train.seed)
     model = Transformer(replace(recipe.model, vocab_size=size)).eval()
     ids = random_ids(model.config, sos_id=1, eos_id=2)
@@ -79,7 +80,8 @@ def _learning(model: Transformer, ids: Ids) -> Iterator[Verdict]:
 
 
 def _many(model: Transformer, ids: Ids) -> Ids:
-    return random_ids(model.config, sos_id=ids.sos_id, eos_id=ids.eos_id, count=SENTENCES)
+    signs = (ids.sources[0][0], ids.sources[0][-1])
+    return random_ids(model.config, sos_id=ids.sos_id, eos_id=ids.eos_id, source_signs=signs, count=SENTENCES)
 
 
 def _pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
@@ -88,12 +90,12 @@ def _pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
         return [], []
     data, seed = recipe.data, recipe.train.seed
     try:
-        train = read_pairs(data.train, folder=data.folder, limit=data.limit, seed=seed)
+        train = read_pairs(data.train, folder=data.folder, columns=data.columns, limit=data.limit, seed=seed)
         held_out = [
             pair
             for part in (data.valid, data.test)
             if part
-            for pair in read_pairs(part, folder=data.folder, limit=data.valid_limit, seed=seed)
+            for pair in read_pairs(part, folder=data.folder, columns=data.columns, limit=data.valid_limit, seed=seed)
         ]
     except DataError:
         return [], []
@@ -101,8 +103,8 @@ def _pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
 
 
 def _of_pairs(bundle: Bundle, pairs: list[Pair]) -> Ids:
-    tokenizer, longest = bundle.tokenizer, bundle.model.config.max_length
-    sources = tokenizer.encode_all([pair.source for pair in pairs])
-    targets = tokenizer.encode_all([pair.target for pair in pairs])
+    reader, writer, longest = bundle.tokenizer, bundle.writer, bundle.model.config.max_length
+    sources = reader.encode_all([pair.source for pair in pairs])
+    targets = writer.encode_all([pair.target for pair in pairs])
     kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= longest]
-    return Ids([sources[i] for i in kept], [targets[i] for i in kept], tokenizer.sos_id, tokenizer.eos_id)
+    return Ids([sources[i] for i in kept], [targets[i] for i in kept], writer.sos_id, writer.eos_id)

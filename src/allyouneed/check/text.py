@@ -19,16 +19,20 @@ MOST_PROBES = 100
 MOST_OVERLAP = 0.01  # of the held-out pairs
 
 
-def text_survives(tokenizer: Tokenizer, texts: Sequence[str]) -> Verdict:
+def text_survives(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> Verdict:
     """Text → ids → text gives the text back: the sentences at hand, and some strung from the vocabulary."""
     chance = torch.Generator().manual_seed(1)
-    ids = torch.randint(len(tokenizer), (50, 8), generator=chance).tolist()
-    made_up = [text for text in (tokenizer.decode(row).strip() for row in ids) if text]
-    for text in [*texts, *made_up]:
-        back = tokenizer.decode(tokenizer.encode(text))
-        if back != text:
-            return Verdict("text", False, f"{text!r} becomes ids and comes back as {back!r}: the tokenizer loses text.")
-    return Verdict("text", True, f"{len(texts) + len(made_up):,} texts become ids and come back the same")
+    tried = 0
+    for tokenizer, texts in sides:
+        ids = torch.randint(len(tokenizer), (50, 8), generator=chance).tolist()
+        made_up = [text for text in (tokenizer.decode(row).strip() for row in ids) if text]
+        tried += len(texts) + len(made_up)
+        for text in [*texts, *made_up]:
+            back = tokenizer.decode(tokenizer.encode(text))
+            if back != text:
+                words = f"{text!r} becomes ids and comes back as {back!r}: the tokenizer loses text."
+                return Verdict("text", False, words)
+    return Verdict("text", True, f"{tried:,} texts become ids and come back the same")
 
 
 def remember(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:

@@ -31,16 +31,25 @@ class Ids:
         return Batch(pad(self.sources, pad_id), pad(self.targets, pad_id))
 
 
-def random_ids(config: ModelConfig, *, sos_id: int, eos_id: int, count: int = 6, seed: int = 1) -> Ids:
-    """`count` pairs of random words for a model whose start and end signs are these."""
+def random_ids(
+    config: ModelConfig,
+    *,
+    sos_id: int,
+    eos_id: int,
+    source_signs: tuple[int, int] | None = None,
+    count: int = 6,
+    seed: int = 1,
+) -> Ids:
+    """`count` pairs of random words for a model whose start and end signs are these; the source may have its own."""
     chance = torch.Generator().manual_seed(seed)
     ids = range(min(config.vocab_size, config.vocab_size_of_target))
-    words = [i for i in ids if i not in (config.pad_id, sos_id, eos_id)]
+    begin, end = source_signs or (sos_id, eos_id)
+    words = [i for i in ids if i not in (config.pad_id, sos_id, eos_id, begin, end)]
     longest = max(1, min(12, config.max_length - 4))
 
-    def sentence(place: int) -> list[int]:
+    def sentence(place: int, begin: int, end: int) -> list[int]:
         length = longest - place % longest  # lengths differ, so that there is padding
-        return [sos_id, *(words[i] for i in torch.randint(len(words), (length,), generator=chance).tolist()), eos_id]
+        return [begin, *(words[i] for i in torch.randint(len(words), (length,), generator=chance).tolist()), end]
 
-    sources = [sentence(i) for i in range(count)]
-    return Ids(sources, [sentence((i + count // 2) % count) for i in range(count)], sos_id, eos_id)
+    sources = [sentence(i, begin, end) for i in range(count)]
+    return Ids(sources, [sentence((i + count // 2) % count, sos_id, eos_id) for i in range(count)], sos_id, eos_id)

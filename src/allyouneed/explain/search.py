@@ -95,9 +95,9 @@ def traced(translator: Translator, text: str) -> Trace:
 
     By beam or greedy search: its rules, guards and chance are left out.
     """
-    model, tokenizer = translator.model, translator.tokenizer
+    model, tokenizer, writer = translator.model, translator.tokenizer, translator.writer
     config = replace(translator.decode, nbest=1, groups=1, sample=False)
-    never = (tokenizer.pad_id, tokenizer.sos_id, tokenizer.unk_id)
+    never = (writer.pad_id, writer.sos_id, writer.unk_id)
     step = step_of(model, never=tuple(i for i in never if i is not None))
     asked: dict[Prefix, Tensor] = {}
 
@@ -120,8 +120,8 @@ def traced(translator: Translator, text: str) -> Trace:
         noted,
         state,
         config,
-        sos_id=tokenizer.sos_id,
-        eos_id=tokenizer.eos_id,
+        sos_id=writer.sos_id,
+        eos_id=writer.eos_id,
         max_lengths=torch.tensor([limit], device=device),
     )
-    return Trace(found, asked, tokenizer.eos_id, limit, config)
+    return Trace(found, asked, writer.eos_id, limit, config)

@@ -34,10 +34,10 @@ def tell(translator: Translator, text: str) -> Story:
     """Translate a text and record all of it. Refuses an empty one."""
     if not text.strip():
         raise InputError("there is nothing to explain in an empty text; give a sentence")
-    tokenizer, model = translator.tokenizer, translator.model
+    tokenizer, writer, model = translator.tokenizer, translator.writer, translator.model
     search = traced(translator, text)
     source = tokenizer.encode(text)
-    target = [tokenizer.sos_id, *search.found.ids, tokenizer.eos_id]
+    target = [writer.sos_id, *search.found.ids, writer.eos_id]
     device = next(model.parameters()).device
     with recorded(model) as seen:
         model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
@@ -47,15 +47,15 @@ def tell(translator: Translator, text: str) -> Story:
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
     return Story(
         text=text,
-        translation=tokenizer.decode(search.found.ids),
+        translation=writer.decode(search.found.ids),
         source_ids=source,
         target_ids=target,
         read=tokenizer.pieces(source),
-        given=tokenizer.pieces(target[:-1]),
-        asked=tokenizer.pieces(target[1:]),
+        given=writer.pieces(target[:-1]),
+        asked=writer.pieces(target[1:]),
         seen=alone,
         search=search,
-        pieces=dict(zip(sorted(mentioned), tokenizer.pieces(sorted(mentioned)), strict=True)),
+        pieces=dict(zip(sorted(mentioned), writer.pieces(sorted(mentioned)), strict=True)),
     )
 
 

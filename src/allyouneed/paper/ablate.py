@@ -46,7 +46,13 @@ def ablate(
         begin = time.monotonic()
         bundle = fit(scaled(recipe, row, steps=steps), output / row.name)
         seconds = time.monotonic() - begin
-        pairs = read_pairs(recipe.data.valid, folder=recipe.data.folder, limit=SCORED, seed=recipe.train.seed)
+        pairs = read_pairs(
+            recipe.data.valid,
+            folder=recipe.data.folder,
+            columns=recipe.data.columns,
+            limit=SCORED,
+            seed=recipe.train.seed,
+        )
         translator = Translator(bundle)
         scored = list(translator.score(pairs))
         words = sum(len(one.log_probabilities) for one in scored)
