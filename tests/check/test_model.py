@@ -12,6 +12,7 @@ from allyouneed.check import model as checks
 from allyouneed.check.verdict import Ids, Verdict, random_ids
 from allyouneed.decode import Hypothesis
 from allyouneed.nn import DecoderState, Transformer, real_tokens, transformer
+from allyouneed.nn.fast import FastState, FastTransformer
 
 Check = Callable[[Transformer, Ids], Verdict]
 ALL: list[Check] = [
@@ -101,6 +102,19 @@ def test_a_position_that_is_off_while_decoding_is_found(
         return logits, replace(after, length=state.length + 1)
 
     monkeypatch.setattr(Transformer, "step", late)
+    found = verdict(checks.cached_is_uncached, model, ids)
+    assert not found.fine
+    assert "at word 1" in found.words
+
+
+def test_a_fast_step_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = FastTransformer.step
+
+    def off(self: FastTransformer, last: Tensor, state: FastState) -> tuple[Tensor, FastState]:
+        logits, after = step(self, last, state)
+        return logits + 0.01, after
+
+    monkeypatch.setattr(FastTransformer, "step", off)
     found = verdict(checks.cached_is_uncached, model, ids)
     assert not found.fine
     assert "at word 1" in found.words

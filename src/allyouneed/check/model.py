@@ -1,12 +1,16 @@
 """Properties of the function a model is, whatever it has learned: each is tried on a few sentences."""
 
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.batch import pad
 from ..decode import beam_search, greedy_search, step_of
 from ..explain import recorded
 from ..nn import MultiHeadAttention, Transformer
+from ..nn.fast import FastTransformer
 from .verdict import Ids, Verdict
 
 ALIVE_AT_LEAST = 0.1  # of a network's units; trained models leave many for rare words
@@ -80,17 +84,29 @@ def cached_is_uncached(model: Transformer, ids: Ids) -> Verdict:
     """Word by word, with what is kept of the past, gives the logits of the whole sentence at once."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
     whole = model(source, target)[0]
-    state = model.start(source)
+    return (
+        _differs(model, source, target, whole)
+        or _differs(FastTransformer(model), source, target, whole)
+        or Verdict(
+            "cache",
+            True,
+            "decoding word by word, by the plain step and the fast one, gives the logits of the whole at once",
+        )
+    )
+
+
+def _differs(writer: Transformer | FastTransformer, source: Tensor, target: Tensor, whole: Tensor) -> Verdict | None:
+    state: Any = writer.start(source)
     for t, word in enumerate(target[0]):
-        logits, state = model.step(word[None], state)
+        logits, state = writer.step(word[None], state)
         change = (logits[0] - whole[t]).abs().max().item()
         if change > TOLERANCE:
             return Verdict(
                 "cache", False,
                 f"at word {t + 1} decoding with the kept past differs by {change:.3g} from decoding anew: "
-                "step and forward of the decoder disagree (nn/decoder.py), or a position is off.",
+                "step and forward of the decoder disagree (nn/decoder.py, nn/fast.py), or a position is off.",
             )  # fmt: skip
-    return Verdict("cache", True, "decoding word by word gives the logits of the whole sentence at once")
+    return None
 
 
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> Verdict:

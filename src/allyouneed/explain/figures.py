@@ -110,13 +110,14 @@ def tree_figure(story: Story) -> Figure:
         x, y = len(beginning), rows[beginning]
         colour = GREEN if right else "#888888"
         if beginning:
-            before = story.pieces.get(beginning[-2], "?") if x > 1 else "<sos>"
-            start = x - 1 + 0.05 + 0.08 * len(before) / wide
+            start = 0.45
+            if x > 1:
+                start = x - 0.95 + 0.08 * len(story.pieces.get(beginning[-2], "?")) / wide
             axes.plot([start, x - 0.05], [rows[beginning[:-1]], y], color=colour, linewidth=2.5 if right else 1)
         label = story.pieces.get(beginning[-1], "?") if beginning else "<sos>"
         axes.text(
-            x, y, label, ha="left", va="center", fontsize=8, family="monospace", parse_math=False,
-            color=GREEN if right else "#888888", weight="bold" if right else "normal",
+            x or 0.4, y, label, ha="left" if x else "right", va="center", fontsize=8, family="monospace",
+            parse_math=False, color=GREEN if right else "#888888", weight="bold" if right else "normal",
         )  # fmt: skip
     for sentence, score in list(story.search.ended().items())[: story.search.config.beam]:
         if sentence in rows:
