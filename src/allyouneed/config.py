@@ -304,6 +304,7 @@ class DecodeConfig(_Checked):
     top_p: float = 1.0  # sampling: from the fewest words that together have this probability
     seed: int = 1  # sampling
     keep: tuple[str, ...] = ()  # kinds of spans copied untouched: urls, emails, tags, placeholders, numbers
+    replace_unknown: bool = False  # write the source's word where the vocabulary lacks the target's
     guard: bool = True  # copy what the training data copied, decode again what goes round in circles
     batch: int = 64  # sentences at once
 

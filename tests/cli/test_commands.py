@@ -1,7 +1,6 @@
 """The commands as a shell runs them: output, exit codes, and one line for each mistake."""
 
 import gzip
-import os
 import re
 import subprocess
 import sys
@@ -9,29 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "error"}
-
-
-def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "allyouneed", *map(str, words)],
-        input=stdin,
-        capture_output=True,
-        env=ENVIRONMENT,
-        cwd=cwd,
-        check=False,
-    )
-
-
-def refusal(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> str:
-    """What a command that must be refused says: one line, exit code 2, nothing on standard output."""
-    result = run(*words, stdin=stdin, cwd=cwd)
-    assert result.returncode == 2, result.stderr.decode()
-    assert result.stdout == b""
-    (line,) = result.stderr.decode().splitlines()
-    assert line.startswith("allyouneed: ")
-    return line
-
+from shell import ENVIRONMENT, refusal, run
 
 TINY = [
     "data.limit=200", "data.valid_limit=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",

@@ -14,6 +14,7 @@ from .evaluate import evaluate
 from .explain import explain
 from .export import export
 from .paper import paper
+from .score import score
 from .train import train
 from .translate import translate
 
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, explain, check, paper, export):
+for command in (demo, train, translate, evaluate, score, explain, check, paper, export):
     app.command()(command)
 
 

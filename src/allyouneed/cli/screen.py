@@ -80,8 +80,8 @@ class TrainingScreen:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over `total` sentences with rate and time left; yields what moves it on."""
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar over `total` sentences (None: nobody knows) with rate and time left; yields what moves it on."""
     bar = Progress(
         TextColumn(what),
         BarColumn(),

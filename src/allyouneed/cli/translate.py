@@ -1,10 +1,17 @@
 """`allyouneed translate`: one output line for every input line."""
 
-import sys
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..translator import Translation, Translator
+
+# Every setting of the search that is not given is the bundle's own.
+_LENGTH, _REPEATS, _CHANCE, _HOLD = "Length", "Repetition and variety", "Sampling", "What must hold"
 
 
 def translate(
@@ -13,52 +20,251 @@ def translate(
         str, typer.Argument(help="Text to translate, a sentence a line, plain or .gz; - is standard input.")
     ] = "-",
     output: Annotated[
-        Path | None, typer.Option(help="Write to this file, not to standard output.", show_default=False)
+        Path | None,
+        typer.Option(help="Write to this file; it grows as FILE.partial until it is whole.", show_default=False),
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="A JSON object a line: source, text, confidence, flags, and what else was asked for."
+        ),
+    ] = False,
+    align: Annotated[
+        bool, typer.Option("--alignments", help="Word alignments, after a tab: i-j is source word i, target word j.")
+    ] = False,
     beam: Annotated[
-        int | None,
-        typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
+        int | None, typer.Option(help="Hypotheses kept at a time; 1 is greedy.", show_default=False)
     ] = None,
-    batch: Annotated[
+    nbest: Annotated[
         int | None,
-        typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
+        typer.Option(help="So many translations of each line, best first, tabs between.", show_default=False),
     ] = None,
+    batch: Annotated[int | None, typer.Option(help="Sentences translated together.", show_default=False)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="Exponent of the length penalty: more favours longer.", show_default=False, rich_help_panel=_LENGTH
+        ),
+    ] = None,
+    penalty: Annotated[
+        str | None,
+        typer.Option(
+            help="gnmt, ((5 + length)/6)^alpha, or plain, length^alpha.", show_default=False, rich_help_panel=_LENGTH
+        ),
+    ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(help="Wait for beam · patience hypotheses to end.", show_default=False, rich_help_panel=_LENGTH),
+    ] = None,
+    min_length: Annotated[
+        int | None, typer.Option(help="Tokens at least.", show_default=False, rich_help_panel=_LENGTH)
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(help="Tokens at most.", show_default=False, rich_help_panel=_LENGTH)
+    ] = None,
+    min_ratio: Annotated[
+        float | None,
+        typer.Option(help="Tokens at least, times those of the source.", show_default=False, rich_help_panel=_LENGTH),
+    ] = None,
+    length_ratio: Annotated[
+        float | None,
+        typer.Option(help="Tokens at most, times those of the source,", show_default=False, rich_help_panel=_LENGTH),
+    ] = None,
+    extra_length: Annotated[
+        int | None, typer.Option(help="and so many more.", show_default=False, rich_help_panel=_LENGTH)
+    ] = None,
+    no_repeat: Annotated[
+        int | None,
+        typer.Option(help="No run of so many tokens stands twice.", show_default=False, rich_help_panel=_REPEATS),
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="More than 1: words already said are less likely.", show_default=False, rich_help_panel=_REPEATS
+        ),
+    ] = None,
+    groups: Annotated[
+        int | None,
+        typer.Option(help="Diverse beam: parts of the beam that differ.", show_default=False, rich_help_panel=_REPEATS),
+    ] = None,
+    diversity: Annotated[
+        float | None,
+        typer.Option(help="Diverse beam: how much they differ, in nats.", show_default=False, rich_help_panel=_REPEATS),
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw by chance instead of searching.", rich_help_panel=_CHANCE)
+    ] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="Less than 1 is careful, more is bold.", show_default=False, rich_help_panel=_CHANCE),
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Only from so many likeliest words.", show_default=False, rich_help_panel=_CHANCE)
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            help="Only from words that together are so probable.", show_default=False, rich_help_panel=_CHANCE
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed, the same chance.", show_default=False, rich_help_panel=_CHANCE)
+    ] = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel=_HOLD),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Copy untouched, commas between: urls, emails, tags, placeholders, numbers.",
+            show_default=False,
+            rich_help_panel=_HOLD,
+        ),
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(help="How every translation begins.", show_default=False, rich_help_panel=_HOLD)
+    ] = "",
+    alternatives: Annotated[
+        int,
+        typer.Option(
+            help="So many ways to go on after the prefix, tabs between.", show_default=False, rich_help_panel=_HOLD
+        ),
+    ] = 0,
+    replace_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--replace-unknown",
+            help="Write the source's word for a word that the vocabulary lacks.",
+            rich_help_panel=_HOLD,
+        ),
+    ] = False,
+    guard: Annotated[
+        bool | None,
+        typer.Option(
+            "--guard/--no-guard",
+            help="Copy what needs no translation, if the training data did; decode again what runs in circles.",
+            show_default=False,
+            rich_help_panel=_HOLD,
+        ),
+    ] = None,
 ) -> None:
     """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
+
+    Files of any size are read and written a stretch at a time. A run that was stopped goes on with --resume.
 
     [bold]Examples[/bold]
 
       echo 1845-01-05 | allyouneed translate runs/dates
 
       allyouneed translate runs/mine news.en --output news.de --beam 5
-    """
-    from ..errors import InputError
-    from ..files import refuse_to_replace, write_whole
-    from ..text.corpus import decode_lines, read_lines
-    from .screen import progress
 
+      allyouneed translate runs/mine news.en --output news.de --resume
+
+      allyouneed translate runs/mine news.en --glossary terms.tsv --keep urls,placeholders
+
+      allyouneed translate runs/mine news.en --nbest 4 --json
+    """  # fmt: skip
+    from ..errors import ConfigError, InputError
+    from ..files import refuse_to_replace
+    from ..text.glossary import Glossary
+    from .flow import growing, lines_there, partial_of, stretches
+    from .screen import console, progress
+
+    if output is None and resume:
+        raise ConfigError("--resume goes on with a file; name it with --output")
+    if output and output.exists() and resume:
+        console.print(f"{output} is whole already; there is nothing to go on with")
+        return
     if output and not overwrite:
         refuse_to_replace(output, what="the translation")
-    name = "standard input" if file == "-" else file
-    lines = decode_lines(sys.stdin.buffer.read(), name=name) if file == "-" else read_lines(Path(file))
+        if not resume and partial_of(output).exists():
+            refuse_to_replace(partial_of(output), what="a new run (--resume would go on with it)")
+    terms = Glossary.read(glossary) if glossary else None
 
-    from ..translator import Translator
+    from ..translator import WINDOW, Translator
 
-    translator = Translator.load(bundle, device=device, precision=precision, beam=beam, batch=batch)
-    try:
-        with progress("translating", total=sum(map(bool, lines))) as done:
-            translations = translator.translate(lines, done=done)
-    except InputError as error:
-        raise InputError(f"{name}, line {error.line}: {error}") from error
-    # A line end inside a translation would shift all lines after it.
-    text = "".join(" ".join(translation.splitlines()) + "\n" for translation in translations)
-    if output:
-        write_whole(output, text)
-    else:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
+    translator = Translator.load(
+        bundle, device=device, precision=precision, glossary=terms,
+        beam=beam, nbest=nbest, batch=batch, alpha=alpha, penalty=penalty, patience=patience,
+        min_length=min_length, max_length=max_length, min_ratio=min_ratio, length_ratio=length_ratio,
+        extra_length=extra_length, no_repeat=no_repeat, repetition_penalty=repetition_penalty, groups=groups,
+        diversity=diversity, sample=sample or None, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+        keep=tuple(kind.strip() for kind in keep.split(",")) if keep else None,
+        replace_unknown=replace_unknown or None, guard=guard,
+    )  # fmt: skip
+
+    def work(lines: list[str], first: int) -> Iterator["Translation"]:
+        if alternatives:
+            return _alternatives(translator, lines, prefix, alternatives, first)
+        return translator.translations(lines, prefix=prefix, align=align, first=first)
+
+    size = WINDOW * translator.decode.batch
+    there = lines_there(partial_of(output), multiple=size) if output and resume else 0
+    with growing(output, begun=there > 0) as out, progress("translating", total=None) as done:
+        done(there)
+        for first, lines in stretches(file, size=size, skip=there):
+            try:
+                rows = [_as_json(found) if as_json else _as_text(found) for found in work(lines, first)]
+            except InputError as error:
+                name = "standard input" if file == "-" else file
+                so_far = (
+                    f" (the lines before are in {partial_of(output)}; mend it, then --resume)"
+                    if output and first > 1
+                    else ""
+                )
+                raise InputError(f"{name}, line {error.line}: {error}{so_far}") from error
+            out.write("".join(f"{row}\n" for row in rows).encode())
+            out.flush()
+            done(len(lines))
+
+
+def _alternatives(
+    translator: "Translator", lines: list[str], prefix: str, count: int, first: int
+) -> Iterator["Translation"]:
+    from dataclasses import replace
+
+    from ..errors import InputError
+    from ..translator import Translation
+
+    for number, line in enumerate(lines, start=first):
+        try:
+            found = translator.alternatives(line, after=prefix, count=count) if line else [Translation("", "")]
+        except InputError as error:
+            raise InputError(str(error), line=number) from error
+        yield replace(found[0], alternatives=tuple(found[1:]))
+
+
+def _as_text(translation: "Translation") -> str:
+    # A line end or a tab inside a translation would shift what comes after it.
+    texts = [translation.text, *(other.text for other in translation.alternatives)]
+    columns = [" ".join(text.split("\t") if len(texts) > 1 else [text]) for text in texts]
+    if translation.alignment is not None:
+        columns.append(_pharaoh(translation))
+    return "\t".join(" ".join(column.splitlines()) for column in columns)
+
+
+def _pharaoh(translation: "Translation") -> str:
+    return " ".join(f"{i}-{j}" for i, j in translation.alignment or ())
+
+
+def _as_json(translation: "Translation") -> str:
+    row: dict[str, object] = {
+        "source": translation.source,
+        "text": translation.text,
+        "confidence": round(translation.confidence, 6),
+        "flags": translation.flags,
+    }
+    if translation.alternatives:
+        row["alternatives"] = [
+            {"text": other.text, "confidence": round(other.confidence, 6)} for other in translation.alternatives
+        ]
+    if translation.alignment is not None:
+        row["alignment"] = _pharaoh(translation)
+    return json.dumps(row, ensure_ascii=False)

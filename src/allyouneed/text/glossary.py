@@ -34,8 +34,8 @@ class Glossary:
         for number, line in enumerate(read_lines(path), start=1):
             if not line or line.startswith("#"):
                 continue
-            term, tab, translation = (part.strip() for part in line.partition("\t"))
-            if not (term and tab and translation) or "\t" in translation:
+            term, _, translation = (part.strip() for part in line.partition("\t"))
+            if not (term and translation) or "\t" in translation:
                 raise DataError(f"{path}, line {number} must be a term, a tab and its translation; got {line!r}")
             terms.setdefault(term, []).append(translation)
         return cls(terms)

@@ -1,6 +1,6 @@
 """Text → text: the product."""
 
 from .translation import Scored, Translation
-from .translator import Translator
+from .translator import WINDOW, Translator
 
-__all__ = ["Scored", "Translation", "Translator"]
+__all__ = ["WINDOW", "Scored", "Translation", "Translator"]

@@ -1,5 +1,6 @@
 """Text → text: the product."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
@@ -34,7 +35,7 @@ from ..errors import InputError
 from ..nn import FastTransformer, Precision, pick_precision
 from ..text.glossary import Glossary
 from ..text.sentences import cut
-from ..text.tokenizer import Tokenizer
+from ..text.tokenizer import UNK, Tokenizer
 from .demands import Demands
 from .translation import Flag, Link, Scored, Translation, joined
 
@@ -53,13 +54,10 @@ class Translator:
         self.bundle = bundle
         self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
         self.decode = decode or bundle.decode
-        never = (self.writer.pad_id, self.writer.sos_id, self.writer.unk_id)
-        self._never = tuple(i for i in never if i is not None)
         chosen = pick_precision(self.model) if precision == "auto" else precision
         self._fast = FastTransformer(self.model, precision=chosen)
-        self._step = step_of(self._fast, never=self._never)
         self._glossary = Glossary({})
-        self._demands = self._what_must_hold()
+        self._prepare()
 
     @property
     def precision(self) -> Precision:
@@ -91,13 +89,18 @@ class Translator:
         other.decode = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
         if glossary is not None:
             other._glossary = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
-        other._demands = other._what_must_hold()
+        other._prepare()
         return other
 
-    def _what_must_hold(self) -> Demands | None:
-        if not self._glossary and not self.decode.keep:
-            return None
-        return Demands(self.writer, self._glossary, self.decode.keep)
+    def _prepare(self) -> None:
+        never = [self.writer.pad_id, self.writer.sos_id]
+        if self.writer.unk_id is not None and not self.decode.replace_unknown:
+            never.append(self.writer.unk_id)
+        self._never = tuple(never)
+        self._step = step_of(self._fast, never=self._never)
+        self._demands = None
+        if self._glossary or self.decode.keep:
+            self._demands = Demands(self.writer, self._glossary, self.decode.keep)
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
@@ -181,7 +184,8 @@ class Translator:
         while batch := list(islice(pairs, self.decode.batch)):
             sources = self._encode([source for source, _ in batch], first)
             targets = self._encode([target for _, target in batch], first, self.writer)
-            for (source, target), ids, gained in zip(batch, targets, self._gains(sources, targets), strict=True):
+            gains = self._gains(sources, targets, (self.writer.pad_id, self.writer.sos_id))
+            for (source, target), ids, gained in zip(batch, targets, gains, strict=True):
                 yield Scored(source, target, tuple(self.writer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
             first += len(batch)
 
@@ -209,9 +213,11 @@ class Translator:
                     raise InputError(
                         f"no translation of {piece!r} says all it must within {self._limit} tokens", line=first + place
                     )
-            links = self._links(sources, [hypotheses[0] for hypotheses in found]) if align else [None] * len(batch)
+            best = [hypotheses[0] for hypotheses in found]
+            links = self._links(sources, best) if align else [None] * len(batch)
             for i, hypotheses, flag, link in zip(batch, found, flags, links, strict=True):
-                parts[i] = replace(self._translation(pieces[i][1], hypotheses, flag), alignment=link)
+                translation = replace(self._translation(pieces[i][1], hypotheses, flag), alignment=link)
+                parts[i] = self._without_unknown(translation, pieces[i][2], hypotheses[0])
             done(len(batch))
         of_text: list[list[Translation]] = [[] for _ in texts]
         for i, (place, _, _) in enumerate(pieces):
@@ -332,7 +338,7 @@ class Translator:
         """What was found, its log-probabilities without what a rule took off."""
         ids = [sources[b] for b, hypotheses in enumerate(found) for _ in hypotheses]
         targets = [self._target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
-        gains = iter(self._gains(ids, targets))
+        gains = iter(self._gains(ids, targets, self._never))
         anew = []
         for hypotheses in found:
             totals = [sum(next(gains)) for _ in hypotheses]
@@ -345,18 +351,23 @@ class Translator:
         return anew
 
     @torch.inference_mode()
-    def _gains(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+    def _gains(self, sources: list[list[int]], targets: list[list[int]], never: Sequence[int]) -> list[list[float]]:
         memory = self.model.encode(self._tensor(sources))
-        return log_probabilities_of(self.model, self._tensor(targets), memory, never=self._never).tolist()
+        return log_probabilities_of(self.model, self._tensor(targets), memory, never=never).tolist()
 
-    @torch.inference_mode()
+    def _without_unknown(self, translation: Translation, source: list[int], best: Hypothesis) -> Translation:
+        """The best translation, each unknown word replaced by the source's it looked at (Luong et al., 2015)."""
+        unknown = self.writer.unk_id
+        if unknown is None or unknown not in best.ids:
+            return translation
+        words, read = translation.source.split(), _word_of_each(source, self.tokenizer)
+        ((*places,),) = self._places([source], [best])
+        looked_at = iter([read[place] for place, i in zip(places, best.ids, strict=False) if i == unknown])
+        text = re.sub(re.escape(UNK), lambda _: words[min(next(looked_at), len(words) - 1)], translation.text)
+        return replace(translation, text=text)
+
     def _links(self, sources: list[list[int]], found: list[Hypothesis]) -> list[tuple[Link, ...] | None]:
-        source = self._tensor(sources)
-        target = self._tensor([self._target(hypothesis) for hypothesis in found])
-        is_word = (
-            (source != self.tokenizer.pad_id) & (source != self.tokenizer.sos_id) & (source != self.tokenizer.eos_id)
-        )
-        places = source_of_each(self.model, target, self.model.encode(source), is_word).tolist()
+        places = self._places(sources, found)
         links: list[tuple[Link, ...] | None] = []
         for ids, hypothesis, places_of_one in zip(sources, found, places, strict=True):
             read, written = _word_of_each(ids, self.tokenizer), _word_of_each(hypothesis.ids, self.writer)
@@ -364,6 +375,16 @@ class Translator:
                 tuple(sorted({(read[place], word) for place, word in zip(places_of_one, written, strict=False)}))
             )
         return links
+
+    @torch.inference_mode()
+    def _places(self, sources: list[list[int]], found: list[Hypothesis]) -> list[list[int]]:
+        """For every id found, the place in its source that it looked at."""
+        source = self._tensor(sources)
+        target = self._tensor([self._target(hypothesis) for hypothesis in found])
+        is_word = (
+            (source != self.tokenizer.pad_id) & (source != self.tokenizer.sos_id) & (source != self.tokenizer.eos_id)
+        )
+        return source_of_each(self.model, target, self.model.encode(source), is_word).tolist()
 
     def _translation(self, source: str, found: list[Hypothesis], flags: tuple[Flag, ...] = ()) -> Translation:
         texts = self.writer.decode_all([hypothesis.ids for hypothesis in found])

@@ -1,0 +1,52 @@
+"""`allyouneed score`: what a model thinks of translations that are given."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def score(
+    bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
+    source: Annotated[Path, typer.Option(help="The texts, a sentence a line.", show_default=False)],
+    target: Annotated[Path, typer.Option(help="Their translations, line by line.", show_default=False)],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object a line, with the log-probability of every token.")
+    ] = False,
+    batch: Annotated[int | None, typer.Option(help="Pairs read together.", show_default=False)] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+) -> None:
+    """Score given translations: a line for each pair, its log-probability and the mean of its tokens, in nats.
+
+    [bold]Examples[/bold]
+
+      allyouneed score runs/mine --source test.en --target test.de
+
+      allyouneed score runs/mine --source test.en --target test.de --json
+    """
+    from ..errors import InputError
+    from ..text.corpus import pair_lines
+
+    pairs = pair_lines(source, target)
+
+    from ..translator import Translator
+
+    try:
+        for scored in Translator.load(bundle, device=device, precision="float32", batch=batch).score(pairs):
+            mean = scored.log_probability / len(scored.log_probabilities)
+            if as_json:
+                row = {
+                    "source": scored.source,
+                    "target": scored.target,
+                    "log_probability": round(scored.log_probability, 6),
+                    "tokens": [
+                        [piece, round(value, 6)]
+                        for piece, value in zip(scored.pieces, scored.log_probabilities, strict=True)
+                    ],
+                }
+                print(json.dumps(row, ensure_ascii=False))
+            else:
+                print(f"{scored.log_probability:.4f}\t{mean:.4f}")
+    except InputError as error:
+        raise InputError(f"{source} or {target}, line {error.line}: {error}") from error

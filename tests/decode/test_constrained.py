@@ -1,0 +1,161 @@
+"""A beam that must say phrases, held against brute force."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.decode import (
+    Hypothesis,
+    Phrase,
+    Seams,
+    beam_search,
+    constrained_beam_search,
+    length_penalty,
+    longest_need,
+)
+from tables import EOS, SOS, Table
+
+A, B, C, D = 2, 3, 4, 5
+NO_SEAMS = Seams()
+
+
+def search(
+    table: Table, demands: list[list[Phrase]], limits: list[int], *, beam: int, seams: Seams = NO_SEAMS, nbest: int = 1
+) -> list[list[Hypothesis]]:
+    return constrained_beam_search(
+        table,
+        table.start(len(limits)),
+        demands=demands,
+        seams=seams,
+        sos_id=SOS,
+        eos_id=EOS,
+        max_lengths=torch.tensor(limits),
+        beam=beam,
+        alpha=0.6,
+        nbest=nbest,
+    )
+
+
+def says(ids: tuple[int, ...], phrases: list[Phrase], seams: Seams) -> bool:
+    """By trying every place: whether all phrases stand in `ids`, each in a place of its own, no end glued."""
+    wanted = [phrase for phrase in phrases for _ in range(phrase.times)]
+    if not wanted:
+        return True
+    first, *rest = wanted
+    owed = [Phrase(phrase.spellings) for phrase in rest]
+    for spelling in first.spellings:
+        for i in range(len(ids) - len(spelling) + 1):
+            j = i + len(spelling)
+            whole = not (i and seams.glued(ids[i - 1], ids[i])) and not (
+                j < len(ids) and seams.glued(ids[j - 1], ids[j])
+            )
+            if ids[i:j] == spelling and whole and _says_around(ids[:i], ids[j:], owed, seams):
+                return True
+    return False
+
+
+def _says_around(left: tuple[int, ...], right: tuple[int, ...], phrases: list[Phrase], seams: Seams) -> bool:
+    for chosen in range(2 ** len(phrases)):
+        before = [phrase for n, phrase in enumerate(phrases) if chosen >> n & 1]
+        after = [phrase for n, phrase in enumerate(phrases) if not chosen >> n & 1]
+        if says(left, before, seams) and says(right, after, seams):
+            return True
+    return False
+
+
+DEMANDS = [
+    [Phrase(((A,),))],
+    [Phrase(((A, B),))],
+    [Phrase(((A, A),)), Phrase(((B,),))],
+    [Phrase(((A,),), times=2)],
+    [Phrase(((A, B), (C,))), Phrase(((B,),))],
+    [Phrase(((A,),)), Phrase(((A, B),))],
+]
+
+
+@pytest.mark.parametrize("seams", [NO_SEAMS, Seams(frozenset({B, C}), frozenset({A, B}))], ids=["loose", "sticky"])
+@pytest.mark.parametrize("phrases", DEMANDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_beam_as_wide_as_the_space_finds_the_best_sentences_that_say_all(
+    seed: int, phrases: list[Phrase], seams: Seams
+) -> None:
+    table, longest = Table(vocabulary=6, seed=seed), 5
+    scored = sorted(
+        (
+            (table.log_probability(0, said) / length_penalty(len(said), alpha=0.6), said)
+            for said in table.every_sentence(longest)
+            if says(said[:-1], phrases, seams)
+        ),
+        reverse=True,
+    )
+    (found,) = search(table, [phrases], [longest], beam=4**4, seams=seams, nbest=3)
+    assert [tuple(hypothesis.ids) for hypothesis in found] == [said[:-1] for _, said in scored[:3]]
+    for hypothesis, (score, _) in zip(found, scored, strict=False):
+        assert math.isclose(hypothesis.score, score, rel_tol=1e-5)
+
+
+PHRASES = st.lists(
+    st.builds(
+        Phrase,
+        st.lists(st.lists(st.integers(2, 8), min_size=1, max_size=3).map(tuple), min_size=1, max_size=2).map(tuple),
+        st.integers(1, 2),
+    ),
+    max_size=3,
+)
+SEAMS = st.builds(Seams, st.frozensets(st.integers(2, 7)), st.frozensets(st.integers(2, 7)))
+
+
+@given(st.integers(0, 10_000), st.lists(PHRASES, min_size=1, max_size=3), st.integers(1, 3), SEAMS)
+@settings(deadline=None, max_examples=40)
+def test_whatever_is_demanded_is_said(seed: int, demands: list[list[Phrase]], beam: int, seams: Seams) -> None:
+    """A narrow beam too, within `longest_need` ids: word 9 is never sticky, so there is always a way."""
+    table = Table(vocabulary=10, seed=seed)
+    limits = [longest_need(phrases) + 2 for phrases in demands]
+    for phrases, limit, found in zip(
+        demands, limits, search(table, demands, limits, beam=beam, seams=seams), strict=True
+    ):
+        (best,) = found
+        assert says(tuple(best.ids), phrases, seams)
+        assert len(best.ids) + best.finished <= limit
+
+
+@given(st.integers(0, 10_000), st.lists(PHRASES, min_size=2, max_size=3), st.integers(1, 3))
+@settings(deadline=None, max_examples=15)
+def test_many_together_are_as_one_by_one(seed: int, demands: list[list[Phrase]], beam: int) -> None:
+    table = Table(vocabulary=10, seed=seed)
+    limits = [longest_need(phrases) + 2 for phrases in demands]
+    together = search(table, demands, limits, beam=beam)
+    for b, (phrases, limit) in enumerate(zip(demands, limits, strict=True)):
+        start = table.start(len(demands)).keep(torch.tensor([b]))
+        (alone,) = constrained_beam_search(
+            table, start, demands=[phrases], seams=NO_SEAMS, sos_id=SOS, eos_id=EOS,
+            max_lengths=torch.tensor([limit]), beam=beam, alpha=0.6,
+        )  # fmt: skip
+        assert [hypothesis.ids for hypothesis in alone] == [hypothesis.ids for hypothesis in together[b]]
+
+
+def test_no_demands_are_a_beam_as_any_other_or_better() -> None:
+    for seed in range(20):
+        table = Table(8, seed)
+        ((free,),) = search(table, [[]], [6], beam=300)
+        ((best,),) = beam_search(
+            table, table.start(1), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([6]), beam=300, alpha=0.6
+        )
+        assert free.score >= best.score - 1e-6
+
+
+def test_a_bound_too_low_for_the_demands_gives_nothing() -> None:
+    (found,) = search(Table(6, 0), [[Phrase(((A, B, C),))]], [2], beam=4)
+    assert found == []
+
+
+def test_a_phrase_inside_a_longer_word_does_not_count() -> None:
+    """A and B stick together: "AB" is another word than A."""
+    seams = Seams(sticky_start=frozenset({B}), sticky_end=frozenset({A}))
+    assert not says((A, B), [Phrase(((A,),))], seams)
+    for seed in range(10):
+        ((best,),) = search(Table(6, seed), [[Phrase(((A,),))]], [5], beam=2, seams=seams)
+        assert says(tuple(best.ids), [Phrase(((A,),))], seams)
