@@ -6,6 +6,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
@@ -28,7 +29,7 @@ def stretches(file: str, *, size: int, skip: int = 0) -> Iterator[Stretch]:
     """
     name = "standard input" if file == "-" else file
     number = 1
-    chunks = _arriving(sys.stdin.fileno()) if file == "-" else _chunks(Path(file), size)
+    chunks = _arriving(cast(BufferedReader, sys.stdin.buffer)) if file == "-" else _chunks(Path(file), size)
     for raw in chunks:
         first, number = number, number + len(raw)
         if number - 1 > skip:
@@ -52,10 +53,10 @@ def _chunks(path: Path, size: int) -> Iterator[list[bytes]]:
         raise DataError(f"{path} could not be read: {error.strerror or error}") from error
 
 
-def _arriving(descriptor: int) -> Iterator[list[bytes]]:
+def _arriving(stream: BufferedReader) -> Iterator[list[bytes]]:
     # A read gives what is there, at most so much: whoever writes slowly is answered at once.
     rest = b""
-    while read := os.read(descriptor, 1 << 16):
+    while read := stream.read1(1 << 16):
         *whole, rest = (rest + read).split(b"\n")
         if whole:
             yield whole
