@@ -1,0 +1,79 @@
+"""Rules, held to over random tables: each does what it says, whatever the search."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.config import DecodeConfig
+from allyouneed.decode import (
+    Hypothesis,
+    Rule,
+    forced_prefix,
+    no_early_end,
+    no_repeated_ngram,
+    repetition_penalty,
+    search,
+)
+from tables import EOS, SOS, Table
+
+SEARCHES = st.sampled_from(
+    [DecodeConfig(beam=1), DecodeConfig(beam=3), DecodeConfig(beam=4, groups=2), DecodeConfig(sample=True)]
+)
+SEEDS = st.integers(0, 10_000)
+
+
+def found(config: DecodeConfig, seed: int, limits: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
+    table = Table(vocabulary=7, seed=seed)
+    chance = torch.Generator().manual_seed(seed)
+    lists = search(
+        table, table.start(len(limits)), config, sos_id=SOS, eos_id=EOS,
+        max_lengths=torch.tensor(limits), rules=rules, generator=chance,
+    )  # fmt: skip
+    return [best for best, *_ in lists]
+
+
+@given(SEARCHES, SEEDS, st.lists(st.integers(0, 5), min_size=1, max_size=3))
+@settings(deadline=None, max_examples=25)
+def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, shortest: list[int]) -> None:
+    rule = no_early_end(torch.tensor(shortest), eos_id=EOS)
+    for least, best in zip(shortest, found(config, seed, [7] * len(shortest), [rule]), strict=True):
+        assert len(best.ids) >= least
+
+
+@given(SEARCHES, SEEDS, st.integers(1, 3))
+@settings(deadline=None, max_examples=25)
+def test_no_run_of_n_stands_twice(config: DecodeConfig, seed: int, n: int) -> None:
+    rules = [no_early_end(torch.tensor([4, 4]), eos_id=EOS), no_repeated_ngram(n)]
+    for best in found(config, seed, [5 if n == 1 else 9] * 2, rules):
+        runs = [tuple(best.ids[i : i + n]) for i in range(len(best.ids) - n + 1)]
+        assert len(runs) == len(set(runs))
+
+
+@given(SEARCHES, SEEDS, st.lists(st.lists(st.integers(2, 6), max_size=4), min_size=1, max_size=3))
+@settings(deadline=None, max_examples=25)
+def test_every_sentence_begins_as_forced(config: DecodeConfig, seed: int, prefixes: list[list[int]]) -> None:
+    for prefix, best in zip(prefixes, found(config, seed, [8] * len(prefixes), [forced_prefix(prefixes)]), strict=True):
+        assert best.ids[: len(prefix)] == prefix
+
+
+def test_a_word_said_before_is_less_likely() -> None:
+    log_probabilities = torch.tensor([[-1.0, -2.0, -3.0]])
+    changed = repetition_penalty(1.5)(torch.tensor([[2, 0, 2]]), torch.tensor([0]), log_probabilities)
+    assert changed.tolist() == [[-1.5, -2.0, -4.5]]
+
+
+def test_a_rule_that_leaves_nothing_to_say_is_lifted() -> None:
+    (best,) = found(DecodeConfig(beam=1), 3, [9], [no_early_end(torch.tensor([9]), eos_id=EOS), no_repeated_ngram(1)])
+    assert len(best.ids) == 9
+
+
+@pytest.mark.parametrize("config", [DecodeConfig(beam=4, groups=2, diversity=0.0, nbest=2)])
+def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
+    table = Table(7, 1)
+    for best, *others in search(
+        table, table.start(2), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([6, 6])
+    ):
+        assert best.ids not in [other.ids for other in others]

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import pytest
+
+from allyouneed.errors import DataError
+from allyouneed.text.glossary import Glossary
+
+
+def test_terms_are_found_whole_the_longest_first_in_their_order() -> None:
+    glossary = Glossary({"dog": "Hund", "hot dog": ("Hotdog", "Würstchen"), "US": "USA"})
+    assert list(glossary.find("A hot  dog, dogs, a Dog of the US; trust us.")) == [
+        ("hot dog", ("Hotdog", "Würstchen")), ("dog", ("Hund",)), ("US", ("USA",)),
+    ]  # fmt: skip
+    assert list(Glossary({}).find("dog")) == []
+
+
+def test_a_file_may_give_a_term_several_translations(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("# animals\ndog\tHund\n\ndog\tHunde\ncat\tKatze\n")
+    glossary = Glossary.read(path)
+    assert len(glossary) == 2
+    assert list(glossary.find("dog")) == [("dog", ("Hund", "Hunde"))]
+
+
+def test_a_line_that_is_no_term_is_refused_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tHund\ncat Katze\n")
+    with pytest.raises(DataError, match="terms.tsv, line 2 must be a term, a tab and its translation"):
+        Glossary.read(path)
