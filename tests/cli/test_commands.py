@@ -2,8 +2,10 @@
 
 import gzip
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,38 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
     assert (tmp_path / "out" / "model.bin").is_file()
     again = refusal("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out")
     assert again.endswith("exists already; a converted model needs a folder of its own")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    words = [*TINY, "train.steps=100000", "train.judged=5", "train.threads=1", "--output", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "allyouneed", "train", "dates", *words], stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run/config.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1].decode().splitlines()[-1]
+    assert process.returncode == code
+    assert re.fullmatch(r"allyouneed: stopped after update \d+ and saved; the same command with --resume goes on", said)
+    assert (tmp_path / "run/checkpoint.safetensors").is_file()
+
+
+def test_memory_that_runs_out_elsewhere_gets_one_line(tmp_path: Path) -> None:
+    code = """
+from allyouneed import cli
+import allyouneed.translator
+def none(*_, **__): raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+allyouneed.translator.Translator.load = none
+cli.main()
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code, "translate", "x"], input=b"a\n", capture_output=True, env=ENVIRONMENT, check=False
+    )
+    assert (result.returncode, result.stderr.startswith(b"allyouneed: memory ran out; make the batch smaller")) == (
+        2,
+        1,
+    )

@@ -65,6 +65,8 @@ def main() -> None:
             _leave(1, f"{type(error).__name__}: {error}")
         _leave(2, "the disk is full: the output could not be written; free some space")
     except Exception as error:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
+            _leave(2, "memory ran out; make the batch smaller (train.batch_tokens, --batch), or the model")
         _leave(1, f"{type(error).__name__}: {error} (a fault of the program; --debug shows where)")
 
 

@@ -135,7 +135,7 @@ def _about_time(plan: Recipe, material: Material, model: Transformer) -> str:
     feed = batches(material.train, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=pad_id)
     seconds = seconds_per_update(model, feed, settings)
     return (
-        f"about {in_words(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.2g} seconds, "
+        f"about {in_words(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "
         "measured just now; looking at how it does comes on top"
     )
 

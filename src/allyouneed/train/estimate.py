@@ -12,6 +12,7 @@ from ..data.batch import Batch
 from ..nn import Transformer
 from .loop import add_gradients
 from .optimizer import make_optimizer
+from .rescue import until_it_fits
 
 MOST_SECONDS = 5.0
 
@@ -26,7 +27,7 @@ def seconds_per_update(model: Transformer, batches: Iterable[Batch], config: Tra
     with torch.random.fork_rng(devices=cuda):
         for batch in islice(batches, 9):
             begin = time.perf_counter()
-            add_gradients(copy, [batch], config)
+            until_it_fits(add_gradients, copy, [batch], config, pieces=1)
             optimizer.step()
             optimizer.zero_grad()
             if cuda:

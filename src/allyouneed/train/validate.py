@@ -7,6 +7,8 @@ from ..data.store import EncodedPairs
 from ..nn import Transformer
 from .loss import mean_loss
 
+LOGITS_AT_ONCE = 2**26  # numbers: what a training step never holds is not to be what memory runs out on
+
 
 @torch.inference_mode()
 def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> tuple[float, float]:
@@ -14,6 +16,8 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
 
     Without label smoothing and without dropout; each word follows the reference's words before it.
     """
+    longest = int(max(pairs.source.lengths.max(), pairs.target.lengths.max()))
+    batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.vocab_size_of_target))
     total, right, words = 0.0, 0, 0
     pad_id, device = model.config.pad_id, next(model.parameters()).device
     was_training = model.training
