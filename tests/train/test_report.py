@@ -15,7 +15,15 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
 
     fit(TINY, tmp_path / "run", judge=judge)
     page = (tmp_path / "run/report.html").read_text()
-    for part in ("loss, nats a token", "Best outputs", "Worst outputs", "From pause to pause", "batch_tokens", "chrf"):
+    for part in (
+        "loss, nats a token",
+        "Best outputs",
+        "Worst outputs",
+        "From pause to pause",
+        "batch_tokens",
+        "chrf",
+        "pairs read",
+    ):
         assert part in page
     assert "http" not in page
     assert "<script" not in page

@@ -3,6 +3,7 @@
 It is made from the files of the run alone.
 """
 
+import json
 import tomllib
 from collections.abc import Sequence
 from html import escape
@@ -30,6 +31,7 @@ def write_report(folder: Path) -> None:
         _outputs("Best outputs", outputs[: half or 1]),
         _outputs("Worst outputs", outputs[::-1][:half]),
         _course(read_lines(folder / "samples.jsonl")),
+        _data(folder / "data-report.json"),
         _settings(settings),
         f"<section><details><summary>What was told</summary><pre>{escape(log)}</pre></details></section>",
     ]
@@ -120,6 +122,31 @@ def _course(pauses: Sequence[dict[str, Any]]) -> str:
             f"<tr><td>reference</td><td>{escape(sample['reference'])}</td></tr></table></details>"
         )
     return f"<section><h2>From pause to pause</h2>{''.join(parts)}</section>"
+
+
+def _data(path: Path) -> str:
+    """What became of the pairs that were read."""
+    if not path.exists():
+        return ""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    sizes = "".join(
+        f"<tr><td>{name}</td><td>{report[key]:,}</td></tr>"
+        for name, key in (
+            ("pairs read", "read"),
+            ("to train on", "train"),
+            ("to validate", "valid"),
+            ("to test", "test"),
+        )
+    )
+    dropped = "".join(
+        f"<tr><td>{escape(rule)}</td><td>{found['count']:,}<br>"
+        + "<br>".join(f"<i>{escape(example)}</i>" for example in found["examples"])
+        + "</td></tr>"
+        for rule, found in report["dropped"].items()
+        if found["count"]
+    )
+    table = f"<details><summary>Dropped, by rule</summary><table>{dropped}</table></details>" if dropped else ""
+    return f"<section><h2>Data</h2><table>{sizes}</table>{table}</section>"
 
 
 def _settings(recipe: dict[str, dict[str, Any]]) -> str:
