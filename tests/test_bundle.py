@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from allyouneed.bundle import Bundle, weights
+from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator import Translator
 
 
 def test_a_bundle_comes_back_whole(bundle: Bundle, saved: Path) -> None:
@@ -112,3 +117,18 @@ def test_a_save_that_fails_leaves_the_earlier_bundle(
         bundle.save(saved)
     assert (saved / "weights.safetensors").read_bytes() == before
     assert not list(saved.glob(".*partial"))
+
+
+def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
+    config: ModelConfig, tmp_path: Path
+) -> None:
+    source, target = Tokenizer.learn_bpe(["aa bb"], vocab_size=261), Tokenizer.learn_bpe(["xx yy zz"], vocab_size=262)
+    sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), share="target")
+    Bundle(Transformer(sizes), source, DecodeConfig(), target_tokenizer=target).save(tmp_path)
+    bundle = Bundle.load(tmp_path)
+    assert bundle.tokenizer.encode("aa") == source.encode("aa")
+    assert bundle.writer.encode("xx") == target.encode("xx")
+    assert isinstance(Translator(bundle)("aa bb"), str)
+    (tmp_path / "tokenizer.target.json").unlink()
+    with pytest.raises(BundleError, match="no whole bundle .*tokenizer.target.json does not exist"):
+        Bundle.load(tmp_path)

@@ -5,6 +5,8 @@ import inspect
 import io
 import re
 import shlex
+import tomllib
+from dataclasses import asdict
 from dataclasses import fields
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allyouneed.cli import app
+from allyouneed.config import CleanConfig, Recipe
 from allyouneed.config import TrainConfig
 from conftest import Demo
 
@@ -35,8 +38,8 @@ PYTHON = [
 def workshop(demo: Demo) -> Path:
     """A folder as the README supposes: the demo's model, and a few pairs in train.en, train.de, …"""
     for part in ("train", "valid", "test"):
-        (demo.folder / f"{part}.en").write_text("a dog runs\na cat sleeps\n" * 20)
-        (demo.folder / f"{part}.de").write_text("ein Hund rennt\neine Katze schläft\n" * 20)
+        (demo.folder / f"{part}.en").write_text("".join(f"{part} {i} dogs run\n" for i in range(1_000)))
+        (demo.folder / f"{part}.de").write_text("".join(f"{part} {i} Hunde rennen\n" for i in range(1_000)))
     (demo.folder / "news.en").write_text("a dog sleeps\n")
     (recipe,) = blocks(ROOT / "README.md", "toml")
     (demo.folder / "my.toml").write_text(recipe)
@@ -108,3 +111,15 @@ def settings_table(kind: type) -> list[str]:
 def test_the_settings_of_training_are_documented_as_they_are() -> None:
     text = (ROOT / "docs/training.md").read_text(encoding="utf-8")
     assert text.splitlines()[-len(fields(TrainConfig)) :] == settings_table(TrainConfig)
+
+
+@pytest.mark.parametrize("block", blocks(ROOT / "docs/data.md", "toml"))
+def test_the_tables_of_the_data_page_are_settings(block: str) -> None:
+    assert Recipe.of(tomllib.loads(block)).data.corpora()
+
+
+def test_the_data_page_names_every_rule_and_its_default() -> None:
+    text = (ROOT / "docs/data.md").read_text(encoding="utf-8")
+    for name, value in asdict(CleanConfig()).items():
+        shown = {True: "`true`", "NFC": '`"NFC"`', "either": '`"either"`', 5_000: "5,000"}.get(value, str(value))
+        assert f"| `{name}` | {shown} |" in text

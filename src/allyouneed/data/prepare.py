@@ -8,6 +8,7 @@ valid.jsonl, test.jsonl   the pairs held out, as texts
 
 import json
 import shutil
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -84,7 +85,7 @@ def prepare(
     if not stored or stored["made_of"] != made_of:
         with _replaced_whole(folder) as place:
             _build(data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, tell=tell)
-    return _open(folder, max_length)
+    return _open(folder, data, max_length)
 
 
 def _build(
@@ -116,7 +117,8 @@ def _build(
         write_whole(folder / f"{name}.jsonl", "".join(f"{json.dumps(pair)}\n" for pair in pairs))
     vocabulary.save(folder)
     for file in folder.glob("*.texts.*"):
-        file.unlink()
+        if not (data.sampling and file.name.startswith("train.")):
+            file.unlink()
     about = {
         "made_of": made_of,
         "dtype": dtype,
@@ -147,6 +149,7 @@ def _encode(
     """Write the chosen pairs as ids; returns where each corpus ends among them, and its weight."""
     weights = []
     begin = 0
+    used = array("i")
     with writing(folder, "train", dtype) as (source, target):
         for end, weight, _ in everything.ends:
             first, last = np.searchsorted(chosen, [begin, end])
@@ -162,9 +165,11 @@ def _encode(
                         report.dropped["tokens"].add(shown(pair))
                 source.add([sources[i] for i in kept])
                 target.add([targets[i] for i in kept])
+                used.extend(int(places[i]) for i in kept)
                 report.train += len(kept)
             weights.append((report.train, weight))
             begin = end
+    write_whole(folder / "train.places", used.tobytes())
     return weights
 
 
@@ -175,7 +180,27 @@ def _ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
         raise DataError(f"data.train: {error}") from error
 
 
-def _open(folder: Path, max_length: int) -> Prepared:
+def _speller(
+    folder: Path, vocabulary: Vocabulary, data: DataConfig, max_length: int
+) -> Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]]:
+    """What spells pairs by chance; the same in the same epoch. A spelling too long for the model is not used."""
+    texts = open_sides(folder, "train.texts", "uint8")
+    places = np.fromfile(folder / "train.places", np.int32)
+    plain = (vocabulary.source, vocabulary.target)
+    sampled = [tokenizer.sampled(strength=data.sampling, seed=data.seed) for tokenizer in plain]
+
+    def spell(side: int, chosen: Sequence[int], epoch: int) -> list[list[int]]:
+        rows = []
+        for i in chosen:
+            text = texts[side].text(int(places[i]))
+            ids = sampled[side](text, (epoch << 32) + 2 * int(places[i]) + side)
+            rows.append(ids if len(ids) <= max_length else plain[side].encode(text))
+        return rows
+
+    return lambda chosen, epoch: (spell(0, chosen, epoch), spell(1, chosen, epoch))
+
+
+def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
     about = _stored(folder)
     assert about is not None
     report = Report.of(about["report"])
@@ -185,6 +210,7 @@ def _open(folder: Path, max_length: int) -> Prepared:
         *open_sides(folder, "train", about["dtype"]),
         dropped=report.read - report.train,
         weights=tuple((end, weight) for end, weight in about["weights"]),
+        anew=_speller(folder, vocabulary, data, max_length) if data.sampling else None,
     )
     encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length)
     if valid and not len(encoded):

@@ -2,7 +2,7 @@
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,13 +102,15 @@ def writing(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWriter, S
 class EncodedPairs:
     """Sentence pairs as ids. `dropped` counts the pairs left out as empty or too long.
 
-    `weights` says, for each run of pairs, where it ends and how often an epoch shows each of them.
+    `weights` says, for each run of pairs, where it ends and how often an epoch shows each of them. `anew`,
+    if given, spells pairs by chance: their places and the epoch → their ids on either side.
     """
 
     source: Side
     target: Side
     dropped: int
     weights: tuple[tuple[int, float], ...] = ()
+    anew: Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]] | None = None
 
     def __len__(self) -> int:
         return len(self.source)

@@ -5,6 +5,7 @@ Python's own readers take one line at a time, so they can say which is at fault 
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from .lines import not_utf8, raw_lines
 from .pair import Fault, Pair, Rows
 
 _HEADINGS = {"source", "target", "src", "tgt", "trg"}
+
+_HALVES = re.compile(r"[\ud800-\udfff]")
 
 # The number of a line, and its cells or why it has none.
 _Row = tuple[int, list[str] | str]
@@ -63,6 +66,8 @@ def pair_of(row: object, columns: Sequence[str] = ()) -> Pair | str:
         if not isinstance(row.get(name), str):
             what = f"{row[name]!r:.40} under" if name in row else "no"
             return f'has {what} "{name}"; a string is needed'
+        if _HALVES.search(row[name]):
+            return f'has half a character under "{name}" (a lone surrogate)'
     return Pair(row[names[0]], row[names[1]])
 
 
@@ -96,18 +101,19 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
     rows = csv.reader(again(), delimiter=delimiter, strict=True)
     while True:
         begin = number + 1 if rows.line_num else 1
+        row: list[str] | str | None
         try:
             row = next(rows)
         except StopIteration:
-            break
+            row = None
         except csv.Error as error:
-            yield begin, f"is not CSV: {error}"
-        else:
-            if row:
-                yield begin, row
+            row = f"is not CSV: {error}"
         yield from faults
         faults.clear()
-    yield from faults
+        if row is None:
+            return
+        if row:
+            yield begin, row
 
 
 def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:

@@ -7,7 +7,7 @@ text like any other.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Backend
 
 from ..errors import ConfigError, DataError, InputError
 from ..files import write_whole
+from .sampling import Segmenter
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
@@ -192,6 +193,28 @@ class Tokenizer:
         if self.unk_id is None:
             return sentences
         return [[min(i, self.unk_id) for i in ids] for ids in sentences]
+
+    def sampled(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
+        """What spells a text by chance, `<sos>` and `<eos>` included: the same for the same number.
+
+        `strength` is the share of merges left out, or of unigram pieces the power their probability is taken to.
+        """
+        segmenter = Segmenter(self._backend, json.loads(self._backend.to_str()), strength=strength, seed=seed)
+        ids = self._backend.get_vocab()
+
+        def encode(text: str, number: int) -> list[int]:
+            found: list[int] = []
+            for piece in segmenter.pieces(text, number=number):
+                if piece in ids:
+                    found.append(ids[piece])
+                elif _FALLBACK[0] in ids:
+                    found += [ids[_FALLBACK[byte]] for byte in piece.encode()]
+                else:
+                    assert self.unk_id is not None
+                    found.append(self.unk_id)
+            return [self.sos_id, *found, self.eos_id]
+
+        return encode
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; `<pad>`, `<sos>` and `<eos>` leave nothing."""

@@ -1,0 +1,112 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allyouneed.config import CleanConfig, CorpusConfig, DataConfig
+from allyouneed.data.prepare import Prepared, prepare
+from allyouneed.data.sampler import batches, epoch_of_batches
+from allyouneed.errors import ConfigError, DataError
+
+CLEAN = CleanConfig()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataConfig:
+    lines = [f"a {i} dog runs\tein {i} Hund rennt\n" for i in range(60)]
+    (tmp_path / "pairs.tsv").write_text("".join(lines))
+    return DataConfig(train="pairs.tsv", folder=str(tmp_path), held_out=0.2, vocab_size=300)
+
+
+def prepared(data: DataConfig, **how: object) -> Prepared:
+    return prepare(data, CLEAN, Path(data.folder) / "data", max_length=64, **how)  # type: ignore[arg-type]
+
+
+def texts(pairs: Prepared) -> list[str]:
+    return [pairs.vocabulary.source.decode(pairs.train.source[i]) for i in range(len(pairs.train))]
+
+
+def test_pairs_are_encoded_once_and_found_again(data: DataConfig) -> None:
+    first = prepared(data)
+    ids = Path(data.folder) / "data/train.source.ids"
+    written = ids.stat().st_mtime_ns
+    again = prepared(data)
+    assert ids.stat().st_mtime_ns == written
+    assert texts(first) == texts(again)
+    assert first.report == again.report
+    assert len(first.train) + len(first.valid_pairs) + len(first.test_pairs) == 60
+    assert first.train.source.ids.dtype == np.uint16
+    assert isinstance(first.train.source.ids.base, np.memmap)
+
+
+def test_another_content_or_setting_is_noticed_and_under_resume_refused(data: DataConfig) -> None:
+    first = prepared(data)
+    with pytest.raises(DataError, match="data was made of something else: data.vocab_size was 300 and is 301"):
+        prepared(replace(data, vocab_size=301), resume=True)
+    path = Path(data.folder) / "pairs.tsv"
+    path.write_text(path.read_text() + "a new dog\tein neuer Hund\n")
+    with pytest.raises(DataError, match="data was made of something else: data.train was [0-9a-f]+ and is"):
+        prepared(data, resume=True)
+    assert texts(first) == [*texts(first)]
+    assert prepared(data).fingerprint != first.fingerprint
+
+
+def test_what_fails_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no pair to use"):
+        prepare(data, CLEAN, tmp_path / "run/data", max_length=2)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ConfigError, match=r"data\.train is missing"):
+        prepare(DataConfig(), CLEAN, tmp_path / "run/data", max_length=2)
+
+
+def test_a_store_serves_several_runs(data: DataConfig, tmp_path: Path) -> None:
+    data = replace(data, store=str(tmp_path / "store"))
+    for run in ("a", "b"):
+        prepare(data, CLEAN, tmp_path / run, max_length=64)
+    assert len(list((tmp_path / "store").iterdir())) == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_weights_say_how_often_an_epoch_shows_a_pair(data: DataConfig, tmp_path: Path) -> None:
+    (tmp_path / "more.tsv").write_text("".join(f"b {i}\tc {i}\n" for i in range(40)))
+    data = replace(data, held_out=0, corpus=(CorpusConfig(train="more.tsv", weight=2.5),))
+    pairs = prepared(data).train
+    assert pairs.weights == ((60, 1.0), (100, 2.5))
+    plan = np.concatenate(epoch_of_batches(pairs, batch_tokens=200, seed=1, epoch=0))
+    counts = np.bincount(plan, minlength=100)
+    assert set(counts[:60]) == {1}
+    assert set(counts[60:]) == {2, 3}
+    assert len({len(np.concatenate(epoch_of_batches(pairs, batch_tokens=200, seed=1, epoch=e))) for e in range(4)}) > 1
+
+
+@pytest.mark.parametrize("vocabulary", ["bpe", "unigram"])
+def test_pairs_are_spelled_anew_in_every_epoch_and_the_same_when_gone_on_with(
+    data: DataConfig, vocabulary: str
+) -> None:
+    data = replace(data, vocabulary=vocabulary, sampling=0.3)  # type: ignore[arg-type]
+    pairs = prepared(data)
+
+    def spelled(skip: int = 0, count: int = 24) -> list[list[list[int]]]:
+        feed = batches(prepared(data).train, batch_tokens=100, seed=1, pad_id=0, skip=skip)
+        return [next(feed).source.tolist() for _ in range(count)]
+
+    straight = spelled()
+    assert spelled(skip=11, count=13) == straight[11:]
+    assert pairs.train.anew is not None
+    epochs = [pairs.train.anew([0], epoch)[0][0] for epoch in range(10)]
+    assert len({tuple(ids) for ids in epochs}) > 1
+    assert {pairs.vocabulary.source.decode(ids) for ids in epochs} == {texts(pairs)[0]}
+
+
+def test_either_side_may_have_its_own_vocabulary(data: DataConfig) -> None:
+    pairs = prepared(replace(data, joint=False))
+    assert not pairs.vocabulary.joint
+    assert pairs.vocabulary.target.decode(pairs.train.target[0]).startswith("ein ")
+    again = prepared(replace(data, joint=False))
+    assert again.vocabulary.fingerprint() == pairs.vocabulary.fingerprint()
+    assert json.loads((Path(data.folder) / "data/prepared.json").read_text())["report"]["vocabulary"] == [
+        len(pairs.vocabulary.source),
+        len(pairs.vocabulary.target),
+    ]

@@ -1,0 +1,103 @@
+from pathlib import Path
+
+import pytest
+
+from allyouneed.config import CleanConfig, DataConfig
+from allyouneed.data.gather import Gathered, gather
+from allyouneed.data.select import Selected, select
+from allyouneed.errors import DataError
+from allyouneed.text.clean import Report
+
+Lines = list[tuple[str, str]]
+NOTHING: Lines = []
+
+
+def pairs_of(count: int) -> Lines:
+    return [(f"source {i}", f"target {i}") for i in range(count)]
+
+
+def chosen(
+    folder: Path, train: Lines, valid: Lines = NOTHING, *, clean: CleanConfig | None = None, **data: object
+) -> tuple[Selected, list[str], Report]:
+    clean, report = clean or CleanConfig(), Report()
+    for name, lines in (("train", train), ("valid", valid)):
+        (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
+    config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), folder=str(folder), **data)  # type: ignore[arg-type]
+    ours = gather("train", config, clean, folder, report)
+    given, test = gather("valid", config, clean, folder, Report()), gather("test", config, clean, folder, Report())
+    selected = select(config, clean, ours, given, test, report)
+    return selected, [pair.source for pair in ours.pairs(selected.train)], report
+
+
+def test_no_pair_is_in_two_parts(tmp_path: Path) -> None:
+    selected, train, report = chosen(tmp_path, pairs_of(2_000))
+    valid, test = ([pair.source for pair in part] for part in (selected.valid, selected.test))
+    assert sorted(train + valid + test) == sorted(source for source, _ in pairs_of(2_000))
+    assert 20 < len(valid) < 60
+    assert 20 < len(test) < 60
+    assert (report.valid, report.test) == (len(valid), len(test))
+
+
+def test_more_lines_move_no_pair_to_another_part(tmp_path: Path) -> None:
+    few, train_few, _ = chosen(tmp_path, pairs_of(1_000))
+    many, train_many, _ = chosen(tmp_path, [*pairs_of(3_000)[::-1], ("SOURCE  7", "Target 7")])
+    assert set(few.valid) <= set(many.valid)
+    assert set(few.test) <= set(many.test)
+    assert set(train_few) <= set(train_many)
+
+
+def test_what_exceeds_a_held_out_part_is_not_trained_on(tmp_path: Path) -> None:
+    all_of_them, train, _ = chosen(tmp_path, pairs_of(2_000))
+    some, same, report = chosen(tmp_path, pairs_of(2_000), valid_limit=10)
+    assert len(some.valid) == len(some.test) == 10
+    assert set(some.valid) <= set(all_of_them.valid)
+    assert same == train
+    assert report.dropped["held_back"].count == len(all_of_them.valid) + len(all_of_them.test) - 20
+
+
+def test_duplicates_and_overlap_are_dropped_and_shown(tmp_path: Path) -> None:
+    train = [*pairs_of(20), ("source 1", "target 1"), ("In  VALID", "other"), ("other", "auch in valid")]
+    _, kept, report = chosen(tmp_path, train, [("in valid", "auch in valid")])
+    assert kept == [source for source, _ in pairs_of(20)]
+    found = {rule: (finding.count, finding.examples) for rule, finding in report.dropped.items() if finding.count}
+    assert found == {
+        "duplicates": (1, ["source 1 → target 1"]),
+        "overlap_source": (1, ["In  VALID → other"]),
+        "overlap_target": (1, ["other → auch in valid"]),
+    }
+    off = CleanConfig(duplicates=False, overlap="none")
+    assert len(chosen(tmp_path, train, [("in valid", "auch in valid")], clean=off)[1]) == len(train)
+
+
+def test_a_rule_that_would_drop_most_pairs_is_left_out(tmp_path: Path) -> None:
+    """A few classes as targets: every one of them is in valid too, and that is the task."""
+    train = [(f"source {i}", "yes" if i % 2 else "no") for i in range(50)]
+    _, kept, report = chosen(tmp_path, train, [("one", "yes"), ("two", "no")])
+    assert len(kept) == 50
+    assert report.left_out == {"overlap_target": 1.0}
+
+
+def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"too small to split: of 100 usable pairs, .*data.valid, hold out more .*0\.24"
+    ):
+        chosen(tmp_path, pairs_of(100))
+    selected, train, _ = chosen(tmp_path, pairs_of(100), held_out=0)
+    assert (len(train), selected.valid) == (100, [])
+
+
+def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
+    _, some, report = chosen(tmp_path, pairs_of(100), held_out=0, limit=10)
+    assert len(some) == 10
+    assert report.dropped["limit"].count == 90
+    assert some == chosen(tmp_path, pairs_of(100), held_out=0, limit=10)[1]
+    assert some != chosen(tmp_path, pairs_of(100), held_out=0, limit=10, seed=2)[1]
+
+
+def test_gathered_is_what_was_read(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
+    report = Report()
+    data = DataConfig(train="train.tsv", folder=str(tmp_path))
+    gathered: Gathered = gather("train", data, CleanConfig(), tmp_path, report)
+    assert list(gathered.pairs(range(len(gathered)))) == [("a", "b")]
+    assert report.dropped["empty"].count == 1

@@ -1,0 +1,63 @@
+import pytest
+
+from allyouneed.config import CleanConfig
+from allyouneed.errors import DataError
+from allyouneed.text.clean import Finding, Report, fault_of, likeness, mend, tolerated
+from allyouneed.text.pair import Fault, Pair
+
+USUAL = CleanConfig()
+
+
+def test_a_text_is_mended() -> None:
+    mended = {"unicode": 0, "control": 0}
+    assert mend("  plain  text ", USUAL, mended) == "plain  text"
+    assert mended == {"unicode": 0, "control": 0}
+    assert mend("e\u0301 \x00zero\ttab\u2028line\u00ad", USUAL, mended) == "é zero tab line\u00ad"
+    assert mended == {"unicode": 1, "control": 1}
+    assert mend("ﬁ\x00", CleanConfig(unicode="none", control=False), mended) == "ﬁ\x00"
+    assert mend("ﬁ", CleanConfig(unicode="NFKC"), mended) == "fi"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "rule"),
+    [
+        ("2024-01-05", "January 5, 2024", ""),
+        ("A1", "Hydraulic pump assembly, 24 V", ""),  # a part's number may stand for many words
+        ("A1", "Hydraulic pump assembly, 24 V, with a filter, two hoses, a tank, four bolts and a manual", ""),
+        ("no", "x" * 91, "ratio"),
+        ("x" * 5_001, "x" * 5_000, "longest"),
+        ("M6 x 20", "M6 x 20", ""),  # a name or a number rightly stays what it is
+        ("This was never translated.", "This was never translated.", "copies"),
+    ],
+)
+def test_rules_that_see_one_pair(source: str, target: str, rule: str) -> None:
+    assert fault_of(Pair(source, target), USUAL) == rule
+    off = CleanConfig(longest=0, ratio=0, copies=0)
+    assert fault_of(Pair(source, target), off) == ""
+
+
+def test_case_and_blanks_do_not_make_another_text() -> None:
+    assert likeness("A  dog") == likeness("a dog ") != likeness("a-dog")
+
+
+def test_faults_are_skipped_up_to_a_share_and_then_refused_with_lines() -> None:
+    rows: list[Pair | Fault] = [*[Pair("a", "b")] * 98, Fault(99, "is odd"), Fault(100, "is odder")]
+    found = Finding()
+    assert len(list(tolerated(iter(rows), name="a.tsv", malformed=0.02, found=found))) == 98
+    assert (found.count, found.examples) == (2, ["a.tsv, line 99 is odd", "a.tsv, line 100 is odder"])
+    with pytest.raises(
+        DataError, match=r"a.tsv has 2 malformed of 100 lines, more than data.malformed=0.01 allows:\n.*99"
+    ):
+        list(tolerated(iter(rows), name="a.tsv", malformed=0.01, found=Finding()))
+
+
+def test_a_report_survives_being_written_and_reads_well() -> None:
+    report = Report(read=3, train=2, left_out={"copies": 0.9})
+    report.dropped["empty"].add("a → ")
+    assert Report.of(report.table()) == report
+    assert report.text().splitlines() == [
+        "3 read: 2 to train on, 0 to validate, 0 to test",
+        "  1 dropped: an empty side",
+        "      a → ",
+        "  kept though 90% have it, more than clean.most: long copies of the source",
+    ]

@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from allyouneed.errors import DataError
+from allyouneed.text.pair import Pair
+from allyouneed.text.po import read_po
+
+CATALOGUE = """\
+msgid ""
+msgstr "Content-Type: text/plain; charset=UTF-8\\n"
+
+msgid "a dog"
+msgstr "un cane"
+
+#, fuzzy
+msgid "a cat"
+msgstr "un cane?"
+
+msgid "%d bird"
+msgid_plural "%d birds"
+msgstr[0] "%d uccello"
+msgstr[1] "%d uccelli"
+
+#~ msgid "old"
+#~ msgstr "vecchio"
+"""
+
+
+def test_messages_are_pairs_and_fuzzy_ones_are_not_translated(tmp_path: Path) -> None:
+    (tmp_path / "it.po").write_text(CATALOGUE)
+    assert list(read_po(tmp_path / "it.po")) == [
+        Pair("a dog", "un cane"),
+        Pair("a cat", ""),
+        Pair("%d bird", "%d uccello"),
+        Pair("%d birds", "%d uccelli"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'msgid "a"\nmsgstr "b"\nnonsense\n', "it.po is no gettext catalogue: .*line 3"),
+        (b'msgid "a"\nmsgstr "\xff"\n', "it.po, line 2 is not UTF-8"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused_by_line(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "it.po").write_bytes(content)
+    with pytest.raises(DataError, match=why):
+        list(read_po(tmp_path / "it.po"))
