@@ -6,16 +6,14 @@ import io
 import re
 import shlex
 import tomllib
-from dataclasses import asdict
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from allyouneed.cli import app
-from allyouneed.config import CleanConfig, Recipe
-from allyouneed.config import TrainConfig
+from allyouneed.config import CleanConfig, Recipe, TrainConfig
 from conftest import Demo
 
 ROOT = Path(__file__).parent.parent
