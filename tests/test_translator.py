@@ -3,9 +3,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError, InputError
+from allyouneed.nn import Transformer
+from allyouneed.text.spans import CopyHabits
+from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 
 TEXTS = ["abc", "", "j", "ijabcdefg", "ab", "abcdefghij", ""]
@@ -66,3 +72,122 @@ def test_it_loads_from_a_folder(bundle: Bundle, saved: Path) -> None:
 def test_a_device_that_is_not_there_is_refused(saved: Path) -> None:
     with pytest.raises(ConfigError, match='device must be "auto", "cpu", "cuda" or "mps"'):
         Translator.load(saved, device="toaster")
+
+
+def loud(bundle: Bundle, letter: str) -> None:
+    """A model that says one letter and nothing else, whatever it reads."""
+    model = bundle.model
+    with torch.no_grad():
+        model.target_embedding.table.zero_()
+        model.target_embedding.table[bundle.tokenizer.encode(letter)[1]] = 1.0
+        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
+        last.get_parameter("gain").zero_()
+        last.get_parameter("bias").fill_(1.0)
+
+
+def test_what_goes_round_in_circles_is_decoded_again_and_flagged(bundle: Bundle) -> None:
+    loud(bundle, "a")
+    guarded = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=12))
+    (bare,) = guarded.using(guard=False).translations(["bc"])
+    (found,) = guarded.translations(["bc"])
+    assert bare.text == "a" * 14
+    assert bare.flags == ("unfinished",)
+    assert "aaaaaa" not in found.text
+    assert "repeats" in found.flags
+
+
+@given(
+    st.lists(st.text("abcdefghij", max_size=15), max_size=6), st.integers(0, 9), st.integers(1, 3), st.integers(1, 9)
+)
+@settings(deadline=None, max_examples=15)
+def test_every_model_ends_within_its_cap_and_answers_every_text(
+    texts: list[str], seed: int, beam: int, extra: int
+) -> None:
+    torch.manual_seed(seed)
+    tokenizer = Tokenizer.characters("abcdefghij")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
+    )  # fmt: skip
+    untrained = Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=beam, batch=3, extra_length=extra))
+    found = list(Translator(untrained).translations(texts))
+    assert [translation.source for translation in found] == texts
+    for text, translation in zip(texts, found, strict=True):
+        assert translation.tokens <= min(17, len(text) + extra)
+        assert translation.confidence <= 0
+        assert bool(text) or translation.text == ""
+
+
+def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
+    roomy = replace(bundle.model.config, max_length=40)
+    bundle = replace(bundle, model=Transformer(roomy).eval())
+    translator = Translator(bundle).using(glossary={"abc": ["ij", "ji"], "d": "fff"}, nbest=2)
+    texts = ["abc", "e", "d", "abcd", "b"]
+    for translation in translator.translations(texts):
+        for found in (translation, *translation.alternatives):
+            assert translation.source != "abc" or "ij" in found.text or "ji" in found.text
+            assert translation.source != "d" or "fff" in found.text
+    free = Translator(bundle)
+    assert translator(texts[1]) == free(texts[1])
+    with pytest.raises(InputError, match="says all it must within 17 tokens"):
+        Translator(replace(bundle, model=Transformer(replace(roomy, max_length=17)).eval())).using(
+            glossary={"d": "abcdefghij" * 2}
+        )("d")
+
+
+def test_what_training_copied_is_copied(bundle: Bundle) -> None:
+    habits = CopyHabits.of([("go to 7", "va a 7")] * 20)
+    (found,) = Translator(replace(bundle, copies=habits)).translations([" 👍 "])
+    assert (found.text, found.flags) == ("👍", ("copied",))
+    with pytest.raises(InputError, match="not in the vocabulary"):
+        Translator(bundle)("👍")
+
+
+def test_a_long_text_is_split_translated_and_joined() -> None:
+    tokenizer = Tokenizer.characters("abcdefghij. ABC")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
+    )  # fmt: skip
+    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=3)))
+    (found,) = translator.translations(["Abc de. Bcd ef gh. Cab."], align=True)
+    assert "split" in found.flags
+    assert found.text == " ".join(translator.translate(["Abc de.", "Bcd ef gh.", "Cab."]))
+
+
+def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(beam=1, guard=False)
+    for text in TEXTS:
+        assert "".join(translator.stream(text)) == translator(text)
+
+
+def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    found = [translation for translation in translator.translations(["abc", "de", "fghij"]) if not translation.flags]
+    for translation, scored in zip(found, translator.score((each.source, each.text) for each in found), strict=True):
+        assert scored.log_probability == pytest.approx(translation.log_probability, abs=1e-4)
+        assert len(scored.pieces) == translation.tokens
+
+
+def test_alternatives_go_on_differently_after_the_same_beginning(bundle: Bundle) -> None:
+    found = Translator(bundle).alternatives("abc", after="de", count=4)
+    assert all(translation.text.startswith("de") for translation in found)
+    assert len({translation.text[2] for translation in found}) == 4
+
+
+def test_a_penalty_leaves_the_log_probabilities_true(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    for setting in ({"repetition_penalty": 1.5}, {"beam": 4, "groups": 2, "nbest": 2}):
+        for found in translator.using(**setting).translations(["abc", "defg"]):
+            if "unfinished" not in found.flags:
+                (scored,) = translator.score([(found.source, found.text)])
+                assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-4)
+
+
+def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
+    with pytest.raises(ConfigError, match='unknown key "baem"'):
+        Translator(bundle).using(baem=3)
+    with pytest.raises(ConfigError, match="beam must be a multiple of groups; got beam=2, groups=4"):
+        Translator(bundle).using(groups=4)
+    with pytest.raises(ConfigError, match="keep names kinds of spans"):
+        Translator(bundle).using(keep=["url"])
