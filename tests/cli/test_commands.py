@@ -235,3 +235,19 @@ cli.main()
         2,
         1,
     )
+
+
+def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pairs(tmp_path: Path) -> None:
+    data = 'train = "dates:train"\nlimit = 300\nheld_out = 0\nvocabulary = "characters"\n'
+    (tmp_path / "my.toml").write_text(f"[data]\n{data}")
+    few = ["train.steps=2", "train.threads=1", "train.tensorboard=false"]
+    first = run("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr.decode()
+    assert b"auto    model.d_model=64" in first.stderr
+    assert b"updates of" in first.stderr
+    assert (tmp_path / "first/report.html").is_file()
+    second = run("train", "my.toml", *few, "data.limit=200", "--from", "first", "--output", "second", cwd=tmp_path)
+    assert second.returncode == 0, second.stderr.decode()
+    assert "starting from first" in (tmp_path / "second/README.md").read_text()
+    both = refusal("train", "my.toml", "--resume", "--overwrite", cwd=tmp_path)
+    assert "--resume goes on with a run and --overwrite removes it; say one of them" in both
