@@ -46,22 +46,22 @@ class Int8Map:
                 f'precision "int8" needs an x86 processor; got {weight.device} with '
                 f'{", ".join(torch.backends.quantized.supported_engines)}; use "float32"'
             )
-        self._weight, self._bias = weight.detach(), None if bias is None else bias.detach()
-        self._small = weight.numel() < SMALL
+        weight, self._bias = weight.detach(), None if bias is None else bias.detach()
+        self._small = weight if weight.numel() < SMALL else None
         # Without VNNI two products can overflow the 16 bits they are added in, unless vectors have 7 bits.
         self._seven_bits = not torch.cpu._is_vnni_supported()
-        self._few = None if self._small else self._packed("fbgemm")
-        self._many = self._packed("fbgemm" if self._seven_bits else "onednn")
+        self._few = self._packed(weight, "fbgemm")
+        self._many = self._packed(weight, "fbgemm" if self._seven_bits else "onednn")
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.numel() > FEW * x.size(-1):
             return torch.ops.quantized.linear_dynamic(x, self._many, self._seven_bits)  # type: ignore[no-any-return]
-        if self._small:
-            return F.linear(x, self._weight, self._bias)
+        if self._small is not None:
+            return F.linear(x, self._small, self._bias)
         return torch.ops.quantized.linear_dynamic(x, self._few, self._seven_bits)  # type: ignore[no-any-return]
 
-    def _packed(self, engine: str) -> Any:
-        numbers, scale = rounded(self._weight)
+    def _packed(self, weight: Tensor, engine: str) -> Any:
+        numbers, scale = rounded(weight)
         chosen = torch.backends.quantized.engine
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="torch.quantize_per_tensor")  # see above
