@@ -1,14 +1,16 @@
-# make demo · test · check · bench · docs: each works on a fresh checkout
+# make demo · test · check · bench · bench-decode · docs: each works on a fresh checkout
+# make bench-decode WITH='--bundle runs/mine --file test.en' adds whole files, through a model of your own
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench docs
+.PHONY: demo test check format bench bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed ; $(BIN)/pytest
 check: .venv/installed ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py --rounds 5
+bench-decode: .venv/installed ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
 docs: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python docs/make/ablations.py
