@@ -39,30 +39,38 @@ def pick_precision(model: Transformer) -> Precision:
 
 
 class Pool:
-    """Room for the keys and values of words to come, (B, H, room, K) each; `used` counts those there."""
+    """Room for the keys and values of words to come, side by side: (B, room, H·K + H·Kv); `used` counts those there."""
 
-    __slots__ = ("keys", "used", "values")
+    __slots__ = ("heads", "keys", "used", "values", "width", "words")
 
-    def __init__(self, keys: Tensor, values: Tensor, used: int) -> None:
-        self.keys, self.values, self.used = keys, values, used
+    def __init__(self, words: Tensor, used: int, *, heads: int, width: int) -> None:
+        self.words, self.used, self.heads, self.width = words, used, heads, width
+        self.keys, self.values = split(words[..., :width], heads), split(words[..., width:], heads)  # views
 
-    def append(self, keys: Tensor, values: Tensor, *, after: int) -> "Pool":
-        """A pool whose words `after` … are these, (B, H, n, K). Those before are shared, not copied, if possible."""
-        end = after + keys.size(2)
+    def append(self, words: Tensor, *, after: int) -> "Pool":
+        """A pool whose words `after` … are these, (B, n, H·K + H·Kv). Those before are shared, if possible."""
+        count = words.size(1)
         pool = self
-        if self.used != after or end > self.keys.size(2):  # another state wrote here already, or no room is left
-            room = max(end, 2 * after, 64)
-            pool = Pool(_with_room(self.keys, after, room), _with_room(self.values, after, room), after)
-        pool.keys[:, :, after:end] = keys
-        pool.values[:, :, after:end] = values
-        pool.used = end
+        if self.used != after or after + count > self.words.size(1):  # others wrote here already, or no room is left
+            pool = self._copied(after, room=max(after + count, 2 * after, 64))
+        pool.words.narrow(1, after, count).copy_(words)
+        pool.used = after + count
         return pool
 
+    def kept(self, sentences: Tensor, used: int) -> "Pool":
+        """The pool of these sentences alone, with the first `used` words."""
+        words = self.words.narrow(1, 0, used).index_select(0, sentences)
+        return Pool(words, used, heads=self.heads, width=self.width)
 
-def _with_room(words: Tensor, used: int, room: int) -> Tensor:
-    grown = words.new_empty(*words.shape[:2], room, words.size(3))
-    grown[:, :, :used] = words[:, :, :used]
-    return grown
+    def _copied(self, used: int, *, room: int) -> "Pool":
+        words = self.words.new_empty(self.words.size(0), room, self.words.size(2))
+        words[:, :used] = self.words[:, :used]
+        return Pool(words, used, heads=self.heads, width=self.width)
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """(B, L, H·K) → (B, H, L, K)."""
+    return x.view(x.size(0), x.size(1), heads, x.size(2) // heads).transpose(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +113,10 @@ class FastState:
             self,
             memory=tuple((k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.memory),
             padding=None if self.padding is None else self.padding.index_select(0, sentences),
-            pools=tuple(_kept(pool, sentences, self.pooled) for pool in self.pools),
+            pools=tuple(pool.kept(sentences, self.pooled) for pool in self.pools),
             hypotheses=each * sentences.size(0),
             theirs=theirs,
         )
-
-
-def _kept(pool: Pool, sentences: Tensor, used: int) -> Pool:
-    return Pool(
-        pool.keys[:, :, :used].index_select(0, sentences), pool.values[:, :, :used].index_select(0, sentences), used
-    )
 
 
 class FastTransformer:
@@ -147,12 +149,12 @@ class FastTransformer:
             raise InputError(f"a sequence of {length} tokens is longer than max_length={len(self.source_position)}")
         real = source != self.config.pad_id
         padding = None if bool(real.all()) else shut(real, self.source_table.dtype)[:, None, None, :]
-        x = torch.add(self.source_position[:length], F.embedding(source, self.source_table), alpha=self.scale)
+        x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
         for block in self.encoder:
             x = block(x, padding)
         x = self.encoder_norm(x)
         memory = tuple(block.offer(x) for block in self.decoder)
-        pools = tuple(Pool(keys[:, :, :0], values[:, :, :0], 0) for keys, values in memory)
+        pools = tuple(block.pool(x) for block in self.decoder)
         return FastState(memory, padding, pools, hypotheses=rows)
 
     def step(self, last: Tensor, state: FastState) -> tuple[Tensor, FastState]:
@@ -165,7 +167,7 @@ class FastTransformer:
         if each > 1:
             theirs = _with_own(state.theirs, sentences, each, self.target_table)
             mask = theirs.view(sentences, 1, each, -1)
-        x = torch.add(self.target_position[state.length], F.embedding(last, self.target_table), alpha=self.scale)
+        x = torch.add(self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale)
         x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
         pools = []
         for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
@@ -198,35 +200,20 @@ def _joined(make: Callable[[Tensor, Tensor | None], Map], *maps: nn.Linear) -> M
     return make(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
 
 
-class _Heads:
-    """The sizes of a `MultiHeadAttention`, and its equation 1 between maps that others make."""
-
-    def __init__(self, attention: MultiHeadAttention) -> None:
-        self.heads = attention.heads
-        self.keys, self.values = attention.key.out_features, attention.value.out_features
-
-    def split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)
-
-    @staticmethod
-    def look(query: Tensor, keys: Tensor, values: Tensor, shut_off: Tensor | None) -> Tensor:
-        seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=shut_off)
-        return seen.transpose(1, 2).flatten(2)  # (B, H, T, K) → (B, T, H·K)
-
-
 class _Around:
     """Add & norm: see residual.py."""
 
     def __init__(self, residual: Residual) -> None:
-        self.norm, self.first = residual.norm, residual.norm_first
+        self.first = residual.norm_first
         self.gain, self.bias, self.eps = residual.norm.gain.detach(), residual.norm.bias.detach(), residual.norm.eps
+        self.shape = self.gain.shape
 
     def before(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps) if self.first else x
+        return torch.layer_norm(x, self.shape, self.gain, self.bias, self.eps) if self.first else x
 
     def after(self, x: Tensor, more: Tensor) -> Tensor:
-        x = more.add_(x)
-        return x if self.first else F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)
+        more.add_(x)
+        return more if self.first else torch.layer_norm(more, self.shape, self.gain, self.bias, self.eps)
 
 
 class _FastFeedForward:
@@ -241,38 +228,63 @@ class _FastFeedForward:
         return self.around.after(x, self.outer(self.activation(self.inner(self.around.before(x)))))
 
 
+class _FastSelfAttention:
+    """Queries, keys and values of one vector by one product, with what stands around it."""
+
+    def __init__(
+        self, attention: MultiHeadAttention, around: Residual, make: Callable[[Tensor, Tensor | None], Map]
+    ) -> None:
+        self.heads, self.around = attention.heads, _Around(around)
+        self.all_three = _joined(make, attention.query, attention.key, attention.value)
+        self.output = _joined(make, attention.output)
+        self.width = attention.key.out_features
+        self.widths = [self.width, self.width + attention.value.out_features]
+
+    def offer(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries (B, H, L, K), and keys and values as a pool takes them, (B, L, H·K + H·Kv)."""
+        query, words = self.all_three(self.around.before(x)).split_with_sizes(self.widths, -1)
+        return split(query, self.heads), words
+
+    def look(self, x: Tensor, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        return self.around.after(x, self.output(attend(query, keys, values, mask)))
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Equation 1, its heads side by side again: → (B, T, H·Kv)."""
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
+
+
 class _FastEncoderBlock:
     def __init__(self, block: EncoderBlock, make: Callable[[Tensor, Tensor | None], Map]) -> None:
-        attention = block.attention
-        self.heads, self.around = _Heads(attention), _Around(block.around_attention)
-        self.all_three = _joined(make, attention.query, attention.key, attention.value)
-        self.widths = [self.heads.keys, self.heads.keys, self.heads.values]
-        self.output = _joined(make, attention.output)
+        self.attention = _FastSelfAttention(block.attention, block.around_attention, make)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.around_feed_forward, make)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        heads = self.heads
-        query, key, value = torch.split(self.all_three(self.around.before(x)), self.widths, -1)
-        seen = heads.look(heads.split(query), heads.split(key), heads.split(value), padding)
-        return self.feed_forward(self.around.after(x, self.output(seen)))
+        own = self.attention
+        query, words = own.offer(x)
+        key, value = split(words[..., : own.width], own.heads), split(words[..., own.width :], own.heads)
+        return self.feed_forward(own.look(x, query, key, value, padding))
 
 
 class _FastDecoderBlock:
     def __init__(self, block: DecoderBlock, make: Callable[[Tensor, Tensor | None], Map]) -> None:
-        own, cross = block.self_attention, block.cross_attention
-        self.heads = _Heads(own)
-        self.widths = [self.heads.keys, self.heads.keys, self.heads.values]
-        self.around_own, self.around_cross = _Around(block.around_self_attention), _Around(block.around_cross_attention)
-        self.all_three = _joined(make, own.query, own.key, own.value)
-        self.own_output = _joined(make, own.output)
-        self.query, self.cross_output = _joined(make, cross.query), _joined(make, cross.output)
+        cross = block.cross_attention
+        self.self_attention = _FastSelfAttention(block.self_attention, block.around_self_attention, make)
+        self.heads, self.width = cross.heads, cross.key.out_features
+        self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
         self.keys_and_values = _joined(make, cross.key, cross.value)
+        self.around_cross = _Around(block.around_cross_attention)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.around_feed_forward, make)
 
     def offer(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """The memory (B, S, D), projected once for all words."""
-        keys, values = torch.split(self.keys_and_values(memory), self.widths[1:], -1)
-        return self.heads.split(keys).contiguous(), self.heads.split(values).contiguous()
+        words = self.keys_and_values(memory)
+        return split(words[..., : self.width], self.heads), split(words[..., self.width :], self.heads)
+
+    def pool(self, memory: Tensor) -> Pool:
+        """That of no words yet."""
+        own = self.self_attention
+        return Pool(memory.new_empty(memory.size(0), 0, own.widths[1]), 0, heads=own.heads, width=own.width)
 
     def __call__(
         self,
@@ -283,11 +295,10 @@ class _FastDecoderBlock:
         memory: tuple[Tensor, Tensor],
         padding: Tensor | None,
     ) -> tuple[Tensor, Pool]:
-        heads = self.heads
-        query, key, value = torch.split(self.all_three(self.around_own.before(x)), self.widths, -1)
-        pool = pool.append(heads.split(key), heads.split(value), after=pooled)
-        keys, values = pool.keys[:, :, : pool.used], pool.values[:, :, : pool.used]
-        x = self.around_own.after(x, self.own_output(heads.look(heads.split(query), keys, values, mask)))
-        query = heads.split(self.query(self.around_cross.before(x)))
-        x = self.around_cross.after(x, self.cross_output(heads.look(query, *memory, padding)))
+        own, around = self.self_attention, self.around_cross
+        query, words = own.offer(x)
+        pool = pool.append(words, after=pooled)
+        x = own.look(x, query, pool.keys.narrow(2, 0, pool.used), pool.values.narrow(2, 0, pool.used), mask)
+        query = split(self.query(around.before(x)), self.heads)
+        x = around.after(x, self.output(attend(query, *memory, padding)))
         return self.feed_forward(x), pool
