@@ -2,6 +2,8 @@
 
 import pytest
 
+from allyouneed import Translator
+from allyouneed.text.dates import date_pairs
 from conftest import Demo
 
 
@@ -23,3 +25,10 @@ def test_the_demo_learns_all_dates(demo: Demo, line: str) -> None:
 
 def test_it_draws_what_the_decoder_looks_at(demo: Demo) -> None:
     assert (demo.folder / "runs/dates/cross_attention.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_dates_stay_right_in_int8(demo: Demo) -> None:
+    translator = Translator.load(demo.folder / "runs/dates", device="cpu", precision="int8")
+    sources, targets = map(list, zip(*date_pairs("test", count=2_000), strict=True))
+    assert translator.precision == "int8"
+    assert translator.translate(sources) == targets

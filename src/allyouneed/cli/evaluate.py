@@ -53,8 +53,10 @@ def evaluate(
     refuse_unknown_tokenizer(tokenize)
     sources, references = _read(source, target, pairs)
 
+    from ..device import keep_freed_memory
     from ..translator import Translator
 
+    keep_freed_memory()
     translator = Translator.load(bundle, device=device, precision=precision, beam=beam, batch=batch)
     try:
         with progress("translating", total=len(sources)) as done:

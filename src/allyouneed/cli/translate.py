@@ -188,8 +188,10 @@ def translate(
             refuse_to_replace(partial_of(output), what="a new run (--resume would go on with it)")
     terms = Glossary.read(glossary) if glossary else None
 
+    from ..device import keep_freed_memory
     from ..translator import WINDOW, Translator
 
+    keep_freed_memory()
     translator = Translator.load(
         bundle, device=device, precision=precision, glossary=terms,
         beam=beam, nbest=nbest, batch=batch, alpha=alpha, penalty=penalty, patience=patience,

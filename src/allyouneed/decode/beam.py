@@ -94,8 +94,12 @@ def beam_search(
             break
         first_of_each = torch.arange(len(alive), device=device)[:, None] * beam
         state = state.reorder((first_of_each + parents).flatten())
-        if len(kept) < len(alive):
-            rows = torch.tensor(kept, device=device)
+        if len(kept) == len(alive):
+            continue
+        rows = torch.tensor(kept, device=device)
+        if len(kept) > len(alive) * 7 / 8:  # moving the others together would cost more than the work for those done
+            totals = torch.full_like(totals, -torch.inf).index_copy(0, rows, totals[rows])  # nothing comes of -∞
+        else:
             alive = [alive[b] for b in kept]
             totals, ids, state = totals[rows], ids[rows], state.keep(rows)
     return [best_first(found)[:nbest] for found in ended]

@@ -58,8 +58,9 @@ class Pool:
         return pool
 
     def kept(self, sentences: Tensor, used: int) -> "Pool":
-        """The pool of these sentences alone, with the first `used` words."""
-        words = self.words.narrow(1, 0, used).index_select(0, sentences)
+        """The pool of these sentences alone, with the first `used` words and as much room."""
+        words = self.words.new_empty(sentences.size(0), *self.words.shape[1:])
+        words[:, :used] = self.words.narrow(1, 0, used).index_select(0, sentences)
         return Pool(words, used, heads=self.heads, width=self.width)
 
     def _copied(self, used: int, *, room: int) -> "Pool":
