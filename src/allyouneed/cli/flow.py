@@ -1,17 +1,16 @@
 """Files of any size, a stretch at a time: lines in, lines out, and where a killed run can go on."""
 
-import gzip
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from ..errors import DataError, OutputError
+from ..text.lines import not_utf8, opened
 
 
 class Stretch(NamedTuple):
@@ -22,7 +21,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(file: str, *, size: int, skip: int = 0) -> Iterator[Stretch]:
-    """The lines of a file, plain or .gz, `size` at a time; of standard input ("-"), as they arrive.
+    """The lines of a file, plain or compressed, `size` at a time; of standard input ("-"), as they arrive.
 
     The first `skip` lines are left out. Only a line feed (or CR LF) ends a line. Refuses, naming
     the line, what is not UTF-8.
@@ -41,16 +40,9 @@ def stretches(file: str, *, size: int, skip: int = 0) -> Iterator[Stretch]:
 
 
 def _chunks(path: Path, size: int) -> Iterator[list[bytes]]:
-    try:
-        with cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as stream:
-            while raw := list(islice(stream, size)):
-                yield raw
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is no whole gzip file: {error}") from error
-    except OSError as error:
-        raise DataError(f"{path} could not be read: {error.strerror or error}") from error
+    with opened(path) as stream:
+        while raw := list(islice(stream, size)):
+            yield raw
 
 
 def _arriving(stream: BufferedReader) -> Iterator[list[bytes]]:
@@ -68,10 +60,7 @@ def _decoded(line: bytes, name: str, number: int) -> str:
     try:
         return (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode().strip()
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{name}, line {number} is not UTF-8: byte {error.object[error.start]:#04x} at place "
-            f"{error.start + 1} of the line; convert the file to UTF-8 first"
-        ) from error
+        raise DataError(f"{name}, line {number} {not_utf8(error)}; convert the file to UTF-8 first") from error
 
 
 def partial_of(output: Path) -> Path:

@@ -17,7 +17,7 @@ _LENGTH, _REPEATS, _CHANCE, _HOLD = "Length", "Repetition and variety", "Samplin
 def translate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     file: Annotated[
-        str, typer.Argument(help="Text to translate, a sentence a line, plain or .gz; - is standard input.")
+        str, typer.Argument(help="Text to translate, a sentence a line, plain or compressed; - is standard input.")
     ] = "-",
     output: Annotated[
         Path | None,
