@@ -187,13 +187,6 @@ class DataConfig(_Checked):
                 f'sampling goes with vocabulary = "bpe", "unigram" or "codes"; got vocabulary={self.vocabulary!r}'
             )
 
-    @classmethod
-    def of_files(cls, *paths: str) -> Self:
-        """The data that a command names: one file of pairs, or two aligned files."""
-        if len(paths) not in (1, 2):
-            raise ConfigError(f"name one file of pairs or two aligned files; got {len(paths)}: {', '.join(paths)}")
-        return cls(train=paths[0] if len(paths) == 1 else paths)
-
     def corpora(self) -> tuple[CorpusConfig, ...]:
         """Every corpus there is: the one named first, then those of `corpus`."""
         first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns)

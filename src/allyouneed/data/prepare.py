@@ -3,6 +3,8 @@
 prepared.json             what it was made of, and the report; written last
 tokenizer.json            the vocabulary, and tokenizer.target.json if the target has its own
 train.source.ids, …       the pairs to train on, as ids (data/store.py)
+train.texts.source.ids, … all that was read, as texts, if pairs are spelled anew in every epoch
+train.places              which of those each pair to train on is
 valid.jsonl, test.jsonl   the pairs held out, as texts
 """
 

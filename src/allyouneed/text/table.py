@@ -131,7 +131,7 @@ def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
         if len(cells) == width:
             yield Pair(cells[source], cells[target])
         else:
-            yield Fault(number, f"has {len(cells)} columns, not {width}")
+            yield Fault(number, f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}")
 
 
 def _places(first: list[str], columns: Sequence[str], where: str) -> tuple[int, int, bool]:
