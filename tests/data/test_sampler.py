@@ -2,7 +2,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.data.batch import Batch
@@ -63,6 +63,7 @@ def test_the_order_follows_from_seed_and_epoch() -> None:
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
 
 
+@settings(deadline=None)
 @given(st.integers(0, 60))
 def test_a_place_in_the_data_is_how_many_batches_came_before(skip: int) -> None:
     pairs = some_pairs(60)
