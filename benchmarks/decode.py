@@ -8,7 +8,8 @@ weights of two sizes. Files, if given: all lines of each, sorted by length, with
 
 The peers live in an environment of their own, `--peers`, which is made if it is not there. Each
 system first tries all its settings (precision, threads, for CTranslate2 also MKL or not); the best
-then run in turns. Times are medians in milliseconds; a ratio is the median of the ratios turn by
+then run in turns, whole files twice, Hugging Face on a sample of them. Times are medians in
+milliseconds; a ratio is the median of the ratios turn by
 turn, and above 1 ours is faster. Outputs are compared in float32.
 """
 
@@ -150,7 +151,9 @@ def compare(case: Case, contestants: list[System], rounds: int) -> str:
             "beam": case.beam, "longest": case.longest, "forced": case.forced, "batch": case.batch,
         }  # fmt: skip
 
-    taste = case.sources[:: max(1, len(case.sources) // 128)]
+    long = len(case.sources) > 512
+    taste = case.sources[:: max(1, len(case.sources) // 64)] if long else case.sources
+    rounds = min(rounds, 2) if long else rounds
     chosen, exact = [], {}
     for system in contestants:
         tries = []
@@ -158,7 +161,7 @@ def compare(case: Case, contestants: list[System], rounds: int) -> str:
             if setting["parallel"] > 1 and len(taste) <= case.batch:
                 continue  # one batch cannot be shared out
             asked = order(system, setting, taste)
-            answers = [worker(asked) for _ in range(1 if system.name == "Hugging Face" else 2)]
+            answers = [worker(asked) for _ in range(1 if long or system.name == "Hugging Face" else 2)]
             tries.append((min(answer["seconds"] for answer in answers), words, worker, setting))
             if setting["precision"] == "float32":
                 exact[system.name] = answers[0]["outputs"]
@@ -168,7 +171,7 @@ def compare(case: Case, contestants: list[System], rounds: int) -> str:
     for turn in range(rounds):
         seconds = []
         for system, _, worker, setting in chosen:
-            few = system.name == "Hugging Face" and (turn >= 2 or len(case.sources) > 512)
+            few = system.name == "Hugging Face" and (turn >= 2 or long)
             share = 1.0
             sources = case.sources
             if few and turn:  # slow, and its time varies little
