@@ -11,9 +11,10 @@ import allyouneed
 
 HOUSE = Path(allyouneed.__file__).parent
 
-GROUND = {"config", "errors", "files", "device", "recipes"}
+GROUND = {"config", "settings", "errors", "files", "device", "recipes"}
 MAY_IMPORT = {
-    "config": {"errors"},
+    "config": {"settings", "errors"},
+    "settings": {"errors"},
     "errors": set(),
     "files": {"errors"},
     "device": {"errors"},

@@ -18,10 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from .config import DecodeConfig, ModelConfig, settings
+from .config import DecodeConfig, ModelConfig
 from .errors import BundleError, ConfigError, DataError
 from .files import write_whole
 from .nn import Transformer
+from .settings import settings
 from .text.spans import CopyHabits
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary

@@ -1,54 +1,21 @@
-"""Every setting there is, refused at birth if it cannot be, and read from TOML.
+"""Every setting there is.
 
 A recipe is a TOML file of five tables, `[data] [clean] [model] [train] [decode]`, whose keys are the fields
 below. `section.key=value` on a command line overrides one of them.
 """
 
 import dataclasses
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_type_hints
 
 from .errors import ConfigError
-
-Settings = TypeVar("Settings")
-
-
-def require_whole(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least `least` (1e4 is a float)."""
-    if type(value) is not int:
-        raise ConfigError(f"{name} must be a whole number; got {value!r}")
-    if value < least:
-        raise ConfigError(f"{name} must be at least {least}; got {value}")
-
-
-def require_share(name: str, value: float) -> None:
-    """Refuse what is not in [0, 1)."""
-    if not 0 <= value < 1:
-        raise ConfigError(f"{name} must be at least 0 and less than 1; got {value}")
-
-
-class _Checked:
-    """A settings class whose values are held against their annotations when it is made."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            if isinstance(value, list) and _takes_tuple(kind):  # TOML has lists only
-                object.__setattr__(self, name, value := tuple(value))
-            elif kind is float and type(value) is int:
-                object.__setattr__(self, name, value := float(value))
-            if not _fits(value, kind):
-                raise ConfigError(f"{name} must be {_in_words(kind)}; got {value!r}")
+from .settings import Checked, overridden, read_tables, refuse_unknown, require_share, require_whole, settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig(_Checked):
+class ModelConfig(Checked):
     """The sizes of one Transformer; the defaults are Table 3's `base`. Lengths in tokens."""
 
     vocab_size: int = 37_000
@@ -70,7 +37,7 @@ class ModelConfig(_Checked):
     attention_dropout: float = 0.0  # on the weights of attention; the paper's text has none
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        Checked.__post_init__(self)
         for name in (
             "vocab_size",
             "d_model",
@@ -109,7 +76,7 @@ class ModelConfig(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CorpusConfig(_Checked):
+class CorpusConfig(Checked):
     """One corpus of several, `[[data.corpus]]`.
 
     A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
@@ -122,7 +89,7 @@ class CorpusConfig(_Checked):
     weight: float = 1.0  # how often an epoch shows its pairs
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        Checked.__post_init__(self)
         for name in ("train", "valid", "test"):
             where = getattr(self, name)
             if isinstance(where, tuple) and len(where) not in (0, 2):
@@ -134,7 +101,7 @@ class CorpusConfig(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig(_Checked):
+class DataConfig(Checked):
     """Which pairs to learn from, and how they become ids; docs/data.md has examples."""
 
     train: str | tuple[str, ...] = ()  # a file of pairs, two aligned files [source, target], or "dates:train"
@@ -164,7 +131,7 @@ class DataConfig(_Checked):
                 for table in self.corpus
             )
             object.__setattr__(self, "corpus", tuple(several))
-        _Checked.__post_init__(self)
+        Checked.__post_init__(self)
         for name in ("limit", "valid_limit", "seed", "vocab_size"):
             require_whole(name, getattr(self, name), least=0)
         for name in ("malformed", "sampling"):
@@ -194,7 +161,7 @@ class DataConfig(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CleanConfig(_Checked):
+class CleanConfig(Checked):
     """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
 
     unicode: Literal["NFC", "NFKC", "none"] = "NFC"
@@ -207,7 +174,7 @@ class CleanConfig(_Checked):
     most: float = 0.5  # a rule that would drop more of the pairs than this is left out, and told
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        Checked.__post_init__(self)
         for name in ("longest", "copies"):
             require_whole(name, getattr(self, name), least=0)
         if self.ratio and self.ratio <= 1:
@@ -217,7 +184,7 @@ class CleanConfig(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainConfig(_Checked):
+class TrainConfig(Checked):
     """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
 
     steps: int = 100_000  # updates
@@ -245,7 +212,7 @@ class TrainConfig(_Checked):
     device: str = "auto"  # "auto", "cpu", "cuda" or "mps"
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        Checked.__post_init__(self)
         for name in ("steps", "batch_tokens", "warmup", "accumulate", "pause", "average"):
             require_whole(name, getattr(self, name))
         for name in ("cooldown", "patience", "judged", "seed", "threads"):
@@ -274,7 +241,7 @@ SPANS = ("urls", "emails", "tags", "placeholders", "numbers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecodeConfig(_Checked):
+class DecodeConfig(Checked):
     """How to look for a translation (§6.1). Lengths in tokens; docs/decoding.md says more of each."""
 
     beam: int = 4  # 1: greedy
@@ -302,7 +269,7 @@ class DecodeConfig(_Checked):
     batch: int = 64  # sentences at once
 
     def __post_init__(self) -> None:
-        _Checked.__post_init__(self)
+        Checked.__post_init__(self)
         for name in ("beam", "nbest", "groups", "extra_length", "batch"):
             require_whole(name, getattr(self, name))
         for name in ("max_length", "min_length", "no_repeat", "top_k", "seed"):
@@ -333,7 +300,7 @@ _FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe(_Checked):
+class Recipe(Checked):
     """One whole run as data. `model` has its vocabulary's sizes only once that is learned."""
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -351,7 +318,7 @@ class Recipe(_Checked):
     def of(cls, tables: Mapping[str, Any]) -> Self:
         """A recipe from the tables of a TOML file."""
         sections = get_type_hints(cls)
-        _refuse_unknown(tables, sections, where="the recipe")
+        refuse_unknown(tables, sections, where="the recipe")
         model = tables.get("model")
         for key in _FROM_VOCABULARY:
             if isinstance(model, Mapping) and key in model:
@@ -367,88 +334,3 @@ class Recipe(_Checked):
             section: {key: value for key, value in table.items() if value is not None}
             for section, table in tables.items()
         }
-
-
-def read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file as they stand there."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path} does not exist") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"{path} could not be read: {error.strerror or error}") from error
-
-
-def overridden(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Tables with `section.key=value` overrides put in."""
-    for override in overrides:
-        section, key, value = _parse_override(override)
-        table = tables.setdefault(section, {})
-        if isinstance(table, dict):
-            table[key] = value
-    return tables
-
-
-def settings(kind: type[Settings], table: object, *, where: str) -> Settings:
-    """One settings class from a table of its fields; `where` is what an error calls the table."""
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table of settings; got {table!r}")
-    _refuse_unknown(table, get_type_hints(kind), where=where)
-    try:
-        return kind(**table)
-    except ConfigError as error:
-        raise ConfigError(f"{where} {error}") from error
-
-
-def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], *, where: str) -> None:
-    unknown = [key for key in table if key not in known]
-    if unknown:
-        raise ConfigError(f'unknown key "{unknown[0]}" in {where}; known keys: {", ".join(sorted(known))}')
-
-
-def _parse_override(text: str) -> tuple[str, str, object]:
-    name, equals, value = text.partition("=")
-    section, dot, key = name.strip().partition(".")
-    if not (equals and dot):
-        raise ConfigError(f"an override is written section.key=value, like train.steps=2000; got {text!r}")
-    try:
-        return section, key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return section, key, value.strip()  # a bare word: norm=pre
-
-
-def _takes_tuple(kind: object) -> bool:
-    return get_origin(kind) is tuple or any(_takes_tuple(part) for part in _choices(kind))
-
-
-def _choices(kind: object) -> tuple[object, ...]:
-    return get_args(kind) if get_origin(kind) is UnionType or isinstance(kind, UnionType) else ()
-
-
-def _fits(value: object, kind: Any) -> bool:
-    if _choices(kind):
-        return any(_fits(value, part) for part in _choices(kind))
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(isinstance(part, get_args(kind)[0]) for part in value)
-    return type(value) is kind
-
-
-def _in_words(kind: Any) -> str:
-    if _choices(kind):
-        return " or ".join(_in_words(part) for part in _choices(kind))
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(f'"{choice}"' for choice in get_args(kind))
-    if get_origin(kind) is tuple:
-        return "a list of strings" if get_args(kind)[0] is str else "a list of tables"
-    words = {
-        int: "a whole number",
-        float: "a number",
-        str: "a string",
-        bool: "true or false",
-        NoneType: "left out",
-    }
-    return words[kind]

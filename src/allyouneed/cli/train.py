@@ -83,8 +83,9 @@ def train(
 
 
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
-    from ..config import Recipe, overridden, read_tables
+    from ..config import Recipe
     from ..recipes import recipe_names, recipe_path
+    from ..settings import overridden, read_tables
 
     tables: dict[str, Any]
     if what.endswith(".toml") or what in recipe_names() or not _is_source(what):

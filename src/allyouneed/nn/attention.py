@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..config import require_share, require_whole
 from ..errors import ConfigError
+from ..settings import require_share, require_whole
 
 
 def attention_weights(query: Tensor, key: Tensor, may_look: Tensor | None = None) -> Tensor:

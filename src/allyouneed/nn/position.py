@@ -12,8 +12,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..config import require_share, require_whole
 from ..errors import ConfigError, InputError
+from ..settings import require_share, require_whole
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:

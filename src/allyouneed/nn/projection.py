@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..config import require_whole
+from ..settings import require_whole
 
 
 class Projection(nn.Module):

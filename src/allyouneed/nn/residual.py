@@ -10,7 +10,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from ..config import require_share
+from ..settings import require_share
 from .normalization import LayerNorm
 
 

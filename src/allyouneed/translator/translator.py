@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..bundle import Bundle
-from ..config import DecodeConfig, settings
+from ..config import DecodeConfig
 from ..data.batch import pad
 from ..decode import (
     Hypothesis,
@@ -33,6 +33,7 @@ from ..decode import (
 from ..device import pick_device
 from ..errors import InputError
 from ..nn import FastTransformer, Precision, pick_precision
+from ..settings import settings
 from ..text.glossary import Glossary
 from ..text.sentences import cut
 from ..text.tokenizer import UNK, Tokenizer
