@@ -35,7 +35,7 @@ def untranslatable(text: str) -> Untranslatable | None:
 
     "numbers" have digits but no letter (a date, 3 %), "signs" neither (an emoji, an ellipsis).
     """
-    if not text or text.isspace():
+    if not text or text.isspace() or text.isalpha():  # the last is most words, soon told
         return None
     spans = find_spans(text, ("urls", "emails"))
     if len(spans) == 1 and spans[0][1] == text.strip():
