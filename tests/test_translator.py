@@ -150,7 +150,7 @@ def test_a_long_text_is_split_translated_and_joined() -> None:
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
     )  # fmt: skip
     translator = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=3)))
-    (found,) = translator.translations(["Abc de. Bcd ef gh. Cab."], align=True)
+    (found,) = translator.translations(["Abc de. Bcd ef gh. Cab."], align="words")
     assert "split" in found.flags
     assert found.text == " ".join(translator.translate(["Abc de.", "Bcd ef gh.", "Cab."]))
 

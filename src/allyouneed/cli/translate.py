@@ -1,14 +1,13 @@
 """`allyouneed translate`: one output line for every input line."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from ..translator import Translation, Translator
+    from ..translator import Translator
 
 # Every setting of the search that is not given is the bundle's own.
 _LENGTH, _REPEATS, _CHANCE, _HOLD = "Length", "Repetition and variety", "Sampling", "What must hold"
@@ -25,14 +24,22 @@ def translate(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
-    as_json: Annotated[
+    json: Annotated[
         bool,
         typer.Option(
             "--json", help="A JSON object a line: source, text, confidence, flags, and what else was asked for."
         ),
     ] = False,
     align: Annotated[
-        bool, typer.Option("--alignments", help="Word alignments, after a tab: i-j is source word i, target word j.")
+        str | None,
+        typer.Option(
+            "--alignments",
+            help="Of words or tokens, after a tab: i-j is number i of the source, number j of the target.",
+            show_default=False,
+        ),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show each translation as it is being written: greedy, or by --sample.")
     ] = False,
     beam: Annotated[
         int | None, typer.Option(help="Hypotheses kept at a time; 1 is greedy.", show_default=False)
@@ -170,13 +177,21 @@ def translate(
       allyouneed translate runs/mine news.en --glossary terms.tsv --keep urls,placeholders
 
       allyouneed translate runs/mine news.en --nbest 4 --json
+
+      allyouneed translate runs/mine news.en --alignments words
     """  # fmt: skip
     from ..errors import ConfigError, InputError
     from ..files import refuse_to_replace
     from ..text.glossary import Glossary
     from .flow import growing, lines_there, partial_of, stretches
+    from .rows import as_json, as_text
     from .screen import console, progress
 
+    if stream:
+        _refuse_beside_stream(
+            {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
+             "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--groups": groups}
+        )  # fmt: skip
     if output is None and resume:
         raise ConfigError("--resume goes on with a file; name it with --output")
     if output and output.exists() and resume:
@@ -202,10 +217,11 @@ def translate(
         replace_unknown=replace_unknown or None, guard=guard,
     )  # fmt: skip
 
-    def work(lines: list[str], first: int) -> Iterator["Translation"]:
-        if alternatives:
-            return _alternatives(translator, lines, prefix, alternatives, first)
-        return translator.translations(lines, prefix=prefix, align=align, first=first)
+    def work(lines: list[str], first: int) -> Iterator[str]:
+        if stream:
+            return _streamed(translator, lines, first)
+        found = translator.translations(lines, prefix=prefix, branches=alternatives, align=align, first=first)
+        return (f"{as_json(one) if json else as_text(one)}\n" for one in found)
 
     size = WINDOW * translator.decode.batch
     there = lines_there(partial_of(output), multiple=size) if output and resume else 0
@@ -213,7 +229,10 @@ def translate(
         done(there)
         for first, lines in stretches(file, size=size, skip=there):
             try:
-                rows = [_as_json(found) if as_json else _as_text(found) for found in work(lines, first)]
+                for text in work(lines, first):
+                    out.write(text.encode())
+                    if stream:
+                        out.flush()
             except InputError as error:
                 name = "standard input" if file == "-" else file
                 so_far = (
@@ -222,51 +241,24 @@ def translate(
                     else ""
                 )
                 raise InputError(f"{name}, line {error.line}: {error}{so_far}") from error
-            out.write("".join(f"{row}\n" for row in rows).encode())
             out.flush()
             done(len(lines))
 
 
-def _alternatives(
-    translator: "Translator", lines: list[str], prefix: str, count: int, first: int
-) -> Iterator["Translation"]:
-    from dataclasses import replace
-
+def _streamed(translator: "Translator", lines: Iterable[str], first: int) -> Iterator[str]:
+    """The pieces of all lines as they come, each line ended."""
     from ..errors import InputError
-    from ..translator import Translation
 
     for number, line in enumerate(lines, start=first):
         try:
-            found = translator.alternatives(line, after=prefix, count=count) if line else [Translation("", "")]
+            yield from (" ".join(piece.split("\n")) for piece in translator.stream(line))
         except InputError as error:
             raise InputError(str(error), line=number) from error
-        yield replace(found[0], alternatives=tuple(found[1:]))
+        yield "\n"
 
 
-def _as_text(translation: "Translation") -> str:
-    # A line end or a tab inside a translation would shift what comes after it.
-    texts = [translation.text, *(other.text for other in translation.alternatives)]
-    columns = [" ".join(text.split("\t") if len(texts) > 1 else [text]) for text in texts]
-    if translation.alignment is not None:
-        columns.append(_pharaoh(translation))
-    return "\t".join(" ".join(column.splitlines()) for column in columns)
+def _refuse_beside_stream(options: dict[str, object]) -> None:
+    from ..errors import ConfigError
 
-
-def _pharaoh(translation: "Translation") -> str:
-    return " ".join(f"{i}-{j}" for i, j in translation.alignment or ())
-
-
-def _as_json(translation: "Translation") -> str:
-    row: dict[str, object] = {
-        "source": translation.source,
-        "text": translation.text,
-        "confidence": round(translation.confidence, 6),
-        "flags": translation.flags,
-    }
-    if translation.alternatives:
-        row["alternatives"] = [
-            {"text": other.text, "confidence": round(other.confidence, 6)} for other in translation.alternatives
-        ]
-    if translation.alignment is not None:
-        row["alignment"] = _pharaoh(translation)
-    return json.dumps(row, ensure_ascii=False)
+    if given := [name for name, value in options.items() if value]:
+        raise ConfigError(f"--stream shows one greedy translation as it is written; leave out {', '.join(given)}")

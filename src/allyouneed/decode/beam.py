@@ -6,7 +6,7 @@ probability is a product of more factors, are made up for by the length penalty 
 the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted in |Y|.
 """
 
-from typing import Protocol
+from typing import NotRequired, Protocol, TypedDict
 
 import torch
 from torch import Tensor
@@ -28,6 +28,16 @@ def length_penalty(length: int, *, alpha: float) -> float:
 def plain_length_penalty(length: int, *, alpha: float) -> float:
     """|Y|^α; with an α of 1 a score is the mean log-probability of a token."""
     return float(length**alpha)
+
+
+class Ranking(TypedDict):
+    """What `beam_search` is told of how many hypotheses to look at, and which of them are good."""
+
+    beam: int
+    alpha: float
+    penalty: NotRequired[Penalty]
+    patience: NotRequired[float]
+    nbest: NotRequired[int]
 
 
 def beam_search(

@@ -5,64 +5,49 @@ nats for every hypothesis of an earlier group that said the same word at the sam
 depends on earlier ones only, so the groups can search one after another, from one state.
 """
 
-import torch
+from typing import Unpack
+
 from torch import Tensor
 
-from .beam import Penalty, beam_search, best_first, length_penalty
+from .beam import Ranking, beam_search, best_first
 from .rules import with_rules
-from .step import AnyState, Hypothesis, Step
+from .step import AnyState, Bounds, Hypothesis, Step
+
+_Words = tuple[Tensor, Tensor]  # sentences, and a word of each, (N,) both
+
+
+class _Wishes(Bounds, Ranking):
+    """What `beam_search` takes."""
 
 
 def diverse_beam_search(
-    step: Step[AnyState],
-    state: AnyState,
-    *,
-    sos_id: int,
-    eos_id: int,
-    max_lengths: Tensor,
-    beam: int,
-    alpha: float,
-    groups: int,
-    diversity: float,
-    penalty: Penalty = length_penalty,
-    patience: float = 1.0,
-    nbest: int = 1,
+    step: Step[AnyState], state: AnyState, *, groups: int, diversity: float, **wishes: Unpack[_Wishes]
 ) -> list[list[Hypothesis]]:
     """As `beam_search`, the `beam` in `groups` equal parts. Of what all groups found, `nbest` different ones.
 
     Every group gives its best before any gives its second, so `nbest` = `groups` is one of each.
     A log-probability has what diversity cost taken off.
     """
-    said: list[dict[int, Tensor]] = []  # for each group before: place → counts (B, V)
+    max_lengths, nbest = wishes["max_lengths"], wishes.get("nbest", 1)
+    each = wishes["beam"] // groups
+    of_a_group: _Wishes = {**wishes, "beam": each, "nbest": min(nbest, each)}
+    said: list[dict[int, _Words]] = []  # for each group before: place → what it said there
     found_by: list[list[list[Hypothesis]]] = []
     for _ in range(groups):
-        now: dict[int, Tensor] = {}
+        now: dict[int, _Words] = {}
 
         def differ(
-            written: Tensor, sentences: Tensor, log_probabilities: Tensor, now: dict[int, Tensor] = now
+            written: Tensor, sentences: Tensor, log_probabilities: Tensor, now: dict[int, _Words] = now
         ) -> Tensor:
             place = written.size(1)
             if place:  # the newest word shows only now, one place later
-                counts = torch.zeros(len(max_lengths), log_probabilities.size(-1), device=written.device)
-                once = torch.ones(len(sentences), device=written.device)
-                now[place - 1] = counts.index_put_((sentences, written[:, -1]), once, accumulate=True)
-            for before in said:
-                if place in before:
-                    log_probabilities = log_probabilities - diversity * before[place][sentences]
-            return log_probabilities
+                now[place - 1] = sentences, written[:, -1]
+            cost = log_probabilities.new_zeros(len(max_lengths), log_probabilities.size(-1))
+            for words in (before[place] for before in said if place in before):
+                cost.index_put_(words, cost.new_tensor(diversity), accumulate=True)
+            return log_probabilities - cost[sentences]
 
-        device = max_lengths.device
-        found = beam_search(
-            *with_rules(step, state, [differ], sentences=len(max_lengths), device=device),
-            sos_id=sos_id,
-            eos_id=eos_id,
-            max_lengths=max_lengths,
-            beam=beam // groups,
-            alpha=alpha,
-            penalty=penalty,
-            patience=patience,
-            nbest=min(nbest, beam // groups),
-        )
+        found = beam_search(*with_rules(step, state, [differ], of=max_lengths), **of_a_group)
         said.append(now)
         found_by.append(found)
     return [_in_turn([found[b] for found in found_by], nbest) for b in range(len(max_lengths))]

@@ -1,8 +1,10 @@
 """The likeliest next id, until the end."""
 
+from typing import Unpack
+
 from torch import Tensor
 
-from .step import AnyState, Hypothesis, Step
+from .step import AnyState, Bounds, Hypothesis, Step
 from .walk import gather, walk
 
 
@@ -12,13 +14,10 @@ def likeliest(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
     return best.values, best.indices
 
 
-def greedy_search(
-    step: Step[AnyState], state: AnyState, *, sos_id: int, eos_id: int, max_lengths: Tensor
-) -> list[Hypothesis]:
+def greedy_search(step: Step[AnyState], state: AnyState, **bounds: Unpack[Bounds]) -> list[Hypothesis]:
     """For each of B sentences, the sentence that takes the likeliest id at every step.
 
-    `max_lengths` (B,) bounds each one's ids, the end sign included. Sentences that have ended leave
-    the batch. The score is the log-probability.
+    Sentences that have ended leave the batch. The score is the log-probability.
     """
-    steps = walk(step, state, choose=likeliest, sos_id=sos_id, eos_id=eos_id, max_lengths=max_lengths)
-    return gather(steps, sentences=len(max_lengths), eos_id=eos_id)
+    steps = walk(step, state, choose=likeliest, **bounds)
+    return gather(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])

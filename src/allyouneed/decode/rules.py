@@ -47,9 +47,9 @@ class Written(Generic[AnyState]):
 
 
 def with_rules(
-    step: Step[AnyState], state: AnyState, rules: Sequence[Rule], *, sentences: int, device: torch.device
+    step: Step[AnyState], state: AnyState, rules: Sequence[Rule], *, of: Tensor
 ) -> tuple[Step[Written[AnyState]], Written[AnyState]]:
-    """A step and a state of `sentences` sentences that keep the rules, in their order.
+    """A step and a state that keep the rules, in their order, for as many sentences as `of` is long.
 
     A rule that would leave a hypothesis nothing to say is lifted for that word.
     """
@@ -63,8 +63,8 @@ def with_rules(
             log_probabilities = torch.where(nothing_left, log_probabilities, changed)
         return log_probabilities, replace(state, inner=inner, words=words)
 
-    nothing = torch.empty(sentences, 0, dtype=torch.int64, device=device)
-    return ruled, Written(state, nothing, torch.arange(sentences, device=device), sentences)
+    nothing = torch.empty(len(of), 0, dtype=torch.int64, device=of.device)
+    return ruled, Written(state, nothing, torch.arange(len(of), device=of.device), len(of))
 
 
 def no_early_end(min_lengths: Tensor, *, eos_id: int) -> Rule:

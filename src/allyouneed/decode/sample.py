@@ -6,11 +6,12 @@ al., 2020).
 """
 
 from functools import partial
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from .step import AnyState, Hypothesis, Step
+from .step import AnyState, Bounds, Hypothesis, Step
 from .walk import gather, walk
 
 
@@ -18,13 +19,11 @@ def sample_search(
     step: Step[AnyState],
     state: AnyState,
     *,
-    sos_id: int,
-    eos_id: int,
-    max_lengths: Tensor,
     generator: torch.Generator,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    **bounds: Unpack[Bounds],
 ) -> list[Hypothesis]:
     """One sentence drawn for each of B. A `top_k` of 0 and a `top_p` of 1 leave no word out.
 
@@ -32,8 +31,8 @@ def sample_search(
     the same sentences.
     """
     choose = partial(draw, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
-    steps = walk(step, state, choose=choose, sos_id=sos_id, eos_id=eos_id, max_lengths=max_lengths)
-    return gather(steps, sentences=len(max_lengths), eos_id=eos_id)
+    steps = walk(step, state, choose=choose, **bounds)
+    return gather(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
 
 
 def draw(

@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import beam_search, length_penalty, plain_length_penalty
+from .beam import Penalty, Ranking, beam_search, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
 from .demand import Phrase, Seams
 from .diverse import diverse_beam_search
 from .greedy import greedy_search, likeliest
 from .rules import Rule, forced_prefix, no_early_end, no_repeated_ngram, repetition_penalty, with_rules
 from .sample import draw, sample_search
-from .step import AnyState, Hypothesis, Step
+from .step import AnyState, Bounds, Hypothesis, Step
 from .walk import walk
 
-PENALTIES = {"gnmt": length_penalty, "plain": plain_length_penalty}
+PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
 
 
 def search(
@@ -25,57 +26,37 @@ def search(
     state: AnyState,
     config: DecodeConfig,
     *,
-    sos_id: int,
-    eos_id: int,
-    max_lengths: Tensor,
     rules: Sequence[Rule] = (),
     demands: Sequence[Sequence[Phrase]] = (),
     seams: Seams | None = None,
     generator: torch.Generator | None = None,
+    **bounds: Unpack[Bounds],
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
-    `max_lengths` (B,) bounds each one's ids, the end sign included; `config`'s own lengths are left
-    to the caller, who knows the sources. Sampling needs a `generator`. With `demands`, one list of
-    phrases a sentence, and the vocabulary's `seams`, the search is a beam that says all of them.
+    `config`'s own lengths are left to the caller, who knows the sources. Sampling needs a `generator`.
+    With `demands`, one list of phrases a sentence, and the vocabulary's `seams`, the search is a beam
+    that says all of them.
     """
     if rules:
-        sentences, device = len(max_lengths), max_lengths.device
-        ruled, start = with_rules(step, state, rules, sentences=sentences, device=device)
-        return search(
-            ruled,
-            start,
-            config,
-            sos_id=sos_id,
-            eos_id=eos_id,
-            max_lengths=max_lengths,
-            demands=demands,
-            seams=seams,
-            generator=generator,
-        )
-    ends = {"sos_id": sos_id, "eos_id": eos_id}
+        ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
+        return search(ruled, start, config, demands=demands, seams=seams, generator=generator, **bounds)
+    ranking: Ranking = {
+        "beam": config.beam,
+        "alpha": config.alpha,
+        "penalty": PENALTIES[config.penalty],
+        "patience": config.patience,
+        "nbest": config.nbest,
+    }
     if any(demands):
-        return constrained_beam_search(
-            step,
-            state,
-            demands=demands,
-            seams=seams or Seams(),
-            **ends,
-            max_lengths=max_lengths,
-            beam=config.beam,
-            alpha=config.alpha,
-            penalty=PENALTIES[config.penalty],
-            patience=config.patience,
-            nbest=config.nbest,
-        )
+        return constrained_beam_search(step, state, demands=demands, seams=seams or Seams(), **bounds, **ranking)
     if config.sample:
         assert generator is not None
         drawn = [
             sample_search(
                 step,
                 state,
-                **ends,
-                max_lengths=max_lengths,
+                **bounds,
                 generator=generator,
                 temperature=config.temperature,
                 top_k=config.top_k,
@@ -85,32 +66,10 @@ def search(
         ]
         return [list(of_one) for of_one in zip(*drawn, strict=True)]
     if config.beam == 1:
-        return [[found] for found in greedy_search(step, state, **ends, max_lengths=max_lengths)]
+        return [[found] for found in greedy_search(step, state, **bounds)]
     if config.groups > 1:
-        return diverse_beam_search(
-            step,
-            state,
-            **ends,
-            max_lengths=max_lengths,
-            beam=config.beam,
-            alpha=config.alpha,
-            groups=config.groups,
-            diversity=config.diversity,
-            penalty=PENALTIES[config.penalty],
-            patience=config.patience,
-            nbest=config.nbest,
-        )
-    return beam_search(
-        step,
-        state,
-        **ends,
-        max_lengths=max_lengths,
-        beam=config.beam,
-        alpha=config.alpha,
-        penalty=PENALTIES[config.penalty],
-        patience=config.patience,
-        nbest=config.nbest,
-    )
+        return diverse_beam_search(step, state, groups=config.groups, diversity=config.diversity, **bounds, **ranking)
+    return beam_search(step, state, **bounds, **ranking)
 
 
 def words_of(
@@ -118,19 +77,22 @@ def words_of(
     state: AnyState,
     config: DecodeConfig,
     *,
-    sos_id: int,
-    eos_id: int,
-    max_lengths: Tensor,
+    rules: Sequence[Rule] = (),
     generator: torch.Generator,
+    **bounds: Unpack[Bounds],
 ) -> Iterator[int]:
     """The words of one sentence as they come, the end sign left out: the likeliest, or drawn if `config` samples."""
+    if rules:
+        ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
+        yield from words_of(ruled, start, config, generator=generator, **bounds)
+        return
     choose = likeliest
     if config.sample:
         choose = partial(
             draw, generator=generator, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
         )
-    for said in walk(step, state, choose=choose, sos_id=sos_id, eos_id=eos_id, max_lengths=max_lengths):
-        if (word := int(said.words)) != eos_id:
+    for said in walk(step, state, choose=choose, **bounds):
+        if (word := int(said.words)) != bounds["eos_id"]:
             yield word
 
 

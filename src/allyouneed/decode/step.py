@@ -1,6 +1,6 @@
 """What a search asks of a model: one function, and a state that goes in and comes out."""
 
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypedDict, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,14 @@ class Step(Protocol[AnyState]):
     """The last ids (N,) and a state → log-probabilities of the next, (N, V), and the next state."""
 
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
+
+
+class Bounds(TypedDict):
+    """Where the sentences of a search begin and end: signs, and the most ids of each, the end sign included, (B,)."""
+
+    sos_id: int
+    eos_id: int
+    max_lengths: Tensor
 
 
 class Hypothesis(NamedTuple):

@@ -1,6 +1,7 @@
 """Text → text: the product."""
 
+from .alignment import Alignment
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 
-__all__ = ["WINDOW", "Scored", "Translation", "Translator"]
+__all__ = ["WINDOW", "Alignment", "Scored", "Translation", "Translator"]

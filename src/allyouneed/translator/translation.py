@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
+from .alignment import Alignment, Link
+
 Flag = Literal["copied", "split", "repeats", "unfinished"]
 """copied      nothing in it to translate, and the training data copied such things: so did we
 split       too long: translated in pieces, joined by blanks
@@ -12,8 +14,6 @@ unfinished  cut off at its greatest length, before the model had ended it
 """
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 
-Link = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Translation:
@@ -21,8 +21,7 @@ class Translation:
 
     `log_probability` is in nats, of `tokens` tokens (the end sign is one); both are 0 where nothing
     was decoded. `alternatives` are the next best, with alternatives of their own left out. `alignment`
-    is (i, j) for each pair of words, split at blanks, source word i and target word j, counted from 0;
-    None if it was not asked for.
+    is None if it was not asked for.
     """
 
     source: str
@@ -31,7 +30,7 @@ class Translation:
     tokens: int = 0
     flags: tuple[Flag, ...] = ()
     alternatives: tuple["Translation", ...] = ()
-    alignment: tuple[Link, ...] | None = None
+    alignment: Alignment | None = None
 
     @property
     def confidence(self) -> float:
@@ -57,12 +56,6 @@ def joined(source: str, parts: Sequence[Translation]) -> Translation:
     """The translations of a text's pieces as the translation of the text. Several pieces have no alternatives."""
     if len(parts) == 1:
         return replace(parts[0], source=source)
-    links: list[Link] = []
-    before_source = before_target = 0
-    for part in parts:
-        links += [(i + before_source, j + before_target) for i, j in part.alignment or ()]
-        before_source += len(part.source.split())
-        before_target += len(part.text.split())
     flags = {flag for part in parts for flag in part.flags} - {"copied"} | ({"split"} if parts else set())
     return Translation(
         source=source,
@@ -70,5 +63,17 @@ def joined(source: str, parts: Sequence[Translation]) -> Translation:
         log_probability=sum(part.log_probability for part in parts),
         tokens=sum(part.tokens for part in parts),
         flags=tuple(flag for flag in FLAGS if flag in flags),
-        alignment=tuple(links) if any(part.alignment is not None for part in parts) else None,
+        alignment=_end_to_end([part.alignment for part in parts if part.alignment is not None]),
     )
+
+
+def _end_to_end(parts: Sequence[Alignment]) -> Alignment | None:
+    if not parts:
+        return None
+    read: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    for part in parts:
+        links += tuple((i + len(read), j + len(written)) for i, j in part.links)
+        read, written = read + part.source, written + part.target
+    return Alignment(read, written, links)

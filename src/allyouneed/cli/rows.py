@@ -1,0 +1,35 @@
+"""Translations as lines: text with tabs, or JSON."""
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..translator import Translation
+
+
+def as_text(translation: "Translation") -> str:
+    """The text, its alternatives and its alignment, tabs between."""
+    # A line end or a tab inside a translation would shift what comes after it.
+    texts = [translation.text, *(other.text for other in translation.alternatives)]
+    columns = [" ".join(text.split("\t") if len(texts) > 1 else [text]) for text in texts]
+    if translation.alignment is not None:
+        columns.append(str(translation.alignment))
+    return "\t".join(" ".join(column.splitlines()) for column in columns)
+
+
+def as_json(translation: "Translation") -> str:
+    """An object with all that is known; the units are what an alignment counts."""
+    row: dict[str, object] = {
+        "source": translation.source,
+        "text": translation.text,
+        "confidence": round(translation.confidence, 6),
+        "flags": translation.flags,
+    }
+    if translation.alternatives:
+        row["alternatives"] = [
+            {"text": other.text, "confidence": round(other.confidence, 6)} for other in translation.alternatives
+        ]
+    if translation.alignment is not None:
+        row["alignment"] = str(translation.alignment)
+        row["source_units"], row["target_units"] = translation.alignment.source, translation.alignment.target
+    return json.dumps(row, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""Which of the source's words or tokens each of the translation's comes from, and what that is good for."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+
+from ..decode import Hypothesis, source_of_each
+from ..text.tokenizer import UNK, Tokenizer
+from .finding import Finder
+
+Unit = Literal["words", "tokens"]
+Link = tuple[int, int]
+
+
+class Alignment(NamedTuple):
+    """What stands in a source and in its translation, and (i, j) for each pair that belongs together.
+
+    Words are split at blanks; tokens are those of the vocabulary. Both are counted from 0.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    links: tuple[Link, ...]
+
+    def __str__(self) -> str:
+        """As Pharaoh writes it: `0-0 1-2`."""
+        return " ".join(f"{i}-{j}" for i, j in self.links)
+
+
+class Aligner:
+    """Reads alignments off the cross-attention of a model. `reader` is the tokenizer of the sources."""
+
+    def __init__(self, finder: Finder, reader: Tokenizer) -> None:
+        self._finder, self._reader, self._writer = finder, reader, finder.writer
+
+    def align(self, sources: Sequence[list[int]], found: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
+        """The alignment of each source with what was found for it."""
+        return [
+            self._of(ids, hypothesis.ids, places, unit)
+            for ids, hypothesis, places in zip(sources, found, self._places(sources, found), strict=True)
+        ]
+
+    def without_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
+        """A translation's text, each unknown word replaced by the source's it looked at (Luong et al., 2015)."""
+        unknown = self._writer.unk_id
+        if unknown is None or unknown not in best.ids:
+            return text
+        words = source.split()
+        read = [number for number, of_word in enumerate(self._reader.encode_all(words)) for _ in of_word[1:-1]]
+        (places,) = self._places([ids], [best])
+        looked_at = iter([read[place - 1] for place, i in zip(places, best.ids, strict=False) if i == unknown])
+        return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(looked_at)], text).strip()
+
+    def _of(self, source: list[int], target: list[int], places: list[int], unit: Unit) -> Alignment:
+        if unit == "tokens":  # the signs for start and end are left out
+            links = tuple((place - 1, j) for j, place in enumerate(places[: len(target)]))
+            return Alignment(tuple(self._reader.pieces(source[1:-1])), tuple(self._writer.pieces(target)), links)
+        read, written = _word_of_each(source, self._reader), _word_of_each(target, self._writer)
+        pairs = {(read[place], word) for place, word in zip(places, written, strict=False)}
+        words_read, words_written = _words(self._reader.decode(source)), _words(self._writer.decode(target))
+        return Alignment(tuple(words_read), tuple(words_written), tuple(sorted(pairs)))
+
+    @torch.inference_mode()
+    def _places(self, sources: Sequence[list[int]], found: Sequence[Hypothesis]) -> list[list[int]]:
+        """For every id found, the place in its source that it looked at."""
+        source = self._finder.tensor(sources)
+        target = self._finder.tensor([self._finder.target(hypothesis) for hypothesis in found])
+        signs = (self._reader.pad_id, self._reader.sos_id, self._reader.eos_id)
+        is_word = torch.stack([source != sign for sign in signs]).all(0)
+        model = self._finder.model
+        return source_of_each(model, target, model.encode(source), is_word).tolist()
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(UNK, f" {UNK}").split()  # an unknown word has lost the blank before it
+
+
+def _word_of_each(ids: list[int], tokenizer: Tokenizer) -> list[int]:
+    """For every id, which word of the text it stands in, the text split at blanks."""
+    beginnings = tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
+    return [max(0, len(_words(beginning)) - 1) for beginning in beginnings]

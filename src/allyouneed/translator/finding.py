@@ -1,0 +1,160 @@
+"""Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..config import DecodeConfig
+from ..data.batch import pad
+from ..decode import (
+    Hypothesis,
+    Phrase,
+    Rule,
+    Seams,
+    log_probabilities_of,
+    longest_loop,
+    longest_need,
+    penalty_of,
+    rules_of,
+    runs_in_circles,
+    search,
+    step_of,
+    words_of,
+)
+from ..nn import FastTransformer, Transformer
+from ..text.tokenizer import Tokenizer
+
+
+class Wanted(NamedTuple):
+    """A source, how its translation must begin, and what it must say."""
+
+    source: list[int]
+    prefix: list[int]
+    demands: list[Phrase]
+
+
+class Finder:
+    """A model and how to search with it. `writer` is the tokenizer of the targets; `seams` are its own, for demands."""
+
+    def __init__(
+        self, model: Transformer, fast: FastTransformer, writer: Tokenizer, config: DecodeConfig, seams: Seams | None
+    ) -> None:
+        self.model, self.fast, self.writer, self.config, self.seams = model, fast, writer, config, seams
+        self.device = next(model.parameters()).device
+        self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
+        self.silent = (writer.pad_id, writer.sos_id)
+        unknown = () if writer.unk_id is None else (writer.unk_id,)
+        self.never = self.silent if config.replace_unknown else (*self.silent, *unknown)
+        self._step = step_of(fast, never=self.never)
+        self._step_of_stream = step_of(fast, never=(*self.silent, *unknown))
+
+    def find(self, wanted: Sequence[Wanted], generator: torch.Generator) -> tuple[list[list[Hypothesis]], list[bool]]:
+        """For each of them what was found, the best first, and whether that went round in circles at first.
+
+        Nothing is found where what must be said does not fit within the limit.
+        """
+        found = self._search(wanted, self.config, generator)
+        again = [False] * len(wanted)
+        for b, one in enumerate(wanted):
+            if self.config.guard and found[b] and runs_in_circles(found[b][0].ids, one.source):
+                blocked = replace(self.config, no_repeat=max(3, longest_loop(found[b][0].ids).period))
+                (better,) = self._search([one], blocked, generator)
+                # Where the demands themselves repeat, nothing may be left.
+                found[b], again[b] = better or found[b], True
+        return found, again
+
+    @torch.inference_mode()
+    def next_words(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
+        """For each source the `count` words, or as many as there are, that most likely follow the prefix."""
+        state = self.fast.start(self.tensor(sources))
+        for word in (self.writer.sos_id, *prefix):
+            logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
+        logits[:, self.writer.eos_id] = -torch.inf
+        best = logits.topk(min(count, logits.size(-1) - len(self.never) - 1)).indices
+        return best.tolist()
+
+    def words(self, source: list[int], generator: torch.Generator) -> Iterator[int]:
+        """The words of one translation as they come; unknown ones are not said."""
+        with torch.inference_mode():
+            state = self.fast.start(self.tensor([source]))
+        yield from words_of(
+            torch.inference_mode()(self._step_of_stream),
+            state,
+            self.config,
+            sos_id=self.writer.sos_id,
+            eos_id=self.writer.eos_id,
+            max_lengths=self.max_lengths([Wanted(source, [], [])]),
+            rules=self._rules([Wanted(source, [], [])], self.config),
+            generator=generator,
+        )
+
+    @torch.inference_mode()
+    def log_probabilities(
+        self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, never: Sequence[int]
+    ) -> list[list[float]]:
+        """Those of every id of each target but its first; `never` are ids that had no chance."""
+        memory = self.model.encode(self.tensor(sources))
+        gained = log_probabilities_of(self.model, self.tensor(targets), memory, never=never)
+        return gained.tolist()
+
+    def max_lengths(self, wanted: Sequence[Wanted]) -> Tensor:
+        """How many ids, the end sign included, each translation may have; (B,)."""
+        longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in wanted]
+        needs = [len(one.prefix) + longest_need(one.demands) for one in wanted]
+        lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
+        return lengths.clamp(1, self.limit).to(self.device)
+
+    def target(self, hypothesis: Hypothesis) -> list[int]:
+        """All its ids, the signs for start and end included."""
+        return [self.writer.sos_id, *hypothesis.ids, *([self.writer.eos_id] if hypothesis.finished else [])]
+
+    def tensor(self, rows: Sequence[list[int]]) -> Tensor:
+        """Padded ids, (B, L)."""
+        return pad(rows, self.model.config.pad_id).to(self.device)
+
+    @torch.inference_mode()
+    def _search(
+        self, wanted: Sequence[Wanted], config: DecodeConfig, generator: torch.Generator
+    ) -> list[list[Hypothesis]]:
+        found = search(
+            self._step,
+            self.fast.start(self.tensor([one.source for one in wanted])),
+            config,
+            sos_id=self.writer.sos_id,
+            eos_id=self.writer.eos_id,
+            max_lengths=self.max_lengths(wanted),
+            rules=self._rules(wanted, config),
+            demands=[one.demands for one in wanted],
+            seams=self.seams,
+            generator=generator,
+        )
+        if config.repetition_penalty == 1 and config.groups == 1:
+            return found
+        return self._judged_anew(wanted, found, config)
+
+    def _rules(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[Rule]:
+        shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
+        return rules_of(
+            config,
+            eos_id=self.writer.eos_id,
+            min_lengths=torch.tensor(shortest, device=self.device),
+            prefixes=[one.prefix for one in wanted],
+        )
+
+    def _judged_anew(
+        self, wanted: Sequence[Wanted], found: list[list[Hypothesis]], config: DecodeConfig
+    ) -> list[list[Hypothesis]]:
+        """What was found, its log-probabilities without what a rule took off."""
+        sources = [one.source for one, hypotheses in zip(wanted, found, strict=True) for _ in hypotheses]
+        targets = [self.target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
+        gains = iter(self.log_probabilities(sources, targets, never=self.never))
+
+        def judged(hypothesis: Hypothesis) -> Hypothesis:
+            total = sum(next(gains))
+            return hypothesis._replace(log_probability=total, score=total / penalty_of(config, hypothesis))
+
+        return [[judged(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
