@@ -1,14 +1,18 @@
 """The commands as a shell runs them."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "error"}
 
 
 def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """A command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "allyouneed", *map(str, words)],
         input=stdin,
@@ -19,9 +23,31 @@ def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subproce
     )
 
 
+def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """The same in this process, which spares it the time to start."""
+    from allyouneed.cli import main
+
+    read, written, told = (io.TextIOWrapper(io.BytesIO(content), "utf-8") for content in (stdin, b"", b""))
+    code = 0
+    with (
+        mock.patch.multiple(sys, argv=["allyouneed", *map(str, words)], stdin=read, stdout=written, stderr=told),
+        mock.patch.dict(os.environ, ENVIRONMENT),
+        contextlib.chdir(cwd or Path.cwd()),
+    ):
+        try:
+            main()
+        except SystemExit as left:
+            code = int(left.code or 0)
+        finally:
+            written.flush()
+            told.flush()
+    out, err = (stream.buffer.getvalue() for stream in (written, told))
+    return subprocess.CompletedProcess([*map(str, words)], code, out, err)
+
+
 def refusal(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> str:
     """What a command that must be refused says: one line, exit code 2, nothing on standard output."""
-    result = run(*words, stdin=stdin, cwd=cwd)
+    result = run_here(*words, stdin=stdin, cwd=cwd)
     assert result.returncode == 2, result.stderr.decode()
     assert result.stdout == b""
     (line,) = result.stderr.decode().splitlines()

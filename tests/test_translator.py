@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -173,6 +174,87 @@ def test_alternatives_go_on_differently_after_the_same_beginning(bundle: Bundle)
     found = Translator(bundle).alternatives("abc", after="de", count=4)
     assert all(translation.text.startswith("de") for translation in found)
     assert len({translation.text[2] for translation in found}) == 4
+
+
+def spaced(**decode: Any) -> Translator:
+    """Untrained, with a vocabulary of ten letters and the blank."""
+    tokenizer = Tokenizer.characters("abcdefghij ")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=25, dropout=0.0,
+    )  # fmt: skip
+    return Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, **decode)))
+
+
+def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
+    translator = spaced(extra_length=9)
+    bound = translator.using(glossary={"abc": "ij"})
+    for found in bound.alternatives("abc", after="de", count=4):
+        assert found.text.startswith("de")
+        assert "ij" in found.text.split()
+    assert "ij" in "".join(bound.stream("abc")).split()
+    assert "".join(bound.stream("de")) == translator.using(beam=1, guard=False)("de")
+    with pytest.raises(InputError, match="says all it must within 4 tokens"):
+        "".join(translator.using(max_length=4, glossary={"abc": "ijijij"}).stream("abc"))
+
+
+def test_a_stream_keeps_the_rules(bundle: Bundle) -> None:
+    loud(bundle, "a")
+    translator = Translator(bundle).using(guard=False, no_repeat=2, min_length=3, beam=1)
+    assert "".join(translator.stream("bc")) == translator("bc")
+    assert "aaa" not in translator("bc")
+
+
+def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    for text, found in zip(TEXTS, translator.translations(TEXTS, prefix="d", branches=3), strict=True):
+        alone = translator.alternatives(text, after="d", count=3)
+        assert [found.text, *(other.text for other in found.alternatives)] == [each.text for each in alone]
+        assert len(found.alternatives) == (2 if text else 0)
+
+
+def test_tokens_are_aligned_as_well_as_words() -> None:
+    translator = spaced(extra_length=3)
+    (words,) = translator.translations(["ab cde"], align="words")
+    (tokens,) = translator.translations(["ab cde"], align="tokens")
+    assert words.alignment is not None
+    assert tokens.alignment is not None
+    assert words.alignment.source == ("ab", "cde")
+    assert words.alignment.target == tuple(words.text.split())
+    assert tokens.alignment.source == ("a", "b", "␣", "c", "d", "e")
+    assert "".join(tokens.alignment.target).replace("␣", " ") == tokens.text
+    assert [j for _, j in tokens.alignment.links] == list(range(len(tokens.text)))
+    assert all(0 <= i < 6 for i, _ in tokens.alignment.links)
+    for i, j in tokens.alignment.links:  # the words are those of the tokens
+        if tokens.text[j] != " ":
+            word = len("".join(tokens.alignment.target[: j + 1]).replace("␣", " ").split()) - 1
+            assert ((0, 0, 0, 1, 1, 1)[i], word) in words.alignment.links
+    with pytest.raises(ConfigError, match='align must be "words" or "tokens"; got True'):
+        list(translator.translations(["a"], align=True))  # type: ignore[arg-type]
+
+
+def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
+    texts = ["a dog sees a cat .", "the dog sleeps ."] * 5
+    tokenizer = Tokenizer.learn_words(texts, vocab_size=40)
+    assert tokenizer.unk_id is not None
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
+        encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
+    )  # fmt: skip
+    model = Transformer(config).eval()
+    with torch.no_grad():  # looks at unknown words alone, and says them whenever it may
+        model.source_embedding.table.mul_(0.01)
+        model.source_embedding.table[tokenizer.unk_id] = 1.0
+        last = model.get_submodule("decoder.layers.0.around_feed_forward.norm")
+        last.get_parameter("gain").zero_()
+        last.get_parameter("bias").fill_(1.0)
+    translator = Translator(Bundle(model, tokenizer, DecodeConfig(beam=1, max_length=3, guard=False)))
+    (plain,) = translator.translations(["the okapi sees a dog"])
+    assert "<unk>" not in plain.text
+    (found,) = translator.using(replace_unknown=True).translations(["the okapi sees a dog"])
+    assert "<unk>" not in found.text
+    assert set(found.text.split()) <= {"the", "okapi", "sees", "a", "dog"}
+    assert len(found.text.split()) == 3
 
 
 def test_a_penalty_leaves_the_log_probabilities_true(bundle: Bundle) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from allyouneed.cli.flow import growing, lines_there, partial_of, stretches
 from allyouneed.errors import DataError, OutputError
-from shell import ENVIRONMENT, refusal, run
+from shell import ENVIRONMENT, refusal, run_here
 
 
 def test_a_file_comes_in_stretches_and_can_be_entered_anywhere(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
     lines = "".join(f"{'abcdefghij'[n % 10] * (n % 7)}\n" for n in range(200))
     (tmp_path / "in").write_text(lines)
     words = ["translate", saved, tmp_path / "in", "--batch", "1", "--sample"]
-    assert run(*words, "--output", tmp_path / "whole").returncode == 0
+    assert run_here(*words, "--output", tmp_path / "whole").returncode == 0
     partial = tmp_path / "out.partial"
     process = subprocess.Popen(
         [sys.executable, "-m", "allyouneed", *map(str, words), "--output", str(tmp_path / "out")], env=ENVIRONMENT
@@ -70,10 +70,10 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
     with partial.open("ab") as file:
         file.write(b"torn")
     assert "out.partial exists already" in refusal(*words, "--output", tmp_path / "out")
-    resumed = run(*words, "--output", tmp_path / "out", "--resume")
+    resumed = run_here(*words, "--output", tmp_path / "out", "--resume")
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert b"nothing to go on with" in run(*words, "--output", tmp_path / "out", "--resume").stderr
+    assert b"nothing to go on with" in run_here(*words, "--output", tmp_path / "out", "--resume").stderr
 
 
 def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -
     assert "mend it, then --resume" in said
     (tmp_path / "in").write_text("a\n" * 40 + "b\n")
     words = ["translate", saved, tmp_path / "in", "--batch", "1", "--output", tmp_path / "out", "--resume"]
-    assert run(*words).returncode == 0
+    assert run_here(*words).returncode == 0
     assert (tmp_path / "out").read_bytes().count(b"\n") == 41
 
 
@@ -103,12 +103,30 @@ def test_standard_input_is_answered_as_it_comes(saved: Path) -> None:
 
 
 def test_json_has_everything_that_was_asked_for(saved: Path) -> None:
-    words = ["translate", saved, "--json", "--nbest", "2", "--alignments"]
-    rows = [json.loads(line) for line in run(*words, stdin=b"abc\n\nde\n").stdout.splitlines()]
+    words = ["translate", saved, "--json", "--nbest", "2", "--alignments", "tokens"]
+    rows = [json.loads(line) for line in run_here(*words, stdin=b"abc\n\nde\n").stdout.splitlines()]
     assert [row["source"] for row in rows] == ["abc", "", "de"]
-    assert set(rows[0]) == {"source", "text", "confidence", "flags", "alternatives", "alignment"}
+    units = {"source_units", "target_units"}
+    assert set(rows[0]) == {"source", "text", "confidence", "flags", "alternatives", "alignment"} | units
+    assert rows[0]["source_units"] == ["a", "b", "c"]
     assert rows[0]["confidence"] < 0
     assert rows[1] == {"source": "", "text": "", "confidence": 0.0, "flags": []}
+
+
+def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
+    greedy = run_here("translate", saved, "--beam", "1", "--no-guard", stdin=b"abc\n\nde\n")
+    assert run_here("translate", saved, "--stream", "--no-guard", stdin=b"abc\n\nde\n").stdout == greedy.stdout
+    assert "line 2: 'X' at place 1" in run_here("translate", saved, "--stream", stdin=b"a\nX\n").stderr.decode()
+    said = refusal("translate", saved, "--stream", "--json", "--beam", "3", stdin=b"a\n")
+    assert "--stream shows one greedy translation as it is written; leave out --json, --beam" in said
+
+
+def test_alternatives_stand_side_by_side(saved: Path) -> None:
+    words = ["translate", saved, "--alternatives", "3", "--prefix", "de"]
+    first, second, third = run_here(*words, stdin=b"abc\n\nij\n").stdout.decode().splitlines()
+    assert second == ""
+    for line in (first, third):
+        assert len({column[2] for column in line.split("\t") if column.startswith("de")}) == 3
 
 
 def test_a_hundred_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from ..device import pick_device
 from ..errors import ConfigError, InputError
 from ..nn import FastTransformer, Precision, pick_precision
 from ..settings import settings
-from ..settings import settings
 from ..text.glossary import Glossary
 from ..text.sentences import cut
 from ..text.tokenizer import Tokenizer
