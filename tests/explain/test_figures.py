@@ -2,15 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.bundle import Bundle
-from allyouneed.explain import FIGURES, Story, attention_figures, save, tell
+from allyouneed.explain import FIGURES, Story, attention_figures, save
 from allyouneed.explain.figures import _rows
-from allyouneed.translator import Translator
-
-
-@pytest.fixture
-def story(bundle: Bundle) -> Story:
-    return tell(Translator(bundle), "abc")
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -22,7 +15,7 @@ def test_every_figure_is_drawn(name: str, story: Story, tmp_path: Path) -> None:
 
 
 def test_every_attention_has_its_figure(story: Story) -> None:
-    assert len(attention_figures(story)) == 2 + 2 * 3
+    assert len(attention_figures(story)) == 1 + 2 * 2
 
 
 def test_the_answer_has_the_first_row_of_the_tree() -> None:

@@ -3,16 +3,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from allyouneed.bundle import Bundle
-from allyouneed.explain import page_of, tell
+from allyouneed.explain import Story, page_of
 from allyouneed.explain.page import _for_script
 from allyouneed.translator import Translator
 
 
-@pytest.fixture
-def page(bundle: Bundle) -> str:
-    translator = Translator(bundle)
-    return page_of(tell(translator, "abc"), translator)
+@pytest.fixture(scope="module")
+def page(story: Story, translator_of_tests: Translator) -> str:
+    return page_of(story, translator_of_tests)
 
 
 def test_the_page_needs_nothing_else(page: str) -> None:
@@ -34,5 +32,5 @@ def test_every_box_is_there_and_nothing_is_left_to_fill_in(page: str) -> None:
     assert "encoder 1, attention" in page
 
 
-def test_text_cannot_become_markup(bundle: Bundle) -> None:
+def test_text_cannot_become_markup() -> None:
     assert _for_script("</script>") == '"\\u003c/script>"'

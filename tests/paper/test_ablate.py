@@ -1,17 +1,18 @@
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from allyouneed.config import Recipe
 from allyouneed.errors import ConfigError
-from allyouneed.paper.ablate import ablate, scaled
+from allyouneed.paper.ablate import Result, ablate, picture, scaled
 from allyouneed.paper.table import ROWS
 from allyouneed.recipes import recipe_path
 
 BY_NAME = {row.name: row for row in ROWS}
 SMALL = [
     "data.limit=100", "data.valid_limit=10", "model.d_model=16", "model.d_ff=16", "model.encoder_layers=1",
-    "model.decoder_layers=1", "train.steps=3", "train.batch_tokens=200",
+    "model.decoder_layers=1", "train.steps=3", "train.batch_tokens=200", "train.tensorboard=false",
 ]  # fmt: skip
 
 
@@ -38,9 +39,8 @@ def test_label_smoothing_is_a_row_s_own(dates: Recipe) -> None:
     assert scaled(dates, BY_NAME["A1"], steps=10).train.label_smoothing == dates.train.label_smoothing
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row_can_be_scaled(dates: Recipe, row: object) -> None:
-    assert scaled(dates, row, steps=10).train.steps == 10  # type: ignore[arg-type]
+def test_every_row_can_be_scaled(dates: Recipe) -> None:
+    assert {scaled(dates, row, steps=10).train.steps for row in ROWS} == {10}
 
 
 def test_rows_are_trained_and_measured(tmp_path: Path) -> None:
@@ -50,9 +50,30 @@ def test_rows_are_trained_and_measured(tmp_path: Path) -> None:
     assert [result.row.name for result in results] == ["base", "A1"]
     for result in results:
         assert 1 < result.perplexity < 200
+        assert result.bleu >= 0
+        assert result.recipe.train.steps == 3
         assert (tmp_path / "out" / result.row.name / "weights.safetensors").is_file()
+    assert len(list((tmp_path / "out/data").iterdir())) == 1  # read and encoded once for all
 
 
-def test_without_validation_pairs_nothing_can_be_compared(dates: Recipe, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="must have data.valid"):
-        next(ablate(Recipe.read(recipe_path("dates"), ["data.valid="]), tmp_path, minutes=1))
+def test_a_short_time_makes_short_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("allyouneed.paper.ablate"), "_seconds_per_update", lambda *_: 0.5)
+    recipe = Recipe.read(recipe_path("dates"), [*SMALL, "train.steps=1000"])
+    (result,) = ablate(recipe, tmp_path, minutes=2 / 60, rows=[BY_NAME["base"]])
+    assert result.recipe.train.steps == 4  # two seconds
+
+
+def test_without_validation_pairs_nothing_can_be_compared(tmp_path: Path) -> None:
+    recipe = Recipe.read(recipe_path("dates"), [*SMALL, "data.valid=[]", "data.held_out=0"])
+    with pytest.raises(ConfigError, match="set data.valid, or data.held_out"):
+        next(ablate(recipe, tmp_path, minutes=1, rows=[BY_NAME["base"]], trial=1))
+
+
+def test_the_picture_shows_each_row_against_the_first(dates: Recipe) -> None:
+    results = [Result(BY_NAME[name], dates, 1, 10.0 + i, 20.0 - i, 1.0) for i, name in enumerate(["base", "A1"])]
+    left, right = picture(results).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["base", "A1"]
+    theirs, ours = (line.get_xdata() for line in left.lines[1:])
+    assert theirs == pytest.approx([0, 100 * (5.29 / 4.92 - 1)])
+    assert ours == pytest.approx([0, 10])
+    assert right.lines[2].get_xdata() == pytest.approx([0, -1])

@@ -1,7 +1,6 @@
 """Can a model of these sizes learn at all? Tried on a new one, with new weights."""
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -15,13 +14,13 @@ from .verdict import Ids, Verdict
 
 UPDATES = 300  # at most; most models need a quarter of them
 BY_HEART = 0.05  # nats a word
+RATE = 0.01  # over √d_model
 
 
-def loss_starts_at_guessing(new: Callable[[], Transformer], ids: Ids) -> Verdict:
-    """Before it learns, a model guesses: its loss is near ln V."""
-    model = new().eval()
+def loss_starts_at_guessing(model: Transformer, ids: Ids) -> Verdict:
+    """Before it learns, a model guesses: the loss of a new one is near ln V."""
     with torch.inference_mode():
-        loss = _loss(model, ids).item()
+        loss = _loss(model.eval(), ids).item()
     guessing = math.log(model.config.vocab_size_of_target)
     if abs(loss - guessing) > 0.25 * guessing + 0.5:
         return Verdict(
@@ -32,14 +31,13 @@ def loss_starts_at_guessing(new: Callable[[], Transformer], ids: Ids) -> Verdict
     return Verdict("start", True, f"an untrained model loses {loss:.2f} nats a word, near ln V = {guessing:.2f}")
 
 
-def a_batch_is_learned_by_heart(new: Callable[[], Transformer], ids: Ids) -> list[Verdict]:
+def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
     """A new model can learn a few sentences by heart, and then write them without being shown them.
 
     The second shows a shift of the labels: a model taught to repeat the word it is given learns
-    that well, but writes nonsense.
+    that well, but writes nonsense. `model` is changed.
     """
-    model = new().eval()  # no dropout
-    loss, updates = _learn(model, ids)
+    loss, updates = _learn(model.eval(), ids)  # no dropout
     if loss > BY_HEART:
         stuck = f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats a word: "
         return [
@@ -70,16 +68,16 @@ def a_batch_is_learned_by_heart(new: Callable[[], Transformer], ids: Ids) -> lis
 
 
 def _learn(model: Transformer, ids: Ids) -> tuple[float, int]:
-    optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98))
+    optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), fused=True)
     loss = math.inf
     for update in range(1, UPDATES + 1):
         for group in optimizer.param_groups:
-            group["lr"] = 0.01 * model.config.d_model**-0.5 * min(1.0, update / 20)
+            group["lr"] = RATE * model.config.d_model**-0.5 * min(1.0, update / 20)
         now = _loss(model, ids)
         loss = now.item()
         if loss < BY_HEART or not now.requires_grad:
             return loss, update
-        now.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(now)
         optimizer.step()
         optimizer.zero_grad()
     return loss, UPDATES

@@ -1,15 +1,16 @@
 """Properties of the function a model is, whatever it has learned: each is tried on a few sentences."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from ..config import ModelConfig
 from ..data.batch import pad
 from ..decode import beam_search, greedy_search, step_of
-from ..explain import recorded
-from ..nn import MultiHeadAttention, Transformer
+from ..nn import FeedForward, MultiHeadAttention, Transformer
 from ..nn.fast import FastTransformer
 from .verdict import Ids, Verdict
 
@@ -27,20 +28,16 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> Verdict:
         other[0, t] = _another(int(target[0, t]), model.config)
         change = (model(source, other) - before).abs().amax(-1)[0]
         if change[:t].max() > TOLERANCE:
-            seen = int(change[:t].argmax())
-            return Verdict(
-                "future", False,
-                f"the prediction at place {seen} changed when the word at place {t} did: the decoder sees the future. "
-                "Look at the mask over the past (nn/mask.py, no_future).",
-            )  # fmt: skip
+            return _wrong_mask(f"at place {int(change[:t].argmax())} changed when the word", t, "sees the future")
         if change[t:].min() == 0:
             blind = t + int(change[t:].argmin())
-            return Verdict(
-                "future", False,
-                f"the prediction at place {blind} does not change with the word at place {t}: the decoder does not see "
-                "its past. Look at the mask over the past (nn/mask.py, no_future).",
-            )  # fmt: skip
+            return _wrong_mask(f"at place {blind} does not change with the word", t, "does not see its past")
     return Verdict("future", True, "every prediction depends on all words before it and on none after")
+
+
+def _wrong_mask(prediction: str, place: int, fault: str) -> Verdict:
+    words = f"the prediction {prediction} at place {place}: the decoder {fault}. "
+    return Verdict("future", False, words + "Look at the mask over the past (nn/mask.py, no_future).")
 
 
 def padding_changes_nothing(model: Transformer, ids: Ids) -> Verdict:
@@ -128,18 +125,12 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> Verdict:
 
 def heads_and_units_are_alive(model: Transformer, ids: Ids) -> Verdict:
     """Every head adds something to the stream, and a tenth of each feed-forward network fires for some word."""
-    batch = ids.batch(model.config.pad_id)
-    with recorded(model) as seen:
-        model(batch.source, batch.target_in)
     dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
     silent = units = 0
-    for name, hidden in seen.items():
-        if name.endswith(".hidden"):
-            words = (batch.source if name.startswith("encoder") else batch.target_in) != model.config.pad_id
-            fires = (hidden[words].abs() > 1e-6).any(0)
-            silent, units = silent + int((~fires).sum()), units + len(fires)
-            if fires.sum() < ALIVE_AT_LEAST * len(fires):
-                dead.append(f"{name.removesuffix('.hidden')}, {int((~fires).sum())} of {len(fires)} units")
+    for name, fires in _firing(model, ids).items():
+        silent, units = silent + int((~fires).sum()), units + len(fires)
+        if fires.sum() < ALIVE_AT_LEAST * len(fires):
+            dead.append(f"{name}, {int((~fires).sum())} of {len(fires)} units")
     if dead:
         return Verdict(
             "alive", False,
@@ -147,6 +138,26 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> Verdict:
             "units that were never needed show a d_ff larger than the task.",
         )  # fmt: skip
     return Verdict("alive", True, f"every head does something; {units - silent:,} of {units:,} units fire")
+
+
+def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
+    """For each feed-forward network, which of its units are not zero for some word, (F,)."""
+    batch = ids.batch(model.config.pad_id)
+    fire: dict[str, Tensor] = {}
+
+    def note(name: str, part: FeedForward, words: Tensor) -> RemovableHandle:
+        def hook(_: nn.Module, __: Any, output: Tensor) -> None:
+            fire[name] = (part.activation(output[words]).abs() > 1e-6).any(0)
+
+        return part.inner.register_forward_hook(hook)
+
+    with ExitStack() as hooks:
+        for name, part in model.named_modules():
+            if isinstance(part, FeedForward):
+                read = batch.source if name.startswith("encoder") else batch.target_in
+                hooks.callback(note(name, part, read != model.config.pad_id).remove)
+        model.vectors(batch.source, batch.target_in)
+    return fire
 
 
 def _dead_heads(model: Transformer) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What can be checked of a bundle's text: its vocabulary, its remembered translations, its data."""
+"""What can be checked of a bundle's text: its vocabulary and its remembered translations."""
 
 import json
 from collections.abc import Sequence
@@ -9,14 +9,12 @@ import torch
 from ..bundle import Bundle
 from ..errors import BundleError, InputError
 from ..files import write_whole
-from ..text.corpus import Pair
 from ..text.tokenizer import Tokenizer
 from ..translator import Translator
 from .verdict import Verdict
 
 PROBES = "probes.json"
 MOST_PROBES = 100
-MOST_OVERLAP = 0.01  # of the held-out pairs
 
 
 def text_survives(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> Verdict:
@@ -64,17 +62,3 @@ def nothing_changed(bundle: Bundle, folder: Path) -> Verdict:
             f"{len(changed)} of {len(probes)} remembered translations changed; {source!r} was {then!r}, is {new!r}.",
         )  # fmt: skip
     return Verdict("probes", True, f"{len(probes)} remembered translations are what they were")
-
-
-def nothing_was_seen_before(train: Sequence[Pair], held_out: Sequence[Pair]) -> Verdict:
-    """At most one in a hundred held-out pairs stands among those trained on."""
-    if not train or not held_out:
-        return Verdict("overlap", None, "the data is not at hand")
-    trained_on = set(train)
-    seen = [pair for pair in held_out if pair in trained_on]
-    share = f"{len(seen):,} of {len(held_out):,} held-out pairs ({100 * len(seen) / len(held_out):.2f} %)"
-    if len(seen) > MOST_OVERLAP * len(held_out):
-        return Verdict(
-            "overlap", False, f"{share} were trained on, such as {seen[0].source!r}: scores on them flatter."
-        )
-    return Verdict("overlap", True, f"{share} were trained on")

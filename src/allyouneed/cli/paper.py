@@ -13,12 +13,14 @@ def paper(
     ablate: Annotated[
         str | None,
         typer.Option(
-            metavar="RECIPE",
-            help="Train every row, scaled down, on this recipe's data (a TOML file or a name); its model is the base.",
+            metavar="DATA",
+            help="Train every row, scaled down, on a file of pairs, or on a recipe's data; its model is the base.",
             show_default=False,
         ),
     ] = None,
-    minutes: Annotated[float, typer.Option(help="How long --ablate may train, about, all rows together.")] = 60.0,
+    minutes: Annotated[
+        float, typer.Option(min=0.01, help="How long --ablate may train, about, all rows together.")
+    ] = 60.0,
     rows: Annotated[str | None, typer.Option(help="Only these rows, such as base,A1,E.", show_default=False)] = None,
     figures: Annotated[
         Path | None,
@@ -41,19 +43,24 @@ def paper(
 
       allyouneed paper
 
-      allyouneed paper --ablate my.toml --minutes 30
+      allyouneed paper --ablate pairs.tsv --minutes 30
+
+      allyouneed paper --ablate my.toml --rows base,A1,E
 
       allyouneed paper --figures runs/mine --sentences test.en
     """
-    from ..errors import InputError
+    from ..errors import InputError, OutputError
 
     if (figures is None) != (sentences is None) or (figures and ablate):
         raise InputError("figures need --figures BUNDLE and --sentences FILE, and go without --ablate")
     chosen = _rows(rows)
+    place = output or Path("figures" if figures else "runs/ablation")
+    if (ablate or figures) and place.exists():
+        raise OutputError(f"{place} exists already, and nothing is replaced; name another place with --output")
     if figures is not None and sentences is not None:
-        _draw(figures, sentences, output or Path("figures"))
+        _draw(figures, sentences, place)
     elif ablate is not None:
-        _train(ablate, chosen, minutes, output or Path("runs/ablation"))
+        _train(ablate, chosen, minutes, place)
     else:
         _print(chosen)
 
@@ -95,26 +102,32 @@ MFLOPs a token        forward, for one source and one target token in sentences 
     )
 
 
-def _train(recipe: str, rows: "list[Row]", minutes: float, output: Path) -> None:
+def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
     from ..config import Recipe
-    from ..files import refuse_to_replace, write_whole
+    from ..files import write_whole
     from ..recipes import recipe_path
 
-    settings = Recipe.read(recipe_path(recipe))
-    refuse_to_replace(output, what="an ablation")
+    is_pairs = Path(data).is_file() and not data.endswith(".toml")
+    recipe = None if is_pairs else Recipe.read(recipe_path(data))
 
-    from ..paper import ablate
+    from ..explain import save
+    from ..paper import ablate, picture, small_base
 
-    lines = ["| row | N | d_model | d_ff | heads | parameters | perplexity | BLEU | seconds |", "|---|" + "---:|" * 8]
+    names = ("row", "N", "d_model", "d_ff", "h", "d_k", "P_drop", "ε_ls", "parameters", "perplexity", "BLEU", "seconds")
+    results, lines = [], [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
     print("\n".join(lines), flush=True)
-    for result in ablate(settings, output, minutes=minutes, rows=rows):
-        model = result.model
+    for result in ablate(recipe or small_base(data), output, minutes=minutes, rows=rows):
+        model, smoothing = result.recipe.model, result.recipe.train.label_smoothing
+        results.append(result)
         lines.append(
             f"| {result.row.name} | {model.encoder_layers} | {model.d_model} | {model.d_ff} | {model.heads} "
+            f"| {model.d_k or model.d_model // model.heads} | {model.dropout} | {smoothing} "
             f"| {result.parameters:,} | {result.perplexity:.3f} | {result.bleu:.2f} | {result.seconds:.0f} |"
         )
         print(lines[-1], flush=True)
-    write_whole(output / "table.md", "\n".join(lines) + "\n")
+        write_whole(output / "table.md", "\n".join(lines) + "\n")
+    print(f"\n{results[0].recipe.train.steps:,} updates each; {output}/table.md, {output}/table.svg")
+    save(picture(results), output / "table.svg")
 
 
 def _draw(bundle: Path, sentences: Path, output: Path) -> None:
@@ -124,7 +137,7 @@ def _draw(bundle: Path, sentences: Path, output: Path) -> None:
     from ..translator import Translator
 
     found = findings(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
-    output.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True)
     for finding in found:
         print(f"{finding.name}: {finding.words}")
         if finding.figure is not None:

@@ -1,6 +1,6 @@
 """The paper's numbers as commands: Table 3, its ablations on other data, and figures 3 to 5 from a model of ours."""
 
-from .ablate import Result, ablate
+from .ablate import Result, ablate, picture, small_base
 from .figures import Finding, findings
 from .table import ROWS, Row, flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
 
@@ -13,5 +13,7 @@ __all__ = [
     "findings",
     "flops_per_pair_of_tokens",
     "parameters_of",
+    "picture",
+    "small_base",
     "vocabulary_of_printed",
 ]

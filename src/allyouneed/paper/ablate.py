@@ -1,4 +1,4 @@
-"""Table 3 anew: its rows, scaled down, trained on somebody's own pairs within a time budget."""
+"""Table 3 anew, on other data: every row scaled to a smaller base and trained for the same number of updates."""
 
 import math
 import time
@@ -6,29 +6,50 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from ..bundle import Bundle
 from ..config import ModelConfig, Recipe, TrainConfig
 from ..errors import ConfigError
+from ..explain.draw import BLUE, ORANGE, new_figure
 from ..recipes import recipe_path
 from ..score import bleu
-from ..text.corpus import read_pairs
-from ..train import fit
+from ..text.corpus import Pair
+from ..train import Pause, Update, Verdict, fit
 from ..translator import Translator
-from .table import ROWS, Row, flops_per_pair_of_tokens
+from .table import ROWS, Row
 
-TRIAL = 10  # updates that show how fast the machine is
-SCORED = 200  # validation pairs
+TRIAL = 10  # updates of each row that show how fast the machine is
+SCORED = 200  # validation pairs that are translated
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a scaled row: perplexity a token and BLEU on validation pairs, and the seconds it took."""
+    """What became of a scaled row: perplexity a token and BLEU on validation pairs, and the seconds it trained."""
 
     row: Row
-    model: ModelConfig
+    recipe: Recipe
     parameters: int
     perplexity: float
     bleu: float
     seconds: float
+
+
+class _Watched:
+    """A `Watch` that keeps when the first update began and each was done, and how the last pause went."""
+
+    pause: Pause
+
+    def tell(self, topic: str, text: str) -> None: ...
+
+    def began(self, step: int, steps: int) -> None:
+        self.times = [time.monotonic()]
+
+    def updated(self, update: Update) -> None:
+        self.times.append(time.monotonic())
+
+    def paused(self, pause: Pause) -> None:
+        self.pause = pause
 
 
 def ablate(
@@ -36,37 +57,36 @@ def ablate(
 ) -> Iterator[Result]:
     """Train each row, as it would be if `recipe`'s model were the base, for the same number of updates.
 
-    How many follows from a short trial of the base on this machine; none gets more than the recipe
-    has. Each run stays in a folder of `output`. Refuses a recipe without validation pairs.
+    How many follows from a short trial of each on this machine, so that their training takes `minutes`
+    altogether; none gets more than the recipe has. Each run stays in a folder of `output`. Refuses, once
+    the data is read, a recipe that holds nothing out for validation.
     """
-    if not recipe.data.valid:
-        raise ConfigError("an ablation compares on validation pairs: the recipe must have data.valid")
-    steps = _steps_within(minutes * 60, recipe, output / "trial", rows, trial)
+    recipe = replace(recipe, data=replace(recipe.data, store=recipe.data.store or str(output / "data")))
+    one_of_each = sum(_seconds_per_update(recipe, row, output / "trial" / row.name, trial) for row in rows)
+    steps = max(2, min(recipe.train.steps, int(minutes * 60 / one_of_each)))
     for row in rows:
-        begin = time.monotonic()
-        bundle = fit(scaled(recipe, row, steps=steps), output / row.name)
-        seconds = time.monotonic() - begin
-        pairs = read_pairs(
-            recipe.data.valid,
-            folder=recipe.data.folder,
-            columns=recipe.data.columns,
-            limit=SCORED,
-            seed=recipe.train.seed,
-        )
-        translator = Translator(bundle)
-        scored = list(translator.score(pairs))
-        words = sum(len(one.log_probabilities) for one in scored)
-        loss = -sum(sum(one.log_probabilities) for one in scored) / words
-        translations = translator.translate([pair.source for pair in pairs])
-        config = bundle.model.config
-        yield Result(
-            row,
-            config,
-            bundle.model.parameter_count(),
-            math.exp(loss),
-            bleu(translations, [pair.target for pair in pairs]).value,
-            seconds,
-        )
+        ours, watched = scaled(recipe, row, steps=steps), _Watched()
+        bundle = fit(ours, output / row.name, watch=watched, judge=_translate)
+        pause = watched.pause
+        if pause.valid_loss is None:
+            raise ConfigError(
+                "an ablation compares on validation pairs: set data.valid, or data.held_out to more than 0"
+            )
+        seconds = watched.times[-1] - watched.times[0]
+        perplexity = math.exp(pause.valid_loss)
+        yield Result(row, ours, bundle.model.parameter_count(), perplexity, pause.scores["bleu"], seconds)
+
+
+def small_base(pairs: str) -> Recipe:
+    """For a file of pairs: the paper's base with an eighth of its width and half of its layers."""
+    return Recipe.of(
+        {
+            "data": {"train": pairs, "vocab_size": 2_000},
+            "model": {"d_model": 64, "d_ff": 256, "encoder_layers": 3, "decoder_layers": 3, "max_length": 128},
+            "train": {"steps": 20_000, "batch_tokens": 1_024, "warmup": 400, "rate": 0.7, "cooldown": 20_000},
+            "decode": {"beam": 1},
+        }
+    )
 
 
 def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
@@ -98,18 +118,51 @@ def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
         cooldown=min(recipe.train.cooldown, steps // 2),
         pause=steps,
         average=1,
+        ema=0.0,
+        patience=0,
+        judged=SCORED,
         label_smoothing=smoothing if smoothing != TrainConfig().label_smoothing else recipe.train.label_smoothing,
     )
     return replace(recipe, model=changed, train=train)
 
 
-def _steps_within(seconds: float, recipe: Recipe, output: Path, rows: Sequence[Row], trial: int) -> int:
-    def cost(row: Row) -> int:
-        config = scaled(recipe, row, steps=trial).model
-        return flops_per_pair_of_tokens(config, vocabulary=recipe.data.vocab_size)
+def picture(results: Sequence[Result]) -> Figure:
+    """Every row against the first: how much worse or better it is, in ours and in the paper's table."""
+    figure = new_figure(9.5, 0.3 * len(results) + 1.5)
+    first, places = results[0], range(len(results))
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, theirs, ours, title in (
+        (
+            left,
+            [100 * (one.row.perplexity / first.row.perplexity - 1) for one in results],
+            [100 * (one.perplexity / first.perplexity - 1) for one in results],
+            "perplexity, % more (right is worse)",
+        ),
+        (
+            right,
+            [one.row.bleu - first.row.bleu for one in results],
+            [one.bleu - first.bleu for one in results],
+            "BLEU, points more (right is better)",
+        ),
+    ):
+        axes.axvline(0, color="#888888", linewidth=0.8)
+        axes.hlines(places, theirs, ours, color="#888888", linewidth=0.8)
+        axes.plot(theirs, places, "s", color=ORANGE, markersize=6, label="Table 3")
+        axes.plot(ours, places, "o", color=BLUE, markersize=7, label="ours, scaled down")
+        axes.set_title(title, fontsize=10)
+    left.set_yticks(places, [one.row.name for one in results])
+    left.invert_yaxis()
+    figure.suptitle(f"each row against {first.row.name}", fontsize=11)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return figure
 
-    begin = time.monotonic()
-    fit(scaled(recipe, ROWS[0], steps=trial), output)
-    one = (time.monotonic() - begin) / trial
-    updates = int(seconds / (one * sum(cost(row) for row in rows) / cost(ROWS[0])))
-    return max(2, min(recipe.train.steps, updates))
+
+def _seconds_per_update(recipe: Recipe, row: Row, output: Path, trial: int) -> float:
+    watched = _Watched()
+    fit(scaled(recipe, row, steps=trial + 1), output, watch=watched)
+    return (watched.times[-1] - watched.times[1]) / trial  # the first update does what is done once
+
+
+def _translate(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
+    translations = Translator(bundle).translate([pair.source for pair in pairs])
+    return Verdict({"bleu": bleu(translations, [pair.target for pair in pairs]).value})

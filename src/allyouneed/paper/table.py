@@ -1,6 +1,7 @@
 """Table 3: every row as a recipe, its parameters counted and set beside the printed figure."""
 
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -50,6 +51,7 @@ ROWS = [
 ]
 
 
+@cache
 def parameters_of(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> int:
     """How many numbers a model of these sizes learns; counted on the model itself, without its memory."""
     with torch.device("meta"):

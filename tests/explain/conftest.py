@@ -1,0 +1,28 @@
+"""One story, told once, that the tests of this room look at."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from allyouneed.explain import Story, tell
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator import Translator
+from conftest import SMALL
+
+
+@pytest.fixture(scope="session")
+def translator_of_tests() -> Translator:
+    """Of an untrained model with a vocabulary of ten letters; nobody may change it."""
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.characters("abcdefghij")
+    config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, encoder_layers=1, decoder_layers=2)
+    return Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=5)))
+
+
+@pytest.fixture(scope="session")
+def story(translator_of_tests: Translator) -> Story:
+    return tell(translator_of_tests, "abcd")
