@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
 from allyouneed.errors import InputError
 from allyouneed.explain.story import Story, _head, alignment_of, as_data, attentions, heads_of, stream_of, tell
 from allyouneed.translator import Translator
@@ -21,6 +22,20 @@ def test_a_story_has_a_place_for_every_piece(story: Story) -> None:
 def test_an_empty_text_is_refused(bundle: Bundle) -> None:
     with pytest.raises(InputError, match="nothing to explain"):
         tell(Translator(bundle), " ")
+
+
+def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="the text has 22 tokens with its signs, but this model reads 17 at most"):
+        tell(Translator(bundle), "ab" * 10)
+    with pytest.raises(InputError, match="'ß' at place 2 of 'aß' is not in the vocabulary"):
+        tell(Translator(bundle), "aß")
+
+
+def test_an_output_that_fills_the_model_is_told_whole(bundle: Bundle) -> None:
+    with torch.no_grad():
+        bundle.model.projection.table[bundle.tokenizer.eos_id] = 0
+    translator = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=50))
+    assert len(tell(translator, "abc").asked) == bundle.model.config.max_length
 
 
 def test_every_head_is_described(story: Story) -> None:

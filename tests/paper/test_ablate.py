@@ -8,6 +8,7 @@ from allyouneed.errors import ConfigError
 from allyouneed.paper.ablate import Result, ablate, picture, scaled
 from allyouneed.paper.table import ROWS
 from allyouneed.recipes import recipe_path
+from allyouneed.train import rate_at
 
 BY_NAME = {row.name: row for row in ROWS}
 SMALL = [
@@ -37,6 +38,15 @@ def test_a_row_changes_the_base_by_the_same_factor(dates: Recipe, name: str, fie
 def test_label_smoothing_is_a_row_s_own(dates: Recipe) -> None:
     assert scaled(dates, BY_NAME["D-ls2"], steps=10).train.label_smoothing == 0.2
     assert scaled(dates, BY_NAME["A1"], steps=10).train.label_smoothing == dates.train.label_smoothing
+
+
+@pytest.mark.parametrize("schedule", ["paper", "cosine"])
+def test_a_short_run_warms_up_faster_to_the_same_rate(schedule: str) -> None:
+    recipe = Recipe.read(recipe_path("dates"), [f"train.schedule={schedule}", "train.cooldown=0"])
+    short = scaled(recipe, BY_NAME["base"], steps=50).train
+    assert short.warmup == 10
+    highest = [rate_at(train.warmup, train, d_model=64) for train in (recipe.train, short)]
+    assert highest[0] == pytest.approx(highest[1])
 
 
 def test_every_row_can_be_scaled(dates: Recipe) -> None:

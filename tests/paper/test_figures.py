@@ -24,6 +24,7 @@ def looking(place: int, other: int) -> torch.Tensor:
 def test_the_look_that_reaches_farthest_is_figure_3() -> None:
     found = _long_range([head(1, looking(4, 2)), head(2, looking(8, 1))])
     assert "head 2, “hat” gives “the”, 7 tokens away, a weight of 1.00" in found.words
+    assert "ten tokens or farther with 0.3 or more in 0 of 1 sentences" in found.words
     assert found.figure is not None
 
 
@@ -39,6 +40,7 @@ def test_signs_and_faint_looks_do_not_count() -> None:
 def test_the_pronoun_that_looks_back_is_figure_4() -> None:
     found = _anaphora([head(1, looking(7, 5)), head(2, looking(7, 6))])
     assert "head 1, “his” looks back at “man” with a weight of 1.00" in found.words
+    assert "Over all 1 pronouns, this head's strongest look back has a weight of 1.00 (median)" in found.words
 
 
 def test_without_a_pronoun_figure_4_says_so() -> None:
@@ -50,6 +52,7 @@ def test_the_heads_that_agree_least_are_figure_5() -> None:
     same, other = torch.eye(len(PIECES)), torch.eye(len(PIECES)).roll(1, 0)
     found = _structure([head(1, same), head(2, same), head(3, other)])
     assert "heads 1 and 3 put 100 %" in found.words
+    assert "Of all pairs of heads of a layer that is 100 % (median)" in found.words
 
 
 def test_a_real_model_gives_three_findings(bundle: Bundle) -> None:

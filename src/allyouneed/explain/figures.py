@@ -124,7 +124,7 @@ def tree_figure(story: Story) -> Figure:
             axes.text(
                 len(sentence) + 0.15 + 0.08 * len(story.pieces[sentence[-1]]) / wide,
                 rows[sentence],
-                f"end {score:.2f}",
+                f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
                 va="center",
                 fontsize=8,
                 color=COLOURS[5],

@@ -31,13 +31,18 @@ class Story:
 
 @torch.inference_mode()
 def tell(translator: Translator, text: str) -> Story:
-    """Translate a text and record all of it. Refuses an empty one."""
+    """Translate a text and record all of it. Refuses an empty one, and one too long for the model."""
     if not text.strip():
         raise InputError("there is nothing to explain in an empty text; give a sentence")
     tokenizer, writer, model = translator.tokenizer, translator.writer, translator.model
+    source, longest = tokenizer.encode(text), model.config.max_length
+    if len(source) > longest:
+        raise InputError(
+            f"the text has {len(source)} tokens with its signs, but this model reads {longest} at most; "
+            "give a shorter one, such as a sentence of it"
+        )
     search = traced(translator, text)
-    source = tokenizer.encode(text)
-    target = [writer.sos_id, *search.found.ids, writer.eos_id]
+    target = [writer.sos_id, *search.found.ids, writer.eos_id][: longest + 1]
     device = next(model.parameters()).device
     with recorded(model) as seen:
         model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))

@@ -34,7 +34,7 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
 
     for start, colour in zip((0, 10, 20, 30), COLOURS, strict=False):
         products = encoding[start : start + 30] @ encoding[start]
-        likeness.plot(products, color=colour, linewidth=7 - start / 6, alpha=0.7, label=f"from {start}")
+        likeness.plot(products, color=colour, linewidth=10 - start / 3.6, label=f"from {start}")
     likeness.set(title="PE(p) · PE(p + k)\ndepends on k alone", xlabel="k")
     likeness.legend(frameon=False, fontsize=8)
     return figure
@@ -52,9 +52,11 @@ def schedule_figure(*, steps: int = 20_000) -> Figure:
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
     at = range(1, steps + 1, max(1, steps // 500))
-    for (d_model, warmup), colour in zip(((512, 4_000), (512, 8_000), (256, 4_000)), COLOURS, strict=False):
+    for (d_model, warmup, style), colour in zip(
+        ((512, 4_000, "-"), (512, 8_000, "--"), (256, 4_000, "-")), COLOURS, strict=False
+    ):
         rates = [1e4 * paper_rate(step, d_model=d_model, warmup=warmup) for step in at]
-        axes.plot(at, rates, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
+        axes.plot(at, rates, style, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
         axes.plot(warmup, max(rates), "o", color=colour)
     axes.set(title="up in a straight line, then down with 1/√step", xlabel="update", ylabel="rate, in 10⁻⁴", ylim=0)
     axes.legend(frameon=False)

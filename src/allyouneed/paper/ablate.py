@@ -83,7 +83,7 @@ def small_base(pairs: str) -> Recipe:
         {
             "data": {"train": pairs, "vocab_size": 2_000},
             "model": {"d_model": 64, "d_ff": 256, "encoder_layers": 3, "decoder_layers": 3, "max_length": 128},
-            "train": {"steps": 20_000, "batch_tokens": 1_024, "warmup": 400, "rate": 0.7, "cooldown": 20_000},
+            "train": {"steps": 20_000, "batch_tokens": 512, "warmup": 400, "rate": 0.7, "cooldown": 20_000},
             "decode": {"beam": 1},
         }
     )
@@ -111,10 +111,13 @@ def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
         positions=theirs.positions if theirs.positions != base.positions else ours.positions,
     )
     smoothing = Recipe.read(recipe_path(row.name)).train.label_smoothing
+    warmup = max(1, min(recipe.train.warmup, steps // 5))
+    shorter = warmup / recipe.train.warmup if recipe.train.schedule == "paper" else 1.0
     train = replace(
         recipe.train,
         steps=steps,
-        warmup=max(1, min(recipe.train.warmup, steps // 5)),
+        warmup=warmup,
+        rate=recipe.train.rate * shorter**0.5,  # the highest rate stays what it was
         cooldown=min(recipe.train.cooldown, steps // 2),
         pause=steps,
         average=1,

@@ -6,7 +6,8 @@ that has no such head shows that.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import combinations, groupby, product
+from statistics import median
 
 import torch
 from matplotlib.figure import Figure
@@ -17,6 +18,7 @@ from ..explain import recorded
 from ..explain.draw import BLUE, ORANGE, new_figure
 from ..translator import Translator
 
+SURE = 0.3  # a weight that says something
 PRONOUNS = {"he", "she", "it", "they", "him", "her", "his", "its", "their", "them", "himself", "herself"}
 
 
@@ -63,73 +65,79 @@ def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
 
 def _long_range(heads: Sequence[_Head]) -> Finding:
     """Figure 3: the look of at least 0.3 that reaches farthest, signs and full stops left out."""
-    best: tuple[int, float] = (0, 0.0)
-    found: tuple[_Head, int, int] | None = None
-    for head in heads:
-        places = _words(head.pieces)
-        for place in places:
-            for other in places:
-                weight = float(head.weights[place, other])
-                if weight >= 0.3 and (abs(place - other), weight) > best:
-                    best, found = (abs(place - other), weight), (head, place, other)
-    if found is None:
-        return Finding("figure-3", "No head gives another word a weight of 0.3 or more.", None)
-    head, place, other = found
-    same = [one for one in heads if one.pieces == head.pieces and one.layer == head.layer]
+    looks = [
+        (abs(place - other), float(head.weights[place, other]), head, place, other)
+        for head in heads
+        for place, other in product(_words(head.pieces), repeat=2)
+        if head.weights[place, other] >= SURE
+    ]
+    if not looks:
+        return Finding("figure-3", f"No head gives another word a weight of {SURE} or more.", None)
+    far, weight, head, place, other = max(looks, key=lambda look: look[:2])
+    sentences = {tuple(head.pieces) for head in heads}
+    have_one = {tuple(look[2].pieces) for look in looks if look[0] >= 10}
     words = (
         f"Long range: in layer {head.layer}, head {head.head}, {_quoted(head, place)} gives {_quoted(head, other)}, "
-        f"{best[0]} tokens away, a weight of {best[1]:.2f}."
+        f"{far} tokens away, a weight of {weight:.2f}. Some head looks ten tokens or farther with {SURE} or more in "
+        f"{len(have_one)} of {len(sentences)} sentences."
     )
-    rows = [torch.zeros_like(one.weights) for one in same]
-    for row, one in zip(rows, same, strict=True):
-        row[place] = one.weights[place]
+    same = [one for one in heads if one.pieces == head.pieces and one.layer == head.layer]
+    rows = [_only(one.weights, place) for one in same]
     return Finding("figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same]))
 
 
 def _anaphora(heads: Sequence[_Head]) -> Finding:
     """Figure 4: the pronoun that looks hardest at a word two or more places before it."""
-    best, found = 0.0, None
-    for head in heads:
-        places = _words(head.pieces)
-        for place in places:
-            if head.pieces[place].strip("␣").lower() not in PRONOUNS:
-                continue
-            for other in places:
-                if other < place - 1 and float(head.weights[place, other]) > best:
-                    best, found = float(head.weights[place, other]), (head, place, other)
-    if found is None:
+    looks = [look for head in heads for look in _looks_back(head)]
+    if not looks:
         return Finding("figure-4", "No sentence has an English pronoun with two words before it.", None)
-    head, place, other = found
-    row = torch.zeros_like(head.weights)
-    row[place] = head.weights[place]
+    weight, head, place, other = max(looks, key=lambda look: look[0])
+    its_own = [look[0] for look in looks if (look[1].layer, look[1].head) == (head.layer, head.head)]
     words_found = (
         f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, place)} looks back at "
-        f"{_quoted(head, other)} with a weight of {best:.2f}. Whether that is what it stands for is for the reader."
+        f"{_quoted(head, other)} with a weight of {weight:.2f}. Whether that is what it stands for is for the reader. "
+        f"Over all {len(its_own)} pronouns, this head's strongest look back has a weight of {median(its_own):.2f} "
+        "(median)."
     )
-    return Finding("figure-4", words_found, _lines(head.pieces, [row], f"layer {head.layer}", [head.head]))
+    rows = [_only(head.weights, place)]
+    return Finding("figure-4", words_found, _lines(head.pieces, rows, f"layer {head.layer}", [head.head]))
+
+
+def _looks_back(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
+    """For each pronoun its strongest look at a word two or more places before it: the weight, from where, at what."""
+    words = _words(head.pieces)
+    for place in words:
+        before = [(float(head.weights[place, other]), other) for other in words if other < place - 1]
+        if before and head.pieces[place].strip("␣").lower() in PRONOUNS:
+            weight, other = max(before)
+            yield weight, head, place, other
 
 
 def _structure(heads: Sequence[_Head]) -> Finding:
     """Figure 5: the two heads of one layer, in one sentence of eight tokens or more, that are sure and agree least."""
-    best, found = 0.0, None
-    for _, layer in groupby(heads, key=lambda head: (head.layer, head.pieces)):  # heads come in this order
-        for one, other in combinations(layer, 2):
-            sure = min(float(head.weights.max(-1).values.mean()) for head in (one, other))
-            if len(one.pieces) >= 8 and sure * _apart(one, other) > best:
-                best, found = sure * _apart(one, other), (one, other)
-    if found is None:
+    pairs = [
+        (min(float(head.weights.max(-1).values.mean()) for head in pair) * (apart := _apart(*pair)), apart, pair)
+        for _, layer in groupby(heads, key=lambda head: (head.layer, head.pieces))  # heads come in this order
+        for pair in combinations(layer, 2)
+        if len(pair[0].pieces) >= 8
+    ]
+    if not pairs:
         return Finding("figure-5", "No sentence has eight tokens, or the layers have one head only.", None)
-    one, other = found
-    apart = _apart(one, other)
+    _, apart, (one, other) = max(pairs, key=lambda pair: pair[0])
     words = (
         f"Division of work: in layer {one.layer}, heads {one.head} and {other.head} put {100 * apart:.0f} % of their "
-        "weight in different places of the same sentence."
+        f"weight in different places of the same sentence. Of all pairs of heads of a layer that is "
+        f"{100 * median(pair[1] for pair in pairs):.0f} % (median)."
     )
-    return Finding(
-        "figure-5",
-        words,
-        _lines(one.pieces, [one.weights, other.weights], f"layer {one.layer}", [one.head, other.head]),
-    )
+    rows = [one.weights, other.weights]
+    return Finding("figure-5", words, _lines(one.pieces, rows, f"layer {one.layer}", [one.head, other.head]))
+
+
+def _only(weights: Tensor, place: int) -> Tensor:
+    """The weights of one row, zero elsewhere."""
+    row = torch.zeros_like(weights)
+    row[place] = weights[place]
+    return row
 
 
 def _apart(one: _Head, other: _Head) -> float:
