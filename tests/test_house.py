@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "translator": GROUND | {"decode", "bundle", "data", "nn", "text"},
     "export": GROUND | {"bundle", "nn", "text"},
     "explain": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
-    "check": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text"},
+    "check": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
     "paper": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text", "score"},
     "cli": GROUND
     | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check", "paper"}
