@@ -52,7 +52,9 @@ def test_what_exceeds_a_held_out_part_is_not_trained_on(tmp_path: Path) -> None:
     assert len(some.valid) == len(some.test) == 10
     assert set(some.valid) <= set(all_of_them.valid)
     assert same == train
-    assert report.dropped["held_back"].count == len(all_of_them.valid) + len(all_of_them.test) - 20
+    back = report.dropped["held_back"]
+    assert back.count == len(all_of_them.valid) + len(all_of_them.test) - 20
+    assert not {f"{source} → {target}" for source, target in [*some.valid, *some.test]} & set(back.examples)
 
 
 def test_duplicates_and_overlap_are_dropped_and_shown(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from allyouneed import fit
+from allyouneed import Recipe, fit
 from allyouneed.train import Sample, Verdict
 from allyouneed.train.record import a_few, read_lines
 from allyouneed.train.report import write_report
@@ -39,6 +39,18 @@ def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:
     (tmp_path / "run/metrics.jsonl").write_text("")
     write_report(tmp_path / "run")
     assert "Settings" in (tmp_path / "run/report.html").read_text()
+
+
+def test_the_page_says_what_each_source_gave_and_what_was_dropped(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("".join(f"a {i}\tA {i}\n" for i in range(20)) + "a 1\tA 1\n")
+    (tmp_path / "b.tsv").write_text("".join(f"b {i}\tB {i}\n" for i in range(7)))
+    data = {"train": "a.tsv", "corpus": [{"train": "b.tsv"}], "folder": str(tmp_path), "held_out": 0.0}
+    fit(Recipe.of({**TINY.tables(), "data": data}), tmp_path / "run")
+    page = (tmp_path / "run/report.html").read_text()
+    assert "21 read, 20 to train on" in page
+    assert "7 read, 7 to train on" in page
+    assert "exact duplicates" in page
+    assert "<i>a 1 → A 1</i>" in page
 
 
 def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:

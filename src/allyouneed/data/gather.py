@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CleanConfig, CorpusConfig, DataConfig
-from ..text.clean import REASONS, Report, fault_of, likeness, mend, shown, tolerated
+from ..text.clean import REASONS, Report, Source, fault_of, likeness, mend, shown, tolerated
 from ..text.corpus import Where, is_task, open_pairs, where_in_words
 from ..text.pair import Pair
 from .store import Side, open_sides, writing
@@ -81,12 +81,14 @@ def gather(part: Part, data: DataConfig, clean: CleanConfig, folder: Path, repor
         for corpus in data.corpora():
             where: Where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # a task keeps its own test apart
+                before = report.read
                 for pairs in chunks(_read(where, part, corpus, data, clean, report), CHUNK):
                     source.add_texts([pair.source for pair in pairs])
                     target.add_texts([pair.target for pair in pairs])
                     for pair in pairs:
                         marks.add(pair, fault_of(pair, clean))
                 ends.append((len(marks), corpus.weight, is_task(where)))
+                report.sources.append(Source(where_in_words(where), read=report.read - before))
     return Gathered(*open_sides(folder, stem_of(part), "uint8"), marks, ends)
 
 

@@ -34,7 +34,7 @@ from .gather import CHUNK, Gathered, chunks, gather
 from .select import select
 from .store import EncodedPairs, encode_pairs, open_sides, writing
 
-FORMAT = 1
+FORMAT = 2
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, that pieces are learned from
 
 
@@ -149,11 +149,12 @@ def _encode(
     report: Report,
 ) -> list[tuple[int, float]]:
     """Write the chosen pairs as ids; returns where each corpus ends among them, and its weight."""
-    weights = []
+    weights: list[tuple[int, float]] = []
     begin = 0
     used = array("i")
     with writing(folder, "train", dtype) as (source, target):
-        for end, weight, _ in everything.ends:
+        for (end, weight, _), from_here in zip(everything.ends, report.sources, strict=True):
+            before = report.train
             first, last = np.searchsorted(chosen, [begin, end])
             for places in chunks(chosen[first:last], CHUNK):
                 pairs = list(everything.pairs(places))
@@ -169,6 +170,7 @@ def _encode(
                 target.add([targets[i] for i in kept])
                 used.extend(int(places[i]) for i in kept)
                 report.train += len(kept)
+            from_here.train = report.train - before
             weights.append((report.train, weight))
             begin = end
     write_whole(folder / "train.places", used.tobytes())

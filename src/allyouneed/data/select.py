@@ -50,12 +50,14 @@ def select(
     theirs = {side: [part.marks.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         parts = held_out(marks, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
+        usable = int(keep.sum())
         for number in range(1, parts.max(initial=1) + 1):
             mask = _first_of(marks, keep & (parts == number), most=data.valid_limit or HELD_OUT_MOST, seed=data.seed)
-            _refuse_too_small(int(mask.sum()), int(keep.sum()), data)
+            _refuse_too_small(int(mask.sum()), usable, data)
             apart[number - 1] = list(train.pairs(np.flatnonzero(mask)))
             for side in _SIDES:
                 theirs[side].append(marks.hashes(side)[mask])
+            keep &= ~mask
         dropped["held_back"] = keep & (parts > 0)
         keep &= parts == 0
 
@@ -72,7 +74,6 @@ def select(
         found = report.dropped[rule]
         found.count += int(mask.sum())
         found.examples += map(shown, train.pairs(np.flatnonzero(mask)[:EXAMPLES]))
-    report.dropped["held_back"].count -= sum(map(len, apart)) if not valid.ends and data.held_out else 0
     report.valid, report.test = map(len, apart)
     return Selected(np.flatnonzero(keep).astype(np.int32), *apart)
 

@@ -50,6 +50,15 @@ class Finding:
 
 
 @dataclass(slots=True)
+class Source:
+    """How many pairs one of several sources had, and how many of them are trained on."""
+
+    name: str
+    read: int
+    train: int = 0
+
+
+@dataclass(slots=True)
 class Report:
     """What became of the pairs that were read.
 
@@ -64,7 +73,7 @@ class Report:
     mended: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "control": 0})
     dropped: dict[str, Finding] = field(default_factory=lambda: {rule: Finding() for rule in REASONS})
     left_out: dict[str, float] = field(default_factory=dict)
-    corpora: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     vocabulary: list[int] = field(default_factory=list)
 
     def table(self) -> dict[str, Any]:
@@ -74,11 +83,14 @@ class Report:
     @classmethod
     def of(cls, table: dict[str, Any]) -> Self:
         """The report that `table` was made of."""
-        return cls(**table | {"dropped": {rule: Finding(**found) for rule, found in table["dropped"].items()}})
+        dropped = {rule: Finding(**found) for rule, found in table["dropped"].items()}
+        return cls(**table | {"dropped": dropped, "sources": [Source(**source) for source in table["sources"]]})
 
     def text(self) -> str:
         """As a reader would want it, a line for each rule that found something."""
         lines = [f"{self.read:,} read: {self.train:,} to train on, {self.valid:,} to validate, {self.test:,} to test"]
+        if len(self.sources) > 1:
+            lines += [f"  {source.name}: {source.read:,} read, {source.train:,} to train on" for source in self.sources]
         lines += [f"  {count:,} mended: {name}" for name, count in self.mended.items() if count]
         for rule, found in self.dropped.items():
             if found.count:

@@ -7,7 +7,7 @@ from math import floor, isfinite, log10
 Points = Sequence[tuple[float, float]]
 
 WIDTH, HEIGHT = 420, 230
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 26
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26
 
 
 def draw(title: str, curves: Mapping[str, Points]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_whole
+from ..text.clean import REASONS
 from .curves import Points, draw
 from .record import read_lines
 
@@ -138,8 +139,18 @@ def _data(path: Path) -> str:
             ("to test", "test"),
         )
     )
+    if len(report["sources"]) > 1:
+        sizes += "".join(
+            f"<tr><td>{escape(source['name'])}</td>"
+            f"<td>{source['read']:,} read, {source['train']:,} to train on</td></tr>"
+            for source in report["sources"]
+        )
+    sizes += "".join(
+        f"<tr><td>kept though {share:.0%} have it</td><td>{escape(REASONS[rule])}</td></tr>"
+        for rule, share in report["left_out"].items()
+    )
     dropped = "".join(
-        f"<tr><td>{escape(rule)}</td><td>{found['count']:,}<br>"
+        f"<tr><td>{escape(REASONS[rule])}</td><td>{found['count']:,}<br>"
         + "<br>".join(f"<i>{escape(example)}</i>" for example in found["examples"])
         + "</td></tr>"
         for rule, found in report["dropped"].items()
