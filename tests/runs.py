@@ -29,9 +29,13 @@ class Notebook:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.pauses: list[Pause] = []
+        self.prepared: list[tuple[str, int, int | None]] = []
 
     def tell(self, topic: str, text: str) -> None:
         self.lines.append(f"{topic}: {text}")
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        self.prepared.append((what, done, total))
 
     def began(self, step: int, steps: int) -> None:
         pass

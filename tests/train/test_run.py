@@ -91,6 +91,7 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
 def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> None:
     watch = Notebook()
     fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", watch=watch)
+    assert watch.prepared == [("reading", 2, None), ("learning a vocabulary", 0, None), ("encoding", 1, 2)]
     assert watch.lines[0] == "data: 1 pairs to train on, 2 left out (data-report.json says why), vocabulary of 5"
     report = json.loads((tmp_path / "run/data-report.json").read_text())
     assert {rule: found["count"] for rule, found in report["dropped"].items() if found["count"]} == {

@@ -21,17 +21,17 @@ class TrainingScreen:
     def __init__(self, *, samples: bool = True) -> None:
         self._samples = samples
         self._bar = Progress(
-            TextColumn("training"),
+            TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("updates · {task.fields[rate]} · loss {task.fields[loss]} ·"),
+            TextColumn("{task.fields[about]} ·"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("training", total=None, rate="…", loss="…")
+        self._task = self._bar.add_task("reading", total=None, about="pairs")
         self._tokens, self._since = 0, 0.0
         self._header_shown = False
 
@@ -45,17 +45,22 @@ class TrainingScreen:
     def tell(self, topic: str, text: str) -> None:
         console.print(f"{topic:<8}{text}")
 
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        if what != self._bar.tasks[0].description:
+            self._bar.reset(self._task, description=what)  # the time left is that of this part alone
+        self._bar.update(self._task, completed=done, total=total)
+
     def began(self, step: int, steps: int) -> None:
         self._since = time.monotonic()
-        self._bar.reset(self._task, total=steps, completed=step)
+        self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates")
 
     def updated(self, update: "Update") -> None:
         self._tokens += update.tokens
         # Reading the loss makes a GPU wait, so the bar moves on every tenth update only.
         if update.step % 10 == 0:
             seconds = time.monotonic() - self._since
-            rate = f"{self._tokens / seconds:,.0f} tokens/s"
-            self._bar.update(self._task, completed=update.step, loss=f"{update.loss.item():.3f}", rate=rate)
+            about = f"updates · {self._tokens / seconds:,.0f} tokens/s · loss {update.loss.item():.3f}"
+            self._bar.update(self._task, completed=update.step, about=about)
 
     def paused(self, pause: "Pause") -> None:
         self._row(pause)

@@ -1,6 +1,6 @@
 """Read every pair that settings name, mend it, put its texts on disk, and note down what selecting needs to know."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -21,6 +21,9 @@ CHUNK = 10_000  # pairs in memory as texts
 Part = Literal["train", "valid", "test"]
 Hashes = NDArray[np.uint64]
 NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
+
+# Told what is done, for how many pairs, and of how many: None if nobody knows.
+Progress = Callable[[str, int, int | None], None]
 
 T = TypeVar("T")
 
@@ -70,7 +73,15 @@ class Gathered:
         return len(self.marks)
 
 
-def gather(part: Part, data: DataConfig, clean: CleanConfig, folder: Path, report: Report) -> Gathered:
+def gather(
+    part: Part,
+    data: DataConfig,
+    clean: CleanConfig,
+    folder: Path,
+    report: Report,
+    *,
+    progress: Progress = lambda what, done, total: None,
+) -> Gathered:
     """All pairs of one part, in the order of the corpora; `report` counts what was read, mended and empty.
 
     Refuses a corpus with more malformed lines than `data.malformed` allows, by file, line and reason.
@@ -87,6 +98,7 @@ def gather(part: Part, data: DataConfig, clean: CleanConfig, folder: Path, repor
                     target.add_texts([pair.target for pair in pairs])
                     for pair in pairs:
                         marks.add(pair, fault_of(pair, clean))
+                    progress("reading", len(marks), None)
                 ends.append((len(marks), corpus.weight, is_task(where)))
                 report.sources.append(Source(where_in_words(where), read=report.read - before))
     return Gathered(*open_sides(folder, stem_of(part), "uint8"), marks, ends)

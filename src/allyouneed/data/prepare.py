@@ -30,7 +30,7 @@ from ..text.pair import Pair
 from ..text.spans import CopyHabits
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary, learn_vocabulary
-from .gather import CHUNK, Gathered, chunks, gather
+from .gather import CHUNK, Gathered, Progress, chunks, gather
 from .select import select
 from .store import EncodedPairs, encode_pairs, open_sides, writing
 
@@ -68,13 +68,14 @@ def prepare(
     max_length: int,
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda what, done, total: None,
 ) -> Prepared:
     """Read, clean, split and encode what `data` names, or open what an earlier call left of the same in `folder`.
 
     A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if given, is used instead of
     one learned here. With `data.store`, that place is used instead of `folder`. The folder appears whole or
-    not at all. With `resume`, refuses to replace pairs that were made of something else, and says what.
+    not at all. `progress` is told how far it is. With `resume`, refuses to replace pairs that were made of
+    something else, and says what.
     """
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
@@ -86,7 +87,7 @@ def prepare(
         raise DataError(f"{folder} was made of something else: {_difference(stored['made_of'], made_of)}")
     if not stored or stored["made_of"] != made_of:
         with _replaced_whole(folder) as place:
-            _build(data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, tell=tell)
+            _build(data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, progress=progress)
     return _open(folder, data, max_length)
 
 
@@ -98,21 +99,20 @@ def _build(
     max_length: int,
     vocabulary: Vocabulary | None,
     made_of: dict[str, str],
-    tell: Callable[[str], None],
+    progress: Progress,
 ) -> None:
     report = Report()
-    everything = gather("train", data, clean, folder, report)
+    everything = gather("train", data, clean, folder, report, progress=progress)
     valid, test = (gather(part, data, clean, folder, Report()) for part in ("valid", "test"))
-    tell(f"{report.read:,} pairs read")
     chosen = select(data, clean, everything, valid, test, report)
     if vocabulary is None:
+        progress("learning a vocabulary", 0, None)
         vocabulary = _learn(data, everything, chosen.train)
     report.vocabulary = (
         [len(vocabulary.source)] if vocabulary.joint else [len(vocabulary.source), len(vocabulary.target)]
     )
-    tell(f"a vocabulary of {' and '.join(f'{size:,}' for size in report.vocabulary)}")
     dtype = "uint16" if max(report.vocabulary) <= 2**16 else "int32"
-    weights = _encode(everything, chosen.train, vocabulary, folder, dtype, max_length, report)
+    weights = _encode(everything, chosen.train, vocabulary, folder, dtype, max_length, report, progress)
     if not report.train:
         raise DataError(f"data.train has no pair to use: {report.text()}")
     for name, pairs in (("valid", chosen.valid), ("test", chosen.test)):
@@ -147,6 +147,7 @@ def _encode(
     dtype: str,
     max_length: int,
     report: Report,
+    progress: Progress,
 ) -> list[tuple[int, float]]:
     """Write the chosen pairs as ids; returns where each corpus ends among them, and its weight."""
     weights: list[tuple[int, float]] = []
@@ -170,6 +171,7 @@ def _encode(
                 target.add([targets[i] for i in kept])
                 used.extend(int(places[i]) for i in kept)
                 report.train += len(kept)
+                progress("encoding", len(used), len(chosen))
             from_here.train = report.train - before
             weights.append((report.train, weight))
             begin = end

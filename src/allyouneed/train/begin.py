@@ -58,7 +58,7 @@ def fit(
     begins = not (resume and (output / "checkpoint.safetensors").exists())
     start = Bundle.load(Path(plan.train.start)) if plan.train.start and begins else None
     vocabulary = _vocabulary_there_is(plan, output, start)
-    material = read_material(plan, output, vocabulary=vocabulary, resume=resume)
+    material = read_material(plan, output, vocabulary=vocabulary, resume=resume, progress=watch.preparing)
     told = [("data", material.about())]
     if isinstance(recipe, Draft):
         plan, choices = recipe.complete(_corpus(plan, material, device))

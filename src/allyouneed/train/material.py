@@ -9,6 +9,7 @@ import numpy as np
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, Recipe
+from ..data.gather import Progress
 from ..data.prepare import Prepared, prepare
 from ..data.store import EncodedPairs
 from ..files import write_whole
@@ -76,7 +77,9 @@ class Material:
         write_whole(output / "data-report.json", report + "\n")
 
 
-def read_material(recipe: Recipe, output: Path, *, vocabulary: Vocabulary | None, resume: bool) -> Material:
+def read_material(
+    recipe: Recipe, output: Path, *, vocabulary: Vocabulary | None, resume: bool, progress: Progress
+) -> Material:
     """The pairs a recipe names, prepared in `output`; `vocabulary` is that of the model it begins with, if any."""
     prepared = prepare(
         recipe.data,
@@ -85,6 +88,7 @@ def read_material(recipe: Recipe, output: Path, *, vocabulary: Vocabulary | None
         max_length=recipe.model.max_length,
         vocabulary=vocabulary,
         resume=resume,
+        progress=progress,
     )
     encode = prepared.vocabulary.source.encode_all
     lengths = map(len, encode([pair.source for pair in prepared.valid_pairs]))

@@ -61,6 +61,9 @@ class Watch(Protocol):
     def tell(self, topic: str, text: str) -> None:
         """A line about the data, the model, or something that happened."""
 
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        """The pairs are being prepared: `done` of `total` of them (None: nobody knows) by what is under way."""
+
     def began(self, step: int, steps: int) -> None:
         """Training begins or goes on after update `step`; it is to have `steps`."""
 
@@ -75,6 +78,7 @@ class Silent:
     """A `Watch` that keeps it to itself."""
 
     def tell(self, topic: str, text: str) -> None: ...
+    def preparing(self, what: str, done: int, total: int | None) -> None: ...
     def began(self, step: int, steps: int) -> None: ...
     def updated(self, update: Update) -> None: ...
     def paused(self, pause: Pause) -> None: ...
