@@ -190,7 +190,7 @@ class TrainConfig(Checked):
     steps: int = 100_000  # updates
     optimizer: Literal["adam", "adamw", "muon"] = "adam"  # muon: for the matrices inside the layers, adam for the rest
     weight_decay: float = 0.0  # of "adamw" and of the matrices of "muon", times the rate
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the products; weights are float32 always
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"  # of the products; auto: whichever is faster here
     batch_tokens: int = 25_000  # of source and of target, padding included, at most (§5.1)
     schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = "paper"  # of the rate, after the warm-up
     warmup: int = 4_000  # updates

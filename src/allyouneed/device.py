@@ -25,6 +25,13 @@ def pick_device(name: str = "auto") -> torch.device:
     return device
 
 
+def likes_bfloat16(device: torch.device) -> bool:
+    """Whether products of bfloat16 are much faster than of float32 there: on processors with AMX, and newer GPUs."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
+
+
 def use_threads(count: int) -> None:
     """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core."""
     if count:

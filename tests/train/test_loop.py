@@ -1,13 +1,14 @@
 from dataclasses import replace
 from itertools import repeat
 
+import pytest
 import torch
 
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
 from allyouneed.train import Place, Update, make_optimizer, paper_rate, train
-from allyouneed.train.loop import add_gradients
+from allyouneed.train.loop import WIDE, add_gradients, products_in
 
 CONFIG = TrainConfig(steps=5, warmup=3, rate=0.5, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
@@ -51,6 +52,17 @@ def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
     # After one update the first moment is a tenth of the gradient.
     assert largest_moment(0.0) > 0.02
     assert largest_moment(0.1) < 0.0101
+
+
+def test_products_are_in_bfloat16_where_asked_for_or_where_that_is_faster(
+    config: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, wide = Transformer(config), Transformer(replace(config, d_model=WIDE, heads=2))
+    for fast in (True, False):
+        monkeypatch.setattr("allyouneed.train.loop.likes_bfloat16", lambda device, fast=fast: fast)
+        assert products_in("auto", small) == products_in("float32", wide) == torch.float32
+        assert products_in("auto", wide) == (torch.bfloat16 if fast else torch.float32)
+        assert products_in("bfloat16", small) == torch.bfloat16
 
 
 def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelConfig) -> None:

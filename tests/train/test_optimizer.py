@@ -54,6 +54,13 @@ def test_orthogonal_makes_all_singular_values_alike_and_turns_nothing(shape: tup
     torch.testing.assert_close(stretched, torch.diag_embed(values), atol=1e-4, rtol=0)
 
 
+def test_orthogonal_in_bfloat16_is_near_enough() -> None:
+    matrices = torch.randn(3, 16, 24)
+    values = torch.linalg.svdvals(orthogonal(matrices.bfloat16()).float())
+    assert ((values > 0.5) & (values < 1.3)).all()
+    torch.testing.assert_close(orthogonal(matrices.bfloat16()).float(), orthogonal(matrices), atol=0.1, rtol=0)
+
+
 def test_muon_takes_the_matrices_inside_the_layers_and_nothing_else(model: Transformer) -> None:
     matrices, others = Muon(model).param_groups
     names = {id(parameter): name for name, parameter in model.named_parameters()}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..errors import ConfigError, InputError
 from ..settings import require_share, require_whole
+from .dropout import Dropout
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
@@ -45,7 +46,7 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         require_share("dropout", dropout)
         self.register_buffer("encoding", sinusoids(max_length, d_model), persistent=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
         """`start` is the position of the first vector, when the ones before it came in earlier steps."""
@@ -62,7 +63,7 @@ class LearnedPositions(nn.Module):
         require_share("dropout", dropout)
         self.encoding = nn.Parameter(torch.empty(max_length, d_model))
         nn.init.normal_(self.encoding, std=d_model**-0.5)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
         return self.dropout(x + _cut(self.encoding, start, x.size(1)))  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from ..settings import require_share
+from .dropout import Dropout
 from .normalization import LayerNorm
 
 
@@ -21,7 +22,7 @@ class Residual(nn.Module):
         super().__init__()
         require_share("dropout", dropout)
         self.norm = LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.norm_first = norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

@@ -16,6 +16,7 @@ from ..text.vocabulary import Vocabulary
 from .auto import Corpus, Draft
 from .card import about_model
 from .estimate import in_words, seconds_per_update
+from .loop import products_in
 from .material import Material, read_material
 from .optimizer import make_optimizer
 from .record import Record
@@ -69,7 +70,8 @@ def fit(
     if start:
         _begin_from(start, model, plan.train.start)
     model = model.to(device)
-    told.append(("model", about_model(model)))
+    dtype = str(products_in(plan.train.precision, model)).removeprefix("torch.")
+    told.append(("model", f"{about_model(model)}, products in {dtype}"))
     if isinstance(recipe, Draft):
         told.append(("time", _about_time(plan, material, model)))
 

@@ -15,16 +15,16 @@ def about_model(model: Transformer) -> str:
     )
 
 
-def card(name: str, model: Transformer, pause: Pause, *, pairs: int, start: str = "", mean: str = "") -> str:
-    """The README.md of a bundle. `start` is the bundle it began from, `mean` of what its weights are a mean."""
+def card(name: str, model: Transformer, pause: Pause, *, pairs: int, start: str = "") -> str:
+    """The README.md of a bundle. `start` is the bundle it began from."""
     lines = [
         f"# {name}",
         "",
         f"A Transformer (Vaswani et al., 2017) with {about_model(model)}.",
         f"Trained on {pairs:,} pairs for {pause.step:,} updates{f', starting from {start}' if start else ''}.",
     ]
-    if mean:
-        lines.append(f"The weights are {mean}.")
+    if pause.averaged > 1:
+        lines.append(f"The weights are the mean of the last {pause.averaged} pauses.")
     if pause.valid_loss is not None:
         lines.append(
             f"Validation loss {pause.valid_loss:.4f} nats a token (perplexity {exp(min(pause.valid_loss, 700)):.3f}), "

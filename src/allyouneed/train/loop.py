@@ -11,11 +11,14 @@ from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
+from ..device import likes_bfloat16
 from ..nn import Transformer
 from .loss import projected_loss
 from .place import Place
 from .rescue import until_it_fits
 from .schedule import rate_at
+
+WIDE = 128  # from this d_model on bfloat16 gains more than its conversions cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainCon
     Each batch goes through the model in so many `pieces`; without dropout that changes nothing.
     """
     pad_id, device = model.config.pad_id, next(model.parameters()).device
-    dtype: torch.dtype = getattr(torch, config.precision)
+    dtype = products_in(config.precision, model)
     words = [int((batch.target_out != pad_id).sum()) for batch in batches]
     total = torch.zeros((), device=device)
     for batch in batches:
@@ -91,6 +94,17 @@ def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainCon
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
     return total
+
+
+def products_in(precision: str, model: Transformer) -> torch.dtype:
+    """The type of number that products of `model` take and give; weights and sums are float32 always.
+
+    "auto" is bfloat16 where the device is made for it and the products are large enough to gain by it.
+    """
+    if precision == "auto":
+        gains = model.config.d_model >= WIDE and likes_bfloat16(next(model.parameters()).device)
+        precision = "bfloat16" if gains else "float32"
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 
 
 def _set_rate(optimizer: Optimizer, rate: float) -> None:

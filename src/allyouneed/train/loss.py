@@ -62,10 +62,10 @@ class _ProjectedLoss(torch.autograd.Function):
         block = max(1, _numbers_at_once(x.device) // vocabulary)
         for start in range(0, rows, block):
             here = slice(start, start + block)
-            logits = x[here] @ w.T  # (N, D) → (N, V)
+            logits = (x[here] @ w.T).float()  # (N, D) → (N, V)
             right = target[here, None]
-            top, of_target = logits.amax(-1).float(), logits.gather(-1, right)[:, 0].float()
-            p = logits.softmax(-1, dtype=torch.float32)
+            top, of_target = logits.amax(-1), logits.gather(-1, right)[:, 0]
+            p = logits.softmax(-1)
             # The likeliest word's probability is exp(top) / Σ exp, which gives log Σ exp.
             total += (top - p.amax(-1).log() - (1 - smoothing) * of_target).sum()
             p.scatter_add_(-1, right, p.new_full(right.shape, smoothing - 1))

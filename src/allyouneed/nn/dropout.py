@@ -1,0 +1,38 @@
+"""Dropout (§5.4): while training, each number is zero with probability p, and the others make up for it.
+
+What `torch.nn.Dropout` does. On a processor that spends more time on its random numbers than on the
+rest of a small layer: it draws one for each number. Here one draw of 64 bits decides for four.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..settings import require_share
+
+
+class Dropout(nn.Module):
+    """`x`, each number zero with probability `p` and else divided by 1 − p; `x` itself when not training."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        require_share("dropout", p)
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shapes: any, the same in and out."""
+        if not self.training or self.p == 0:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.p)
+        return x * kept(x.shape, self.p).to(x.dtype).mul_(1 / (1 - self.p))
+
+
+def kept(shape: Sequence[int], p: float) -> Tensor:
+    """True with probability 1 − p, rounded to 16 bits, each by itself; drawn on the processor."""
+    count = math.prod(shape)
+    draws = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
+    return draws.view(torch.int16)[:count].view(*shape) >= round(p * 2**16) - 2**15
