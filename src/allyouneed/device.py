@@ -28,7 +28,7 @@ def pick_device(name: str = "auto") -> torch.device:
 def likes_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are much faster than of float32 there: on processors with AMX, and newer GPUs."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
 
 
