@@ -16,6 +16,7 @@ from ..recipes import recipe_path
 from ..score import bleu
 from ..text.corpus import Pair
 from ..train import Pause, Update, Verdict, fit
+from ..train.watch import Silent
 from ..translator import Translator
 from .table import ROWS, Row
 
@@ -35,12 +36,10 @@ class Result:
     seconds: float
 
 
-class _Watched:
+class _Watched(Silent):
     """A `Watch` that keeps when the first update began and each was done, and how the last pause went."""
 
     pause: Pause
-
-    def tell(self, topic: str, text: str) -> None: ...
 
     def began(self, step: int, steps: int) -> None:
         self.times = [time.monotonic()]
