@@ -94,7 +94,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
 @lru_cache(2)
 def _loaded(folder: str, precision: str) -> tuple[Bundle, FastTransformer]:
     bundle = Bundle.load(Path(folder), device=torch.device("cpu"))
-    return bundle, FastTransformer(bundle.model, precision=precision)
+    return bundle, FastTransformer(bundle.model, precision=precision, compiled=True)
 
 
 def started(python: Path, name: str, **environment: str) -> Worker:

@@ -24,6 +24,13 @@ def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, be
     assert translator.translate(TEXTS) == [translator(text) for text in TEXTS]
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_is_compiled_translates_alike(bundle: Bundle, beam: int) -> None:
+    config = replace(bundle.decode, beam=beam)
+    alike = Translator(bundle, decode=config, compiled=True)
+    assert [alike(text) for text in TEXTS] == Translator(bundle, decode=config).translate(TEXTS)
+
+
 def test_an_empty_text_stays_empty(bundle: Bundle) -> None:
     assert Translator(bundle)("") == ""
     assert Translator(bundle).translate([]) == []

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from allyouneed.check import model as checks
 from allyouneed.check.verdict import Ids, Verdict, random_ids
 from allyouneed.decode import Hypothesis
-from allyouneed.nn import DecoderState, Transformer, real_tokens, transformer
-from allyouneed.nn.fast import FastState, FastTransformer
+from allyouneed.nn import DecoderState, FastState, FastTransformer, Transformer, real_tokens, transformer
 
 Check = Callable[[Transformer, Ids], Verdict]
 ALL: list[Check] = [

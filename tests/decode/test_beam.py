@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from allyouneed.decode import beam_search, greedy_search, length_penalty
-from allyouneed.decode.beam import highest
+from allyouneed.decode.beam import best_continuations
 from tables import EOS, SOS, Prefixes, Table
 
 
@@ -131,13 +131,16 @@ def test_the_length_penalty_of_wu_et_al() -> None:
     assert length_penalty(30, alpha=0.0) == 1.0
 
 
-@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 700), st.integers(1, 9))
+@given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 4), st.integers(1, 700), st.integers(1, 9))
 @settings(deadline=None, max_examples=80)
-def test_the_highest_of_a_row_are_those_of_topk(seed: int, rows: int, length: int, count: int) -> None:
-    scores = torch.randn(rows, length, generator=torch.Generator().manual_seed(seed))
-    scores[:, ::3] = -torch.inf
-    count = min(count, length)
-    values, places = highest(scores, count)
-    assert torch.equal(values, scores.topk(count).values)
-    assert torch.equal(scores.gather(1, places), values)
-    assert all(len(set(row)) == count for row in places.tolist())
+def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int, length: int, count: int) -> None:
+    chance = torch.Generator().manual_seed(seed)
+    gains = torch.randn(rows * beam, length, generator=chance)
+    gains[:, ::3] = -torch.inf
+    totals = torch.randn(rows, beam, generator=chance)
+    every = (totals[:, :, None] + gains.view(rows, beam, length)).flatten(1)
+    count = min(count, every.size(1))
+    best, parents, words = best_continuations(totals, gains, count)
+    assert torch.equal(best, every.topk(count).values)
+    assert torch.equal(every.gather(1, parents * length + words), best)
+    assert all(len(set(row)) == count for row in (parents * length + words).tolist())

@@ -1,5 +1,6 @@
 """The quick step is held to the definition, `Transformer`."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -9,37 +10,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
-from allyouneed.errors import ConfigError, InputError
-from allyouneed.nn import FastTransformer, Transformer, pick_precision
+from allyouneed.errors import ConfigError, InputError, MissingExtra
+from allyouneed.nn import FastTransformer, Transformer, loops, pick_precision
+from conftest import SMALL
 from twins import scatter
 
+SIZES: list[dict[str, Any]] = [
+    {},
+    {"norm": "pre"},
+    {"activation": "gelu"},
+    {"activation": "silu", "norm": "pre"},
+    {"d_k": 5, "d_v": 7},
+    {"positions": "learned", "share": "none"},
+]
 
-@pytest.mark.parametrize(
-    "sizes",
-    [{}, {"norm": "pre"}, {"activation": "gelu"}, {"d_k": 5, "d_v": 7}, {"positions": "learned", "share": "none"}],
-)
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("sizes", SIZES)
 def test_it_equals_the_full_pass(
-    config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor, target: torch.Tensor
+    config: ModelConfig, sizes: dict[str, Any], compiled: bool, source: torch.Tensor, target: torch.Tensor
 ) -> None:
     model = Transformer(replace(config, **sizes)).eval()
     scatter(model)
-    fast = FastTransformer(model)
-    with torch.inference_mode():
-        full, state = model(source, target), fast.start(source)
-        for place in range(target.size(1)):
-            logits, state = fast.step(target[:, place], state)
-            torch.testing.assert_close(logits, full[:, place])
-    assert state.length == target.size(1)
+    fast = FastTransformer(model, compiled=compiled)
+    for rows in (slice(0, 2), slice(1, 2)):  # two sentences, and one whose source is padded
+        with torch.inference_mode():
+            full, state = model(source[rows], target[rows]), fast.start(source[rows])
+            for place in range(target.size(1)):
+                logits, state = fast.step(target[rows, place], state)
+                torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
+        assert state.length == target.size(1)
 
 
-@given(st.integers(0, 2**31), st.integers(1, 4), st.integers(1, 3))
-@settings(deadline=None, max_examples=15)
-def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sentences: int) -> None:
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 3), st.booleans())
+@settings(deadline=None, max_examples=20)
+def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sentences: int, compiled: bool) -> None:
     """Hypotheses are dropped and forked, and sentences leave, at every step."""
     chance = torch.Generator().manual_seed(seed)
     config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
     model = Transformer(config).eval()
-    fast = FastTransformer(model)
+    fast = FastTransformer(model, compiled=compiled)
     source = torch.randint(1, 13, (sentences, 5), generator=chance)
     with torch.inference_mode():
         state = fast.start(source).reorder(torch.arange(sentences).repeat_interleave(width))
@@ -58,43 +68,74 @@ def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sent
             written = torch.cat((written, new), 2)
 
 
-def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, model: Transformer) -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, compiled: bool) -> None:
     """Two futures of one past do not see each other, though they share its storage."""
-    fast = FastTransformer(model)
+    model = Transformer(replace(SMALL, norm="pre")).eval()
+    fast, source = FastTransformer(model, compiled=compiled), source[:1]
     with torch.inference_mode():
-        _, state = fast.step(torch.tensor([1, 1]), fast.start(source))
-        _, state = fast.step(torch.tensor([5, 6]), state)
-        _, one = fast.step(torch.tensor([3, 4]), state)
-        _, other = fast.step(torch.tensor([7, 8]), state)
-        for future, word in ((one, [3, 4]), (other, [7, 8])):
-            logits, _ = fast.step(torch.tensor([9, 9]), future)
-            target = torch.stack([torch.tensor([1, first, word[i], 9]) for i, first in enumerate((5, 6))])
-            torch.testing.assert_close(logits, model(source, target)[:, -1])
+        _, state = fast.step(torch.tensor([1]), fast.start(source))
+        _, state = fast.step(torch.tensor([5]), state)
+        _, one = fast.step(torch.tensor([3]), state)
+        _, other = fast.step(torch.tensor([7]), state)
+        for future, word in ((one, 3), (other, 7)):
+            logits, _ = fast.step(torch.tensor([9]), future)
+            target = torch.tensor([[1, 5, word, 9]])
+            torch.testing.assert_close(logits, model(source, target)[:, -1], atol=1e-5, rtol=1e-4)
 
 
-def test_many_steps_outgrow_the_first_storage(config: ModelConfig) -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: bool) -> None:
     model = Transformer(replace(config, max_length=150)).eval()
-    fast = FastTransformer(model)
+    fast = FastTransformer(model, compiled=compiled)
     target = torch.randint(1, 13, (1, 150))
     with torch.inference_mode():
         state = fast.start(target[:, :6]).reorder(torch.tensor([0, 0]))
         for word in target[0]:
             logits, state = fast.step(word.repeat(2), state)
-        torch.testing.assert_close(logits[:1], model(target[:, :6], target)[:, -1])
+        torch.testing.assert_close(logits[:1], model(target[:, :6], target)[:, -1], atol=1e-5, rtol=1e-4)
         with pytest.raises(InputError, match="sequence of 151 tokens is longer than max_length=150"):
             fast.step(torch.tensor([3, 3]), state)
 
 
 def test_int8_is_near_float32(config: ModelConfig, source: torch.Tensor) -> None:
     model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4)).eval()
-    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8")
+    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=True)
     with torch.inference_mode():
-        for rows in (2, 40):
+        for rows in (1, 2, 40):
             source = torch.randint(1, 900, (rows, 7))
             expected, _ = exact.step(torch.ones(rows, dtype=torch.int64), exact.start(source))
             logits, _ = fast.step(torch.ones(rows, dtype=torch.int64), fast.start(source))
             assert not torch.equal(logits, expected)
             assert (logits - expected).std() < 0.05 * expected.std()
+
+
+def test_what_is_compiled_is_used_for_one_sentence_alone(
+    model: Transformer, source: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast, calls = FastTransformer(model, compiled=True), 0
+    write_words = loops.write_words
+
+    def counted(*words: Any) -> None:
+        nonlocal calls
+        calls += 1
+        write_words(*words)
+
+    monkeypatch.setattr(loops, "write_words", counted)
+    with torch.inference_mode():
+        _, state = fast.step(torch.tensor([1, 1]), fast.start(source))
+        assert calls == 0
+        _, state = fast.step(torch.tensor([3]), state.keep(torch.tensor([1])))
+        assert calls == 1
+        monkeypatch.setattr(loops, "WORTH", 10)
+        fast.step(torch.tensor([3]), state)
+        assert calls == 1
+
+
+def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "allyouneed.nn.loops", None)
+    with pytest.raises(MissingExtra, match=r"compiled=True needs an extra .*allyouneed\[fast\]"):
+        FastTransformer(model, compiled=True)
 
 
 def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:

@@ -53,6 +53,12 @@ def translate(
     precision: Annotated[
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
+    compiled: Annotated[
+        bool,
+        typer.Option(
+            "--compiled", help="Quicker for lines that come one at a time, once Numba has compiled; extra [fast]."
+        ),
+    ] = False,
     alpha: Annotated[
         float | None,
         typer.Option(
@@ -208,7 +214,7 @@ def translate(
 
     keep_freed_memory()
     translator = Translator.load(
-        bundle, device=device, precision=precision, glossary=terms,
+        bundle, device=device, precision=precision, compiled=compiled, glossary=terms,
         beam=beam, nbest=nbest, batch=batch, alpha=alpha, penalty=penalty, patience=patience,
         min_length=min_length, max_length=max_length, min_ratio=min_ratio, length_ratio=length_ratio,
         extra_length=extra_length, no_repeat=no_repeat, repetition_penalty=repetition_penalty, groups=groups,

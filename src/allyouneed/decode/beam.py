@@ -6,6 +6,7 @@ probability is a product of more factors, are made up for by the length penalty 
 the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted in |Y|.
 """
 
+from functools import lru_cache
 from typing import NotRequired, Protocol, TypedDict
 
 import torch
@@ -69,23 +70,23 @@ def beam_search(
     totals[:, 0] = 0.0
     ids = torch.full((len(alive), beam, 1), sos_id, device=device)
     state = state.reorder(torch.arange(len(alive), device=device).repeat_interleave(beam))
+    first_of_each = torch.arange(0, len(alive) * beam, beam, device=device)[:, None]
 
     for length in range(1, max(limits) + 1):
         log_probabilities, state = step(ids[:, :, -1].flatten(), state)
-        totals, parents, words = _best_continuations(totals, log_probabilities, beam)
-        ids = torch.cat((ids.gather(1, parents[:, :, None].expand(-1, -1, length)), words[:, :, None]), 2)
+        # At most `beam` of the best 2 · beam end, so at least `beam` are left to go on.
+        totals, parents, words = best_continuations(totals, log_probabilities, 2 * beam)
         divisor = penalty(length, alpha=alpha)
-
-        is_end = (words == eos_id) & totals.isfinite()
-        for b, k in is_end[:, :beam].nonzero().tolist():
-            total = float(totals[b, k])
-            ended[alive[b]].append(Hypothesis(ids[b, k, 1:-1].tolist(), total, total / divisor))
-
-        # The best that have not ended go on; a stable sort keeps their order.
-        going_on = (words == eos_id).int().argsort(dim=1, stable=True)[:, :beam]
-        totals = totals.masked_fill(words == eos_id, -torch.inf).gather(1, going_on)
-        ids = ids.gather(1, going_on[:, :, None].expand(-1, -1, length + 1))
-        parents = parents.gather(1, going_on)
+        ends = words == eos_id
+        if ends.any():
+            for b, k in (ends & totals.isfinite())[:, :beam].nonzero().tolist():
+                total = float(totals[b, k])
+                ended[alive[b]].append(Hypothesis(ids[b, parents[b, k], 1:].tolist(), total, total / divisor))
+            going_on = ends.int().argsort(dim=1, stable=True)  # a stable sort keeps the order of those that go on
+            totals = totals.masked_fill(ends, -torch.inf).gather(1, going_on)
+            parents, words = parents.gather(1, going_on), words.gather(1, going_on)
+        totals, parents = totals[:, :beam], parents[:, :beam]
+        ids = torch.cat((ids.gather(1, parents[:, :, None].expand(-1, -1, length)), words[:, :beam, None]), 2)
 
         kept = []
         for b, (sentence, best) in enumerate(zip(alive, totals[:, 0].tolist(), strict=True)):
@@ -102,8 +103,7 @@ def beam_search(
                 kept.append(b)
         if not kept:
             break
-        first_of_each = torch.arange(len(alive), device=device)[:, None] * beam
-        state = state.reorder((first_of_each + parents).flatten())
+        state = state.reorder((first_of_each[: len(alive)] + parents).flatten())
         if len(kept) == len(alive):
             continue
         rows = torch.tensor(kept, device=device)
@@ -124,37 +124,35 @@ def _nth_score(found: list[Hypothesis], n: int) -> float:
     return sorted((hypothesis.score for hypothesis in found), reverse=True)[n - 1]
 
 
-def _best_continuations(totals: Tensor, log_probabilities: Tensor, beam: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best 2 · beam of all continuations: totals, which hypothesis each continues, with which word.
+def best_continuations(totals: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best `count` of all continuations: totals, which hypothesis each continues, with which word.
 
-    At most `beam` of them end, so at least `beam` are left to go on. Shapes: totals (B, beam),
-    log_probabilities (B · beam, V) → three times (B, 2 · beam).
+    Every word of a long vocabulary is looked at once: each hypothesis's row is folded into 16 short
+    ones, and only columns whose highest number is among the best can hold the best of all. Shapes:
+    totals (B, beam), log_probabilities (B · beam, V) → three times (B, count), or as many as there are.
     """
-    count = min(2 * beam, log_probabilities.size(-1))
-    gains, words = highest(log_probabilities, count)  # more of one hypothesis cannot be among the best 2 · beam
-    continued = (totals.flatten()[:, None] + gains).view(len(totals), -1)  # (B · beam, count) → (B, beam · count)
-    best, where = continued.topk(min(2 * beam, continued.size(1)))
-    return best, where // count, words.view(len(totals), -1).gather(1, where)
-
-
-def highest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`scores.topk(count)`: of each row the highest and their places. Shapes: (N, V) → (N, count) twice.
-
-    A long row is folded into 16 short ones first. Only places that are the highest of their column
-    can lead to the highest of all, and a maximum over columns is quicker than a search for the best.
-    """
-    width = scores.size(1) // _FOLDS
+    sentences, vocabulary = len(totals), log_probabilities.size(1)
+    by_sentence = log_probabilities.view(sentences, -1)  # (B · beam, V) → (B, beam · V)
+    width = vocabulary // _FOLDS
     if width < 8 * count:
-        best = scores.topk(count)
-        return best.values, best.indices
-    folded = scores[:, : _FOLDS * width].view(-1, _FOLDS, width)  # (N, V) → (N, 16, V / 16)
-    columns = folded.amax(1).topk(count).indices  # (N, count)
-    rows = torch.arange(0, _FOLDS * width, width, device=scores.device)
-    places = (columns[:, None] + rows[:, None]).flatten(1)  # (N, 16, count) → (N, 16 · count)
-    rest = torch.arange(_FOLDS * width, scores.size(1), device=scores.device)
-    places = torch.cat((places, rest.expand(len(scores), -1)), 1)
-    values, which = scores.gather(1, places).topk(count)
-    return values, places.gather(1, which)
+        continued = (totals[:, :, None] + log_probabilities.view(*totals.shape, -1)).flatten(1)
+        best, where = continued.topk(min(count, continued.size(1)))
+        return best, where // vocabulary, where % vocabulary
+    folded = log_probabilities[:, : _FOLDS * width].view(*totals.shape, _FOLDS, width).amax(2)
+    columns = (totals[:, :, None] + folded).flatten(1).topk(count).indices  # (B, count), of beam · V / 16
+    first = columns // width * vocabulary + columns % width
+    fold, rest = _unfolding(totals.size(1), vocabulary, width, totals.device)
+    places = torch.cat(((first[:, :, None] + fold).flatten(1), rest.expand(sentences, -1)), 1)  # of beam · V
+    best, which = (by_sentence.gather(1, places) + totals.gather(1, places // vocabulary)).topk(count)
+    where = places.gather(1, which)
+    return best, where // vocabulary, where % vocabulary
+
+
+@lru_cache(8)
+def _unfolding(beam: int, vocabulary: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Where the words of a column stand, from its first on; and the places of the words that no column holds."""
+    places = torch.arange(beam * vocabulary, device=device).view(beam, vocabulary)
+    return places[0, : _FOLDS * width : width], places[:, _FOLDS * width :].flatten()
 
 
 _FOLDS = 16

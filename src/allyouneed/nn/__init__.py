@@ -10,10 +10,11 @@ from .attention import MultiHeadAttention, attention, attention_weights
 from .decoder import Decoder, DecoderBlock, DecoderState
 from .embedding import Embedding
 from .encoder import Encoder, EncoderBlock
-from .fast import FastState, FastTransformer, Precision, pick_precision
+from .fast import FastTransformer, Precision, pick_precision
 from .feedforward import FeedForward
 from .mask import no_future, real_tokens
 from .normalization import LayerNorm
+from .past import FastState
 from .position import LearnedPositions, PositionalEncoding, sinusoids
 from .projection import Projection
 from .residual import Residual

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from ..errors import ConfigError
 
-FEW = 8  # rows; up to here FBGEMM is quicker than oneDNN
-SMALL = 100_000  # weights; with few rows the product takes less time than the rounding for it
+LITTLE = 8_500_000  # multiplications; up to here FBGEMM is quicker than oneDNN
+SMALL, FEW = 100_000, 8  # weights and rows; up to here the product takes less time than the rounding for it
 
 
 def can_int8(device: torch.device) -> bool:
@@ -47,18 +47,19 @@ class Int8Map:
                 f'{", ".join(torch.backends.quantized.supported_engines)}; use "float32"'
             )
         weight, self._bias = weight.detach(), None if bias is None else bias.detach()
-        self._small = weight if weight.numel() < SMALL else None
+        self._size, self._width = weight.numel(), weight.size(1)
+        self._small = weight if self._size <= SMALL else None
         # Without VNNI two products can overflow the 16 bits they are added in, unless vectors have 7 bits.
         self._seven_bits = not torch.cpu._is_vnni_supported()
         self._few = self._packed(weight, "fbgemm")
         self._many = self._packed(weight, "fbgemm" if self._seven_bits else "onednn")
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.numel() > FEW * x.size(-1):
-            return torch.ops.quantized.linear_dynamic(x, self._many, self._seven_bits)  # type: ignore[no-any-return]
-        if self._small is not None:
+        rows = x.numel() // self._width
+        if self._small is not None and rows <= FEW:
             return F.linear(x, self._small, self._bias)
-        return torch.ops.quantized.linear_dynamic(x, self._few, self._seven_bits)  # type: ignore[no-any-return]
+        packed = self._few if rows * self._size <= LITTLE else self._many
+        return torch.ops.quantized.linear_dynamic(x, packed, self._seven_bits)  # type: ignore[no-any-return]
 
     def _packed(self, weight: Tensor, engine: str) -> Any:
         numbers, scale = rounded(weight)

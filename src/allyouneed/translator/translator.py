@@ -42,13 +42,24 @@ class _Piece(NamedTuple):
 class Translator:
     """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`."""
 
-    def __init__(self, bundle: Bundle, *, decode: DecodeConfig | None = None, precision: str = "float32") -> None:
-        """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`)."""
+    def __init__(
+        self,
+        bundle: Bundle,
+        *,
+        decode: DecodeConfig | None = None,
+        precision: str = "float32",
+        compiled: bool = False,
+    ) -> None:
+        """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
+
+        `compiled` is for programs that translate text after text, one at a time: that is quicker
+        then, but loading takes seconds (see `FastTransformer`).
+        """
         self.bundle = bundle
         self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
-        self._fast = FastTransformer(self.model, precision=chosen)
+        self._fast = FastTransformer(self.model, precision=chosen, compiled=compiled)
         self._glossary = Glossary({})
         self._prepare()
 
@@ -64,12 +75,13 @@ class Translator:
         *,
         device: str = "auto",
         precision: str = "auto",
+        compiled: bool = False,
         glossary: Terms | None = None,
         **decode: Setting,
     ) -> Self:
         """A translator from a bundle's folder. Settings of `DecodeConfig` replace the bundle's own, as in `using`."""
         bundle = Bundle.load(Path(folder), device=pick_device(device))
-        return cls(bundle, precision=precision).using(glossary=glossary, **decode)
+        return cls(bundle, precision=precision, compiled=compiled).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: Setting) -> Self:
         """The same model, searched otherwise: `translator.using(beam=8, nbest=3)`. None leaves a setting as it is.
