@@ -24,6 +24,20 @@ def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, be
     assert translator.translate(TEXTS) == [translator(text) for text in TEXTS]
 
 
+def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundle) -> None:
+    texts = TEXTS * 5
+    for setting in ({}, {"groups": 2}, {"no_repeat": 2}, {"sample": True}):
+        translator = Translator(bundle).using(**setting)
+        one = list(translator.translations(texts))
+        torch.set_num_threads(2)
+        assert list(translator.translations(texts)) == one
+        assert torch.get_num_threads() == 2
+        torch.set_num_threads(1)
+    torch.set_num_threads(2)
+    with pytest.raises(InputError, match="says all it must within 17 tokens"):
+        Translator(bundle).using(glossary={"j": "abcdefghij" * 2}).translate(texts)
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_what_is_compiled_translates_alike(bundle: Bundle, beam: int) -> None:
     config = replace(bundle.decode, beam=beam)

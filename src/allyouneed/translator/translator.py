@@ -12,7 +12,7 @@ import torch
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..decode import Hypothesis, beam_width
-from ..device import pick_device
+from ..device import at_once, pick_device
 from ..errors import ConfigError, InputError
 from ..nn import FastTransformer, Precision, pick_precision
 from ..settings import settings
@@ -202,12 +202,19 @@ class Translator:
         ]
         parts: dict[int, Translation] = {}
         generator = self._generator(first)
-        for batch in self._batches(pieces, branches):
+
+        def work(batch: list[int]) -> list[Translation]:
             some = [pieces[i] for i in batch]
             found, flags = self._found(some, branches, first, generator)
-            for i, translation in zip(batch, self._translations(some, found, flags, align), strict=True):
-                parts[i] = translation
-            done(len(batch))
+            return list(self._translations(some, found, flags, align))
+
+        batches = list(self._batches(pieces, branches))
+        # What looks on from outside (alignments), and what follows one chance, is done batch after batch.
+        alone = self.decode.sample or self.decode.replace_unknown or align or self._finder.device.type != "cpu"
+        with at_once(1 if alone else min(torch.get_num_threads(), len(batches) or 1)) as each:
+            for batch, translations in zip(batches, each(work, batches), strict=True):
+                parts.update(zip(batch, translations, strict=True))
+                done(len(batch))
         of_text: list[list[Translation]] = [[] for _ in texts]
         for i, piece in enumerate(pieces):
             of_text[piece.place].append(parts[i])
