@@ -97,14 +97,14 @@ class FastTransformer:
         if self.loops and sentences == 1 and self.loops.pay(each):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
             x = self.loops(x, pools, state.pooled, theirs, state.memory, state.padding)
-            logits = self.loops.project(self.decoder_norm(x))
         else:
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
             grown = []
             for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
                 x, pool = block(x, pool, state.pooled, mask, memory, state.padding)
                 grown.append(pool)
-            logits, pools = self.projection(self.decoder_norm(x).view(state.hypotheses, -1)), tuple(grown)
+            pools = tuple(grown)
+        logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
         return logits, FastState(
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
@@ -117,9 +117,7 @@ class FastTransformer:
         except ImportError:
             raise MissingExtra("compiled=True", "fast") from None
         blocks = cast(Sequence[DecoderBlock], model.decoder.layers)
-        self.loops = Loops(
-            blocks, model.projection.table, activation=model.config.activation, int8=self.precision == "int8"
-        )
+        self.loops = Loops(blocks, activation=model.config.activation, int8=self.precision == "int8")
 
 
 def _with_own(theirs: Tensor | None, sentences: int, each: int, like: Tensor) -> Tensor:

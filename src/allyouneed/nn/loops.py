@@ -51,7 +51,7 @@ class Blocks(NamedTuple):
 class Loops:
     """All blocks of a decoder at once."""
 
-    def __init__(self, blocks: Sequence[DecoderBlock], table: Tensor, *, activation: str, int8: bool) -> None:
+    def __init__(self, blocks: Sequence[DecoderBlock], *, activation: str, int8: bool) -> None:
         first = blocks[0]
         self._heads, self._activation = first.self_attention.heads, ACTIVATIONS.index(activation)
         self._first = first.around_feed_forward.norm_first
@@ -81,18 +81,11 @@ class Loops:
             np.stack([[norm.gain.detach().numpy() for norm in of_block] for of_block in norms]),
             np.stack([[norm.bias.detach().numpy() for norm in of_block] for of_block in norms]),
         )
-        self._projection = _linear([table], [table.new_zeros(len(table))], int8=int8)
         self._size = sum(part.weight.size for part in self._blocks if isinstance(part, Linear))
 
     def pay(self, rows: int) -> bool:
         """Whether so many hypotheses are few enough."""
         return rows * self._size * torch.get_num_threads() <= WORTH
-
-    def project(self, x: Tensor) -> Tensor:
-        """The projection's logits. Shapes: (R, D) → (R, V)."""
-        logits = torch.empty(len(x), self._projection.weight.shape[1])
-        linear(x.numpy(), self._projection, 0, logits.numpy())
-        return logits
 
     def __call__(
         self,
