@@ -21,7 +21,7 @@ from .int8 import rounded
 from .past import Pool
 
 Array = NDArray[Any]
-WORTH = 30_000_000  # multiplications; if a step has more of them, PyTorch is quicker
+WORTH = 20_000_000  # multiplications; if a step has more of them, PyTorch is quicker
 ACTIVATIONS = ("relu", "gelu", "silu")
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -43,7 +44,7 @@ class Pool:
     def kept(self, sentences: Tensor, used: int) -> "Pool":
         """The pool of these sentences alone, with the first `used` words and as much room."""
         words = self.words.new_empty(sentences.size(0), *self.words.shape[1:])
-        words[:, :used] = self.words.narrow(1, 0, used).index_select(0, sentences)
+        torch.index_select(self.words[:, :used], 0, sentences, out=words[:, :used])
         return Pool(words, used, heads=self.heads, width=self.width)
 
     def _copied(self, used: int, *, room: int) -> "Pool":
