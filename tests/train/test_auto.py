@@ -5,7 +5,8 @@ import pytest
 
 from allyouneed import Bundle, ConfigError, Recipe, fit
 from allyouneed.train import Draft
-from allyouneed.train.auto import LARGEST_WITHOUT_GPU, SIZES, Corpus, rounded, size_for
+from allyouneed.train.auto import LARGEST_WITHOUT_GPU, SIZES, Corpus, peak_rate, rounded, size_for
+from allyouneed.train.schedule import rate_at
 from runs import TINY, Notebook, weights_of
 
 SMALL = Corpus(pairs=30_000, tokens=500_000, longest=60, has_valid=True, exact=False, gpu=False)
@@ -42,9 +43,22 @@ def test_what_is_given_stays_and_the_rest_follows_it() -> None:
     draft = Draft({"model": {"d_model": 32}, "train": {"steps": 500, "batch_tokens": 4_000}})
     recipe, choices = draft.complete(SMALL)
     assert (recipe.model.d_model, recipe.train.steps, recipe.train.batch_tokens) == (32, 500, 4_000)
-    assert recipe.train.warmup == 50
+    assert (recipe.train.warmup, recipe.train.cooldown) == (25, 475)
     told = {name for choice in choices for name in choice.settings}
     assert not told & {"model.d_model", "train.steps", "train.batch_tokens"}
+
+
+@pytest.mark.parametrize(("schedule", "cooldown"), [("paper", 475), ("cosine", 0), ("inverse-sqrt", 475)])
+def test_the_highest_rate_is_the_same_whatever_the_schedule(schedule: str, cooldown: int) -> None:
+    recipe, _ = Draft({"train": {"steps": 500, "schedule": schedule}}).complete(SMALL)
+    rates = [rate_at(step, recipe.train, d_model=recipe.model.d_model) for step in range(1, 501)]
+    assert max(rates) == pytest.approx(peak_rate(recipe.model.d_model, "muon"), rel=0.06)
+    assert recipe.train.cooldown == cooldown
+
+
+def test_adam_is_led_more_slowly_than_muon() -> None:
+    with_adam, _ = Draft({"train": {"optimizer": "adam"}}).complete(SMALL)
+    assert with_adam.train.rate == Draft({}).complete(SMALL)[0].train.rate / 2
 
 
 def test_what_the_rest_of_the_corpus_decides() -> None:

@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
 
 SIZES = (
-    Size(3_000, d_model=64, d_ff=256, heads=4, layers=2, dropout=0.3, epochs=150),
+    Size(3_000, d_model=64, d_ff=256, heads=4, layers=2, dropout=0.3, epochs=60),
     Size(15_000, d_model=128, d_ff=512, heads=4, layers=3, dropout=0.3, epochs=60),
     Size(60_000, d_model=128, d_ff=512, heads=4, layers=4, dropout=0.3, epochs=30),
     Size(400_000, d_model=256, d_ff=1024, heads=4, layers=3, dropout=0.15, epochs=10),
@@ -43,15 +43,14 @@ EXACT = {"dropout": 0.0, "label_smoothing": 0.0}
 # Tokens a batch. A GPU is idle with less; a processor would rather take two steps than one of twice the size.
 BATCH_TOKENS = {"processor": 1_024, "GPU": 8_192}
 
-# The highest rate of a run, by the width of the model.
-PEAK_RATES = {64: 4e-3, 128: 2.5e-3, 256: 1.5e-3, 512: 7e-4}
+# The highest rate of a run with Muon, by the width of the model.
+PEAK_RATES = {64: 0.01, 128: 0.005, 256: 0.003, 512: 0.0015}
 
-SHARE_OF_WARMUP, MOST_WARMUP = 0.1, 4_000
-SHARE_OF_COOLDOWN = 0.7
+SHARE_OF_WARMUP, MOST_WARMUP = 0.05, 2_000
 FEWEST_STEPS, PAUSES, PATIENCE = 800, 20, 10
 
 # A model that has learned already is led on gently, and for a shorter time.
-FINE_TUNING = {"epochs": 3.0, "peak_rate": 3e-4, "fewest_steps": 100}
+FINE_TUNING = {"epochs": 3.0, "share_of_rate": 0.2, "fewest_steps": 100}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +138,19 @@ class Draft:
         choose("train", f"each pair about {steps / per_epoch:.0f} times", steps=steps)
         steps = train["steps"]
 
+        choose("train", "learns in half of Adam's time", optimizer="muon")
+        choose("train", "bfloat16 where the device is made for it", precision="auto")
         warmup = max(1, min(MOST_WARMUP, rounded(steps * SHARE_OF_WARMUP)))
-        choose("train", "a tenth of the run up, then down to zero over the end of it",
-               warmup=warmup, cooldown=rounded(steps * SHARE_OF_COOLDOWN))  # fmt: skip
-        peak = FINE_TUNING["peak_rate"] if self.model else peak_rate(model["d_model"])
-        choose("train", f"at its highest {peak:.2g}, for a width of {model['d_model']}",
-               rate=round(peak * sqrt(model["d_model"] * train["warmup"]), 3))  # fmt: skip
+        why = "the rate goes up, then down to zero in a straight line"
+        choose("train", why, schedule="constant", warmup=warmup)
+        if train["schedule"] != "cosine":
+            choose("train", why, cooldown=max(0, steps - train["warmup"]))
+        rate, why = peak_rate(model["d_model"], train["optimizer"]), f"for a width of {model['d_model']}"
+        if self.model:
+            rate, why = rate * FINE_TUNING["share_of_rate"], f"{why}, gently: it has learned already"
+        if train["schedule"] == "paper":
+            rate *= sqrt(model["d_model"] * train["warmup"])  # there it is a factor
+        choose("train", why, rate=float(f"{rate:.2g}"))
         choose("train", f"{PAUSES} looks at how it does", pause=max(1, ceil(steps / PAUSES)))
         choose("train", "the end at rate zero does what a mean would", average=1)
         if corpus.has_valid:
@@ -167,10 +173,11 @@ def size_for(corpus: Corpus) -> tuple[Size, str]:
     return size, f"{corpus.pairs:,} pairs; up to {size.pairs:,.0f} this size does well"
 
 
-def peak_rate(d_model: int) -> float:
-    """The highest rate for a width: that of the next one in the table, or less the wider it is."""
+def peak_rate(d_model: int, optimizer: str) -> float:
+    """The highest rate for a width: that of the next one in the table, or less the wider it is; Adam takes half."""
     widths = [width for width in PEAK_RATES if d_model <= width]
-    return PEAK_RATES[widths[0]] if widths else PEAK_RATES[512] * 512 / d_model
+    rate = PEAK_RATES[widths[0]] if widths else PEAK_RATES[512] * 512 / d_model
+    return rate if optimizer == "muon" else rate / 2
 
 
 def rounded(number: float) -> int:
