@@ -9,6 +9,7 @@ from allyouneed.check.learning import a_batch_is_learned_by_heart, loss_starts_a
 from allyouneed.check.verdict import Ids, random_ids
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import Batch
+from allyouneed.decode import Hypothesis
 from allyouneed.nn import Transformer
 
 
@@ -72,3 +73,11 @@ def test_shifted_labels_are_found(shift: str, new: Transformer, ids: Ids, monkey
     assert by_heart.fine
     assert labels.fine is False
     assert "shifted" in labels.words
+
+
+def test_a_slip_in_one_sentence_is_no_shift(new: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [Hypothesis(target[1:-1], 0.0, 0.0) for target in ids.targets]
+    monkeypatch.setattr(learning, "greedy_search", lambda *_, **__: [Hypothesis([5], 0.0, 0.0), *written[1:]])
+    _, labels = a_batch_is_learned_by_heart(new, ids)
+    assert labels.fine
+    assert labels.words.startswith("2 of 3 ")

@@ -1,4 +1,3 @@
-import json
 import math
 
 import pytest
@@ -7,7 +6,7 @@ import torch
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import InputError
-from allyouneed.explain.story import Story, _head, alignment_of, as_data, attentions, heads_of, stream_of, tell
+from allyouneed.explain.story import Story, _head, alignment_of, attentions, heads_of, stream_of, tell
 from allyouneed.translator import Translator
 
 
@@ -77,9 +76,3 @@ def test_alignment_is_a_distribution_for_each_written_piece(story: Story) -> Non
     alignment = alignment_of(story)
     assert alignment.shape == (len(story.asked), len(story.read))
     torch.testing.assert_close(alignment.sum(-1), torch.ones(len(story.asked)))
-
-
-def test_a_story_becomes_json(story: Story) -> None:
-    data = json.loads(json.dumps(as_data(story)))
-    assert data["text"] == "abcd"
-    assert len(data["attention"]["encoder.layers.0.attention"]) == 3

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ def test_every_row_is_a_recipe_and_every_recipe_a_row() -> None:
 
 def test_the_rows_have_the_sizes_of_table_3() -> None:
     base = ModelConfig()
-    differ = {
+    differ: dict[str, dict[str, Any]] = {
         "base": {}, "A1": {"heads": 1}, "A4": {"heads": 4}, "A16": {"heads": 16}, "A32": {"heads": 32},
         "B16": {"d_k": 16}, "B32": {"d_k": 32},
         "C-N2": {"encoder_layers": 2, "decoder_layers": 2}, "C-N4": {"encoder_layers": 4, "decoder_layers": 4},
@@ -38,7 +39,7 @@ def test_the_rows_have_the_sizes_of_table_3() -> None:
         "big": {"d_model": 1024, "d_ff": 4096, "heads": 16, "dropout": 0.3},
     }  # fmt: skip
     for row in ROWS:
-        assert row.model == replace(base, **differ[row.name]), row.name  # type: ignore[arg-type]
+        assert row.model == replace(base, **differ[row.name]), row.name
     smoothing = {row.name: Recipe.read(recipe_path(row.name)).train.label_smoothing for row in ROWS}
     assert {name for name, value in smoothing.items() if value != 0.1} == {"D-ls0", "D-ls2"}
     assert (smoothing["D-ls0"], smoothing["D-ls2"]) == (0.0, 0.2)

@@ -55,7 +55,7 @@ def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
             max_lengths=torch.tensor([len(target) for target in ids.targets]),
         )  # fmt: skip
     right = sum(one.ids == target[1:-1] for one, target in zip(found, ids.targets, strict=True))
-    if right < len(found):
+    if 2 * right < len(found):  # a model whose labels are shifted writes none; one that is nearly there misses one
         return [
             by_heart,
             Verdict(
@@ -64,7 +64,7 @@ def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
                 "At place t the decoder is given word t and must be asked for word t + 1 (data/batch.py).",
             ),
         ]  # fmt: skip
-    return [by_heart, Verdict("labels", True, f"all {right} sentences learned by heart are written again")]
+    return [by_heart, Verdict("labels", True, f"{right} of {len(found)} sentences learned by heart are written again")]
 
 
 def _learn(model: Transformer, ids: Ids) -> tuple[float, int]:

@@ -8,8 +8,6 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -47,7 +45,7 @@ def svg_of(figure: Figure) -> str:
         figure.patch.set_alpha(0)
         for axes in figure.axes:
             axes.patch.set_alpha(0)
-        FigureCanvasSVG(figure).print_svg(written, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
     # Text is black by default in SVG and named nowhere, so one fill on the whole gives it its colour.
@@ -70,7 +68,7 @@ def save(figure: Figure, path: Path) -> None:
         return
     _without_frames(figure)
     picture = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(picture)  # type: ignore[no-untyped-call]
+    figure.savefig(picture, format="png")
     write_whole(path, picture.getvalue())
 
 

@@ -119,16 +119,15 @@ def tree_figure(story: Story) -> Figure:
             x or 0.4, y, label, ha="left" if x else "right", va="center", fontsize=8, family="monospace",
             parse_math=False, color=GREEN if right else "#888888", weight="bold" if right else "normal",
         )  # fmt: skip
+    places = {(len(beginning), row) for beginning, row in rows.items()}
     for sentence, score in list(story.search.ended().items())[: story.search.config.beam]:
         if sentence in rows:
+            below = (len(sentence) + 1, rows[sentence]) in places  # a longer one goes on in this row
+            behind = 0.0 if below else 0.15 + 0.08 * len(story.pieces[sentence[-1]]) / wide
             axes.text(
-                len(sentence) + 0.15 + 0.08 * len(story.pieces[sentence[-1]]) / wide,
-                rows[sentence],
-                f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
-                va="center",
-                fontsize=8,
-                color=COLOURS[5],
-            )
+                len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
+                va="center", fontsize=8, color=COLOURS[5],
+            )  # fmt: skip
     axes.set(xlim=(-0.8, deepest + 2), ylim=(max(rows.values()) + 0.7, -0.7))
     axes.axis("off")
     return figure

@@ -6,11 +6,11 @@ from pathlib import Path
 from string import Template
 
 from ..translator import Translator
+from .data import MOST_CANDIDATES
 from .draw import svg_of
 from .figures import FIGURES
 from .story import Story, attentions, heads_of, label_of
 
-MOST_CANDIDATES = 5
 _PAGE = Path(__file__).with_name("page.html")
 
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -157,20 +156,3 @@ def alignment_of(story: Story) -> Tensor:
     """
     crossing = [x for name, x in attentions(story).items() if name.endswith("cross_attention")]
     return crossing[-2 if len(crossing) > 2 else -1].mean(0)
-
-
-def as_data(story: Story) -> dict[str, Any]:
-    """The story as plain data for JSON, weights to four digits."""
-
-    def plain(x: Tensor) -> Any:
-        return [plain(row) for row in x] if x.dim() > 1 else [round(v, 4) for v in x.tolist()]
-
-    return {
-        "text": story.text,
-        "translation": story.translation,
-        "source": [{"id": i, "piece": piece} for i, piece in zip(story.source_ids, story.read, strict=True)],
-        "given": story.given,
-        "asked": story.asked,
-        "attention": {name: plain(x) for name, x in attentions(story).items()},
-        "why": story.search.why_it_ended(),
-    }

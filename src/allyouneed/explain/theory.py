@@ -28,7 +28,7 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
         for place, style in ((start, "-"), (start + step, "--")):
             sine, cosine = hands[place].tolist()
             clock.plot([0, cosine], [0, sine], style, color=colour, linewidth=2)
-            clock.text(1.2 * cosine, 1.2 * sine, str(place), color=colour, ha="center", va="center", fontsize=9)
+            clock.text(1.2 * cosine, 1.2 * sine, str(place), ha="center", va="center", fontsize=9)
     clock.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
     clock.axis("off")
 
@@ -42,9 +42,12 @@ def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
 
 def rotation(step: int, d_model: int) -> torch.Tensor:
     """The matrix R with PE(p + step) = R PE(p) for every p, (D, D): 2 × 2 rotations along the diagonal."""
-    sine, cosine = sinusoids(step + 1, d_model)[step].unflatten(0, (-1, 2)).unbind(-1)  # type: ignore[no-untyped-call]
-    turns = torch.stack((torch.stack((cosine, sine), -1), torch.stack((-sine, cosine), -1)), -2)  # (D/2, 2, 2)
-    return torch.block_diag(*turns)  # type: ignore[no-any-return,no-untyped-call]
+    sine, cosine = sinusoids(step + 1, d_model)[step].view(-1, 2).T
+    even = torch.arange(0, d_model, 2)
+    turn = torch.zeros(d_model, d_model)
+    turn[even, even], turn[even, even + 1] = cosine, sine
+    turn[even + 1, even], turn[even + 1, even + 1] = -sine, cosine
+    return turn
 
 
 def schedule_figure(*, steps: int = 20_000) -> Figure:

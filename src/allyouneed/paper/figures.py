@@ -156,7 +156,10 @@ def _quoted(head: _Head, place: int) -> str:
 def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: Sequence[int]) -> Figure:
     """Lines from the words that look, on the left, to those looked at; a panel a head, eight at most."""
     shown = list(heads[:8])
-    figure = new_figure(2.9 * len(shown) + 0.4, 0.24 * len(pieces) + 0.8)
+    letters = 0.075 * max(map(len, pieces))  # inches, on either side
+    wide = 2 * letters + 0.9
+    left, right = letters / wide, 1 - letters / wide
+    figure = new_figure(wide * len(shown) + 0.4, 0.24 * len(pieces) + 0.8)
     figure.suptitle(title, fontsize=10)
     panels = figure.subplots(1, len(shown), squeeze=False).flat
     for axes, weights, number in zip(panels, shown, numbers, strict=False):
@@ -165,10 +168,11 @@ def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: 
         for place, row in enumerate(weights):
             for other, weight in enumerate(row.tolist()):
                 if weight > 0.05:
-                    axes.plot([0.3, 0.7], [place, other], color=colour, alpha=min(1.0, weight), linewidth=3 * weight)
+                    look = {"color": colour, "alpha": min(1.0, weight), "linewidth": 3 * weight}
+                    axes.plot([left + 0.02, right - 0.02], [place, other], **look)
         for y, piece in enumerate(pieces):
-            axes.text(0.28, y, piece, ha="right", va="center", fontsize=8, family="monospace", parse_math=False)
-            axes.text(0.72, y, piece, ha="left", va="center", fontsize=8, family="monospace", parse_math=False)
+            axes.text(left, y, piece, ha="right", va="center", fontsize=8, family="monospace", parse_math=False)
+            axes.text(right, y, piece, ha="left", va="center", fontsize=8, family="monospace", parse_math=False)
         axes.set(xlim=(0, 1), ylim=(len(pieces) - 0.5, -0.5))
         axes.axis("off")
     return figure

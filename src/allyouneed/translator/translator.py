@@ -5,13 +5,13 @@ from copy import copy
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn, Self, cast, get_args
+from typing import NamedTuple, NoReturn, Self, cast, get_args
 
 import torch
 
 from ..bundle import Bundle
 from ..config import DecodeConfig
-from ..decode import Hypothesis
+from ..decode import Hypothesis, beam_width
 from ..device import at_once, pick_device
 from ..errors import ConfigError, InputError
 from ..nn import FastTransformer, Precision, pick_precision
@@ -22,7 +22,6 @@ from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
 from .demands import Demands
 from .finding import Finder, Wanted
-from .pieces import Piece, in_batches
 from .translation import Flag, Scored, Translation, joined
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
@@ -30,6 +29,14 @@ WINDOW = 32  # batches of texts that are sorted by length among themselves
 
 Setting = bool | float | str | Sequence[str] | None
 Terms = Glossary | Mapping[str, str | Iterable[str]]
+
+
+class _Piece(NamedTuple):
+    """What is translated at once: text number `place` of a window, or a part of it."""
+
+    place: int
+    text: str
+    wanted: Wanted
 
 
 class Translator:
@@ -201,7 +208,7 @@ class Translator:
             found, flags = self._found(some, branches, first, generator)
             return list(self._translations(some, found, flags, align))
 
-        batches = list(in_batches(pieces, size=self.decode.batch, beam=self.decode.beam, branches=max(1, branches)))
+        batches = list(self._batches(pieces, branches))
         # What looks on from outside (alignments), and what follows one chance, is done batch after batch.
         alone = self.decode.sample or self.decode.replace_unknown or align or self._finder.device.type != "cpu"
         with at_once(1 if alone else min(torch.get_num_threads(), len(batches) or 1)) as each:
@@ -213,8 +220,26 @@ class Translator:
             of_text[piece.place].append(parts[i])
         return [ready.get(place) or joined(text, of_text[place]) for place, text in enumerate(texts)]
 
+    def _batches(self, pieces: Sequence[_Piece], branches: int) -> Iterator[list[int]]:
+        """Sentences of similar length, those with demands among themselves: they have wider beams."""
+        room = self.decode.batch * self.decode.beam
+        for bound in (False, True):
+            batch: list[int] = []
+            taken = 0
+            for i in sorted(range(len(pieces)), key=lambda i: len(pieces[i].wanted.source)):
+                demands = pieces[i].wanted.demands
+                if bool(demands) == bound:
+                    width = beam_width(self.decode.beam, demands) * max(1, branches)
+                    if batch and taken + width > room:
+                        yield batch
+                        batch, taken = [], 0
+                    batch.append(i)
+                    taken += width
+            if batch:
+                yield batch
+
     def _found(
-        self, pieces: Sequence[Piece], branches: int, first: int, generator: torch.Generator
+        self, pieces: Sequence[_Piece], branches: int, first: int, generator: torch.Generator
     ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
         """What is found for each piece, the best first, and flags."""
         each = [[piece.wanted] for piece in pieces]
@@ -237,7 +262,7 @@ class Translator:
 
     def _translations(
         self,
-        pieces: Sequence[Piece],
+        pieces: Sequence[_Piece],
         found: Sequence[list[Hypothesis]],
         flags: Sequence[tuple[Flag, ...]],
         align: Unit | None,
@@ -248,7 +273,7 @@ class Translator:
         for piece, hypotheses, flag, alignment in zip(pieces, found, flags, links, strict=True):
             yield replace(self._translation(piece, hypotheses, flag), alignment=alignment)
 
-    def _translation(self, piece: Piece, found: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
+    def _translation(self, piece: _Piece, found: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
         texts = self.writer.decode_all([hypothesis.ids for hypothesis in found])
         best, *others = (
             Translation(
@@ -262,7 +287,7 @@ class Translator:
         )
         return replace(best, alternatives=tuple(others))
 
-    def _pieces(self, text: str, ids: list[int], prefix: list[int], place: int, line: int) -> list[Piece]:
+    def _pieces(self, text: str, ids: list[int], prefix: list[int], place: int, line: int) -> list[_Piece]:
         """A text and its ids, in pieces if it is longer than the model reads or has learned to read."""
         limit = self.model.config.max_length
         texts, encoded = [text], [ids]
@@ -281,11 +306,11 @@ class Translator:
         except InputError as error:
             raise InputError(str(error), line=line) from error
         return [
-            Piece(place, piece, Wanted(piece_ids, prefix, phrases))
+            _Piece(place, piece, Wanted(piece_ids, prefix, phrases))
             for piece, piece_ids, phrases in zip(texts, encoded, demands, strict=True)
         ]
 
-    def _refuse(self, piece: Piece, first: int) -> NoReturn:
+    def _refuse(self, piece: _Piece, first: int) -> NoReturn:
         raise InputError(
             f"no translation of {piece.text!r} says all it must within {self._finder.limit} tokens",
             line=first + piece.place,
