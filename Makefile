@@ -12,9 +12,11 @@ format: .venv/installed ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py --rounds 5
 bench-decode: .venv/installed ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
 docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	$(BIN)/python docs/make/ablations.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,tasks]'
+	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack
+	$(BIN)/python docs/make/tasks.py
 	$(BIN)/python docs/make/pictures.py
+	$(BIN)/python docs/make/pages.py
 	$(BIN)/sphinx-build -qW docs build/site
 
 .venv/installed: pyproject.toml constraints.txt

@@ -9,6 +9,7 @@ html_title = "allyouneed"
 html_static_path = ["site"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 myst_heading_anchors = 2
 suppress_warnings = [
     "myst.xref_missing",

@@ -103,7 +103,7 @@ def curves(names: list[str]) -> Figure:
     exact, loss = figure.subplots(1, 2)
     for name, colour in zip(["as in the paper", *names], (GREEN, *[c for c in COLOURS if c != GREEN]), strict=False):
         steps = [point["step"] for point in measured[name]]
-        style = {"color": colour, "linewidth": 2 if name in names else 6, "alpha": 1 if name in names else 0.5}
+        style = {"color": colour, "linewidth": 2 if name in names else 6, "alpha": 1 if name in names else 0.6}
         exact.plot(steps, [point["exact"] for point in measured[name]], label=name, **style)
         loss.plot(steps, [point["valid"] for point in measured[name]], **style)
     exact.set(title="dates that are right, %", xlabel="update", ylim=(-3, 103))

@@ -1,0 +1,95 @@
+"""The tables of the docs that hold numbers, written from records and code: python docs/make/pages.py
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`; what stands there is replaced.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from allyouneed.paper import ROWS, flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
+
+HERE = Path(__file__).parent
+TASKS = ("dates", "reverse", "sort", "locales", "numbers")
+_PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def ablations() -> Iterator[str]:
+    """Dates right after some updates, with one part left out."""
+    updates = (200, 400, 600, 800)
+    yield f"| variant: dates that are right, in %, after so many updates | {' | '.join(map(str, updates))} |"
+    yield "|---|" + "---:|" * len(updates)
+    for name, points in record("ablations").items():
+        exact = {point["step"]: f"{point['exact']:.1f}" for point in points}
+        yield f"| {name} | {' | '.join(exact[step] for step in updates)} |"
+
+
+def tasks() -> Iterator[str]:
+    """Every task in a line."""
+    yield "| task | right, of 2,000 unseen pairs | processor time of training |"
+    yield "|---|---:|---:|"
+    for name in TASKS:
+        runs = record("tasks")[name]["runs"]
+        seconds = sorted({round(run["seconds"]) for run in runs})
+        several = " to ".join(map(str, dict.fromkeys((seconds[0], seconds[-1])))) + " s"
+        yield f"| [{name}]({name}.md) | {min(run['exact'] for run in runs):.2f} % | {several} |"
+
+
+def one_task(name: str) -> Iterator[str]:
+    """One task with each of its seeds."""
+    about = record("tasks")[name]
+    yield "| command | right, of 2,000 unseen pairs | processor time |"
+    yield "|---|---:|---:|"
+    for run in about["runs"]:
+        yield f"| `allyouneed train {name} train.seed={run['seed']}` | {run['exact']:.2f} % | {run['seconds']:.0f} s |"
+    yield ""
+    yield f"Measured on {about['date']} by `python docs/make/tasks.py {name}`: {about['machine']}, one thread."
+
+
+def table_3() -> Iterator[str]:
+    """Our count beside the printed one."""
+    yield "| row | our parameters | printed | vocabulary that fits | MFLOPs a token |"
+    yield "|---|---:|---:|---:|---:|"
+    for row in ROWS:
+        printed = f"{row.millions} M" if row.millions else ""
+        fits = f"{vocabulary_of_printed(row):,}" if row.millions else ""
+        flops = flops_per_pair_of_tokens(row.model) / 1e6
+        yield f"| {row.name} | {parameters_of(row.model):,} | {printed} | {fits} | {flops:.0f} |"
+
+
+def table_3_anew() -> Iterator[str]:
+    """What `allyouneed paper --ablate` left, as it is."""
+    yield from (HERE / "table-3.md").read_text(encoding="utf-8").splitlines()
+
+
+TABLES: dict[str, Callable[[], Iterator[str]]] = {
+    "ablations": ablations,
+    "tasks": tasks,
+    "table 3": table_3,
+    "table 3 anew": table_3_anew,
+} | {f"task {name}": lambda name=name: one_task(name) for name in TASKS}
+
+
+def record(name: str) -> dict[str, Any]:
+    """What was measured."""
+    measured: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
+    return measured
+
+
+def filled(page: str) -> str:
+    """A page with its tables as the records have them."""
+
+    def table(place: re.Match[str]) -> str:
+        return place[1] + "\n".join(TABLES[place[2]]()) + "\n" + place[3]
+
+    return _PLACE.sub(table, page)
+
+
+if __name__ == "__main__":
+    for path in sorted(HERE.parent.rglob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        if filled(page) != page:
+            path.write_text(filled(page), encoding="utf-8")
+            print(path)
