@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -23,3 +26,24 @@ def test_what_is_done_at_once_keeps_its_order_and_each_has_a_thread(count: int) 
 def test_an_error_among_what_is_done_at_once_is_told() -> None:
     with pytest.raises(ZeroDivisionError), at_once(2) as each:
         list(each(lambda n: 1 // n, [1, 0, 1]))
+
+
+def test_products_of_many_shapes_do_not_fill_the_memory() -> None:
+    """Four hundred shapes in bfloat16: 34 MB; 284 if all were remembered (AVX-512, AMX)."""
+    code = """
+import torch
+from allyouneed.device import remember_few_shapes
+
+def held():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) // 1024
+
+remember_few_shapes()
+torch.set_num_threads(1)
+weight, before = torch.randn(512, 512).bfloat16(), 0
+for rows in range(1, 420):
+    torch.randn(rows, 512).bfloat16() @ weight
+    before = held() if rows == 20 else before
+print(held() - before)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert int(result.stdout) < 120

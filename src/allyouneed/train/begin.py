@@ -8,7 +8,7 @@ import torch
 from ..bundle import Bundle, set_weights, weights
 from ..config import Recipe
 from ..data.sampler import batches
-from ..device import keep_freed_memory, pick_device, use_threads
+from ..device import keep_freed_memory, pick_device, remember_few_shapes, use_threads
 from ..errors import ConfigError
 from ..files import write_whole
 from ..nn import Transformer
@@ -53,6 +53,7 @@ def fit(
     plan = recipe.recipe if isinstance(recipe, Draft) else recipe
     use_threads(plan.train.threads)
     keep_freed_memory()
+    remember_few_shapes()
     torch.set_flush_denormal(True)  # numbers too small to matter are slow on a CPU
     device = pick_device(plan.train.device)
 
