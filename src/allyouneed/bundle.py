@@ -12,6 +12,7 @@ Nothing in it is code, and loading it runs none.
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -113,22 +114,22 @@ def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
 
 def _read_config(folder: Path) -> dict[str, object]:
     try:
-        config = json.loads(_read(folder, "config.json"))
+        read = json.loads(_read(folder, "config.json"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BundleError(f"{folder}/config.json is not JSON: {error}") from error
-    version = config.get("format") if isinstance(config, dict) else None
-    if version != FORMAT:
+    config: dict[str, object] = read if isinstance(read, dict) else {}
+    if config.get("format") != FORMAT:
         raise BundleError(
-            f"{folder}/config.json has format {version!r}; this version of allyouneed reads format {FORMAT}"
+            f"{folder}/config.json has format {config.get('format')!r}; this version of allyouneed reads format {FORMAT}"
         )
-    return config  # type: ignore[no-any-return]
+    return config
 
 
-def _learned_from(folder: Path, table: object) -> tuple[CopyHabits, int]:
+def _learned_from(folder: Path, table: Any) -> tuple[CopyHabits, int]:
     if table is None:  # a bundle of an earlier version
         return CopyHabits(), 0
     try:
-        return CopyHabits.read(table["copies"]), int(table["longest_source"])  # type: ignore[index]
+        return CopyHabits.read(table["copies"]), int(table["longest_source"])
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(
             f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"
