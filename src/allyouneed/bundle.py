@@ -120,7 +120,8 @@ def _read_config(folder: Path) -> dict[str, object]:
     config: dict[str, object] = read if isinstance(read, dict) else {}
     if config.get("format") != FORMAT:
         raise BundleError(
-            f"{folder}/config.json has format {config.get('format')!r}; this version of allyouneed reads format {FORMAT}"
+            f"{folder}/config.json has format {config.get('format')!r}; "
+            f"this version of allyouneed reads format {FORMAT}"
         )
     return config
 
