@@ -149,7 +149,7 @@ def main() -> None:
         )
         updates = fit(marian, recipe, prepared.train, minutes=chosen.core_minutes, peak=chosen.peak)
     theirs = translate(marian, bundle, sources)
-    ours = Translator(bundle).translate(sources)
+    ours = Translator(Bundle.load(chosen.run)).translate(sources)  # which may have gone on meanwhile
     print(f"after {chosen.core_minutes:g} core minutes and {updates:,} updates; ours as it stands in {chosen.run}")
     for measure in (bleu, chrf):
         their_score, our_score = measure(theirs, references), measure(ours, references)

@@ -45,7 +45,7 @@ def projected_loss(
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """Loss and gradients in one pass, in blocks of rows small enough to stay in the processor's cache.
+    """Loss and gradients in one pass, in blocks of rows; what is not a product, in parts that stay in the cache.
 
     With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The
     part of q that is the same for every word, ε/V, is taken off all rows at once at the end.
@@ -59,22 +59,17 @@ class _ProjectedLoss(torch.autograd.Function):
         x, w = vectors.to(dtype), table.to(dtype)
         for_vectors, for_table = torch.empty_like(x), torch.zeros_like(table)
         total = torch.zeros((), device=x.device)
-        block = max(1, _numbers_at_once(x.device) // vocabulary)
+        block, part = (max(1, numbers // vocabulary) for numbers in _numbers_at_once(x.device))
         for start in range(0, rows, block):
             here = slice(start, start + block)
-            logits = (x[here] @ w.T).float()  # (N, D) → (N, V)
-            right = target[here, None]
-            top, of_target = logits.amax(-1), logits.gather(-1, right)[:, 0]
-            p = logits.softmax(-1)
-            # The likeliest word's probability is exp(top) / Σ exp, which gives log Σ exp.
-            total += (top - p.amax(-1).log() - (1 - smoothing) * of_target).sum()
-            p.scatter_add_(-1, right, p.new_full(right.shape, smoothing - 1))
-            gradient = p.to(dtype)
-            torch.mm(gradient, w, out=for_vectors[here])
+            logits = x[here] @ w.T  # (N, D) → (N, V)
+            for some, right in zip(logits.split(part), target[here, None].split(part), strict=True):
+                total += _into_gradient(some, right, smoothing)
+            torch.mm(logits, w, out=for_vectors[here])
             if dtype == table.dtype:
-                for_table.addmm_(gradient.T, x[here])
+                for_table.addmm_(logits.T, x[here])
             else:
-                for_table += gradient.T @ x[here]
+                for_table += logits.T @ x[here]
         spread = smoothing / vocabulary
         sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
         total -= spread * (sum_of_vectors @ sum_of_table)
@@ -89,5 +84,16 @@ class _ProjectedLoss(torch.autograd.Function):
         return for_vectors * gradient, for_table * gradient, None, None, None
 
 
-def _numbers_at_once(device: torch.device) -> int:
-    return 2**21 if device.type == "cpu" else 2**27
+def _into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
+    """Loss of some rows, (N, V) and (N, 1) → (), but for what ε/V adds; `logits` become p less the rest of q."""
+    exact = logits.float()
+    log_p = exact.log_softmax(-1)
+    loss = (smoothing * exact.gather(-1, right) - log_p.gather(-1, right)).sum()
+    p = log_p.exp_()
+    logits.copy_(p.scatter_add_(-1, right, p.new_full(right.shape, smoothing - 1)))
+    return loss
+
+
+def _numbers_at_once(device: torch.device) -> tuple[int, int]:
+    """How many logits are made by one product, and how many of them are looked at together."""
+    return (2**23, 2**19) if device.type == "cpu" else (2**27, 2**27)
