@@ -6,11 +6,11 @@
   values of the memory.
 - The past is a pool in which nothing ever moves (`past.py`).
 - Weights may be int8 (`int8.py`).
-- The step of one sentence may be compiled (`loops.py`).
+- The step may be compiled (`compiled.py`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
@@ -29,7 +29,7 @@ from .residual import Residual
 from .transformer import Transformer
 
 if TYPE_CHECKING:
-    from .loops import Loops
+    from .compiled import CompiledDecoder
 
 Precision = Literal["float32", "int8"]
 Map = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
@@ -45,8 +45,8 @@ class FastTransformer:
     """`model.start` and `model.step` of a trained `Transformer`, with weights in `precision`.
 
     In float32 its logits are those of `model` but for rounding. It takes a copy of the weights:
-    training `model` further does not change it. `compiled` makes the step of one sentence alone
-    quicker (loops.py), needs the extra `fast`, and takes seconds to load.
+    training `model` further does not change it. `compiled` makes steps quicker, in float32 those of one
+    sentence alone (compiled.py); it needs the extra `fast`, and takes seconds to load.
     """
 
     @torch.inference_mode()
@@ -64,7 +64,7 @@ class FastTransformer:
         self.decoder = [_FastDecoderBlock(block, make) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
         self.projection = make(model.projection.table, None)
-        self.loops: Loops | None = None
+        self.compiled: CompiledDecoder | None = None
         if compiled:
             self._compile(model)
 
@@ -93,18 +93,21 @@ class FastTransformer:
         if each > 1:
             theirs = _with_own(state.theirs, sentences, each, self.target_table)
             mask = theirs.view(sentences, 1, each, -1)
-        x = torch.add(self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale)
-        if self.loops and sentences == 1 and self.loops.pay(each):
+        if self.compiled and self.compiled.pay(state.hypotheses, sentences=sentences):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
-            x = self.loops(x, pools, state.pooled, theirs, state.memory, state.padding)
+            x = self.compiled.write(last, state.length, pools, state.pooled, theirs, state.memory, state.padding)
         else:
+            x = torch.add(
+                self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale
+            )
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
             grown = []
             for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
                 x, pool = block(x, pool, state.pooled, mask, memory, state.padding)
                 grown.append(pool)
             pools = tuple(grown)
-        logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
+            x = self.decoder_norm(x).view(state.hypotheses, -1)
+        logits = self.projection(x)
         return logits, FastState(
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
@@ -113,11 +116,12 @@ class FastTransformer:
         if self.target_table.device.type != "cpu":
             raise ConfigError(f"compiled=True is for a processor; the model is on {self.target_table.device}")
         try:
-            from .loops import Loops
+            from .compiled import BytesMap, CompiledDecoder, has_vpdpbusd
         except ImportError:
             raise MissingExtra("compiled=True", "fast") from None
-        blocks = cast(Sequence[DecoderBlock], model.decoder.layers)
-        self.loops = Loops(blocks, activation=model.config.activation, int8=self.precision == "int8")
+        self.compiled = CompiledDecoder(model, int8=self.precision == "int8")
+        if self.precision == "int8" and has_vpdpbusd():
+            self.projection = BytesMap(model.projection.table, otherwise=self.projection)
 
 
 def _with_own(theirs: Tensor | None, sentences: int, each: int, like: Tensor) -> Tensor:

@@ -23,8 +23,8 @@ class Pool:
 
     @cached_property
     def array(self) -> NDArray[np.float32]:
-        """The words of the first sentence, (room, H·K + H·Kv), the same memory."""
-        return self.words[0].numpy()
+        """The same memory, all of it, (B, room, H·K + H·Kv)."""
+        return self.words.numpy()
 
     def append(self, words: Tensor, *, after: int) -> "Pool":
         """A pool whose words `after` … are these, (B, n, H·K + H·Kv). Those before are shared, if possible."""

@@ -63,7 +63,7 @@ class _ProjectedLoss(torch.autograd.Function):
         for start in range(0, rows, block):
             here = slice(start, start + block)
             logits = x[here] @ w.T  # (N, D) → (N, V)
-            for some, right in zip(logits.split(part), target[here, None].split(part), strict=True):
+            for some, right in zip(torch.split(logits, part), torch.split(target[here, None], part), strict=True):
                 total += _into_gradient(some, right, smoothing)
             torch.mm(logits, w, out=for_vectors[here])
             if dtype == table.dtype:
