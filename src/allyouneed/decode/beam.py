@@ -6,8 +6,9 @@ probability is a product of more factors, are made up for by the length penalty 
 the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted in |Y|.
 """
 
+import math
 from functools import lru_cache
-from typing import NotRequired, Protocol, TypedDict
+from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 import torch
 from torch import Tensor
@@ -41,6 +42,23 @@ class Ranking(TypedDict):
     nbest: NotRequired[int]
 
 
+class Written(NamedTuple):
+    """A hypothesis that goes on: its newest word, what it was before that word, and its log-probability."""
+
+    total: float
+    word: int
+    before: "Written | None" = None
+
+    def ids(self) -> list[int]:
+        """All its words, the start sign left out."""
+        newest_first: list[int] = []
+        row = self
+        while row.before is not None:
+            newest_first.append(row.word)
+            row = row.before
+        return newest_first[::-1]
+
+
 def beam_search(
     step: Step[AnyState],
     state: AnyState,
@@ -64,54 +82,50 @@ def beam_search(
     """
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
-    alive = list(range(len(limits)))  # the sentences still in the batch
+    alive = list(range(len(limits)))  # the sentences still in the batch, and the beam of each
     # All of a sentence's hypotheses start alike, so at first only one of them counts.
-    totals = torch.full((len(alive), beam), -torch.inf, device=device)
-    totals[:, 0] = 0.0
-    ids = torch.full((len(alive), beam, 1), sos_id, device=device)
+    beams = [[Written(0.0, sos_id), *[Written(-math.inf, sos_id)] * (beam - 1)] for _ in limits]
     state = state.reorder(torch.arange(len(alive), device=device).repeat_interleave(beam))
-    first_of_each = torch.arange(0, len(alive) * beam, beam, device=device)[:, None]
 
     for length in range(1, max(limits) + 1):
-        log_probabilities, state = step(ids[:, :, -1].flatten(), state)
+        last = torch.tensor([row.word for rows in beams for row in rows], device=device)
+        log_probabilities, state = step(last, state)
+        totals = log_probabilities.new_tensor([[row.total for row in rows] for rows in beams])
         # At most `beam` of the best 2 · beam end, so at least `beam` are left to go on.
-        totals, parents, words = best_continuations(totals, log_probabilities, 2 * beam)
+        best = [part.tolist() for part in best_continuations(totals, log_probabilities, 2 * beam)]
         divisor = penalty(length, alpha=alpha)
-        ends = words == eos_id
-        if ends.any():
-            for b, k in (ends & totals.isfinite())[:, :beam].nonzero().tolist():
-                total = float(totals[b, k])
-                ended[alive[b]].append(Hypothesis(ids[b, parents[b, k], 1:].tolist(), total, total / divisor))
-            going_on = ends.int().argsort(dim=1, stable=True)  # a stable sort keeps the order of those that go on
-            totals = totals.masked_fill(ends, -torch.inf).gather(1, going_on)
-            parents, words = parents.gather(1, going_on), words.gather(1, going_on)
-        totals, parents = totals[:, :beam], parents[:, :beam]
-        ids = torch.cat((ids.gather(1, parents[:, :, None].expand(-1, -1, length)), words[:, :beam, None]), 2)
-
-        kept = []
-        for b, (sentence, best) in enumerate(zip(alive, totals[:, 0].tolist(), strict=True)):
-            found = ended[sentence]
+        kept, parents = [], []
+        for b, (sentence, candidates) in enumerate(zip(alive, map(zip, *best), strict=True)):
+            rows, beams[b], found = beams[b], [], ended[sentence]
+            for rank, (total, parent, word) in enumerate(candidates):
+                if word != eos_id and len(beams[b]) < beam:
+                    beams[b].append(Written(total, word, rows[parent]))
+                    parents.append(b * beam + parent)
+                elif word == eos_id and rank < beam and total > -math.inf:
+                    found.append(Hypothesis(rows[parent].ids(), total, total / divisor))
+            while len(beams[b]) < beam:  # there were not so many continuations
+                beams[b].append(Written(-math.inf, eos_id))
+                parents.append(b * beam)
             if length == limits[sentence]:
-                for k in range(min(nbest - len(found), int(totals[b].isfinite().sum()))):
-                    total = float(totals[b, k])
-                    found.append(Hypothesis(ids[b, k, 1:].tolist(), total, total / divisor, finished=False))
+                cut = [row for row in beams[b] if row.total > -math.inf][: max(0, nbest - len(found))]
+                found += [Hypothesis(row.ids(), row.total, row.total / divisor, finished=False) for row in cut]
                 continue
             # A total only falls as a sentence grows, so this is the best score a longer one could get.
-            hope = best / penalty(limits[sentence], alpha=alpha)
+            hope = beams[b][0].total / penalty(limits[sentence], alpha=alpha)
             enough = len(found) >= nbest and (len(found) >= beam * patience or _nth_score(found, nbest) >= hope)
-            if not enough and hope > -torch.inf:
+            if not enough and hope > -math.inf:
                 kept.append(b)
         if not kept:
             break
-        state = state.reorder((first_of_each[: len(alive)] + parents).flatten())
+        state = state.reorder(torch.tensor(parents, device=device))
         if len(kept) == len(alive):
             continue
-        rows = torch.tensor(kept, device=device)
         if len(kept) > len(alive) * 7 / 8:  # moving the others together would cost more than the work for those done
-            totals = torch.full_like(totals, -torch.inf).index_copy(0, rows, totals[rows])  # nothing comes of -∞
+            for b in set(range(len(alive))) - set(kept):
+                beams[b] = [Written(-math.inf, eos_id)] * beam  # nothing comes of -∞
         else:
-            alive = [alive[b] for b in kept]
-            totals, ids, state = totals[rows], ids[rows], state.keep(rows)
+            alive, beams = [alive[b] for b in kept], [beams[b] for b in kept]
+            state = state.keep(torch.tensor(kept, device=device))
     return [best_first(found)[:nbest] for found in ended]
 
 

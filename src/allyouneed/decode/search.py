@@ -92,8 +92,7 @@ def words_of(
             draw, generator=generator, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
         )
     for said in walk(step, state, choose=choose, **bounds):
-        if (word := int(said.words)) != bounds["eos_id"]:
-            yield word
+        yield from (word for word in said.words if word != bounds["eos_id"])
 
 
 def penalty_of(config: DecodeConfig, hypothesis: Hypothesis) -> float:

@@ -1,5 +1,6 @@
 """What a search asks of a model: one function, and a state that goes in and comes out."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self, TypedDict, TypeVar
 
 import torch
@@ -52,13 +53,26 @@ class Model(Protocol[AnyState]):
         ...
 
 
-def step_of(model: Model[AnyState], *, never: tuple[int, ...] = ()) -> Step[AnyState]:
-    """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance."""
+def in_float32(logits: Tensor) -> Tensor:
+    """Log-probabilities. Shapes: (N, V) → (N, V)."""
+    return logits.log_softmax(-1, dtype=torch.float32)
+
+
+def step_of(
+    model: Model[AnyState],
+    *,
+    never: tuple[int, ...] = (),
+    log_softmax: Callable[[Tensor], Tensor] = in_float32,
+) -> Step[AnyState]:
+    """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance.
+
+    `log_softmax` may write its result where the logits were.
+    """
     unspoken = torch.tensor(never, dtype=torch.int64)
 
     def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         logits, state = model.step(last, state)
         logits.index_fill_(1, unspoken.to(logits.device), -torch.inf)
-        return logits.float().log_softmax(-1), state
+        return log_softmax(logits), state
 
     return step

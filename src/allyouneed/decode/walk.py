@@ -13,29 +13,35 @@ Choose = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 class Said(NamedTuple):
-    """The next word of every sentence that still goes on. Shapes: (N,) each."""
+    """The next word of every sentence that still goes on, one after the other."""
 
-    sentences: Tensor
-    words: Tensor
-    log_probabilities: Tensor
+    sentences: list[int]
+    words: list[int]
+    log_probabilities: list[float]
 
 
 def walk(
     step: Step[AnyState], state: AnyState, *, choose: Choose, sos_id: int, eos_id: int, max_lengths: Tensor
 ) -> Iterator[Said]:
     """Say word after word of B sentences; one that said the end sign, or reached its bound, leaves the batch."""
-    alive = torch.arange(len(max_lengths), device=max_lengths.device)
-    last = torch.full_like(alive, sos_id)
-    for length in range(1, int(max_lengths.max()) + 1):
+    limits, device = max_lengths.tolist(), max_lengths.device
+    alive = list(range(len(limits)))
+    last = torch.full_like(max_lengths, sos_id)
+    for length in range(1, max(limits) + 1):
         log_probabilities, state = step(last, state)
-        gain, last = choose(log_probabilities)
-        yield Said(alive, last, gain)
-        going_on = (last != eos_id) & (length < max_lengths[alive])
-        if not going_on.all():
-            (kept,) = going_on.nonzero(as_tuple=True)
-            if len(kept) == 0:
-                return
-            alive, last, state = alive[kept], last[kept], state.keep(kept)
+        gains, last = choose(log_probabilities)
+        words = last.tolist()
+        yield Said(alive, words, gains.tolist())
+        kept = [
+            row
+            for row, (sentence, word) in enumerate(zip(alive, words, strict=True))
+            if word != eos_id and length < limits[sentence]
+        ]
+        if not kept:
+            return
+        if len(kept) < len(alive):
+            rows = torch.tensor(kept, device=device)
+            alive, last, state = [alive[row] for row in kept], last[rows], state.keep(rows)
 
 
 def gather(steps: Iterator[Said], *, sentences: int, eos_id: int) -> list[Hypothesis]:
@@ -43,7 +49,7 @@ def gather(steps: Iterator[Said], *, sentences: int, eos_id: int) -> list[Hypoth
     found: list[list[int]] = [[] for _ in range(sentences)]
     totals, finished = [0.0] * sentences, [False] * sentences
     for said in steps:
-        for sentence, word, gain in zip(*(part.tolist() for part in said), strict=True):
+        for sentence, word, gain in zip(*said, strict=True):
             totals[sentence] += gain
             if word == eos_id:
                 finished[sentence] = True

@@ -1,141 +1,195 @@
-"""The decoder's step as one call of machine code, `loops.py`, for models and batches small enough for it.
+"""Encoder, decoder and projection as calls of machine code, `loops.py`, for batches small enough for it.
 
 A step of a small model is some sixty small operations, and PyTorch takes longer to arrange each than
 to do it. The first call compiles, for some seconds; what it makes is kept on disk.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 import llvmlite.binding as llvm
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .attention import MultiHeadAttention
 from .decoder import DecoderBlock
+from .encoder import EncoderBlock
+from .feedforward import FeedForward
 from .int8 import rounded
-from .loops import ACTIVATIONS, PANEL, Array, Blocks, Bytes, Linear, Manner, project, write_words
+from .loops import (
+    ACTIVATIONS,
+    PANEL,
+    Array,
+    Bytes,
+    Cross,
+    Linear,
+    Manner,
+    Stack,
+    log_softmax,
+    map_rows,
+    read_words,
+    write_words,
+)
 from .normalization import LayerNorm
 from .past import Pool
+from .residual import Residual
 from .transformer import Transformer
 
-WORTH = 20_000_000  # multiplications of a step; if it has more, PyTorch is quicker
-WORTH_AS_BYTES = 100_000_000_000
-WORTH_OF_ONE_MAP = 80_000_000  # of one large map by VPDPBUSD
-NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing
+WORTH = 20_000_000  # multiplications of a step in float32; if there are more, PyTorch is quicker
+# The same where VPDPBUSD does them: of a step, of an encoder, of one map.
+WORTH_WRITING, WORTH_READING, WORTH_OF_ONE_MAP = 2_000_000_000, 400_000_000, 80_000_000
+NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing; the norm after a stack that has none
 
 
-class CompiledDecoder:
-    """All blocks of the decoder of a trained `Transformer`, and its projection, on a processor."""
+class Compiled:
+    """The blocks of a trained `Transformer`, on a processor. It takes a copy of the weights."""
 
     def __init__(self, model: Transformer, *, int8: bool) -> None:
-        blocks: Sequence[DecoderBlock] = list(model.decoder.layers)  # type: ignore[arg-type]
-        first, self._bytes = blocks[0], int8 and has_vpdpbusd()
-
-        def stacked(*maps: Callable[[DecoderBlock], nn.Linear]) -> Linear | Bytes:
-            weights = [torch.cat([part(block).weight for part in maps]) for block in blocks]
-            biases = [torch.cat([part(block).bias for part in maps]) for block in blocks]
-            return as_bytes(weights, biases) if self._bytes else as_floats(weights, biases, int8=int8)
-
-        norms = [
-            [block.around_self_attention.norm, block.around_cross_attention.norm, block.around_feed_forward.norm]
-            for block in blocks
-        ]
-        closing = (
-            [model.decoder.norm.gain, model.decoder.norm.bias] if isinstance(model.decoder.norm, LayerNorm) else []
+        self._int8, self._bytes = int8, int8 and has_vpdpbusd()
+        encoder = cast(Sequence[EncoderBlock], model.encoder.layers)
+        decoder = cast(Sequence[DecoderBlock], model.decoder.layers)
+        self._encoder = self._stack(
+            [block.attention for block in encoder],
+            [block.feed_forward for block in encoder],
+            [[block.around_attention, block.around_feed_forward] for block in encoder],
+            model.encoder.norm,
         )
-        self._blocks = Blocks(
-            stacked(lambda b: b.self_attention.query, lambda b: b.self_attention.key, lambda b: b.self_attention.value),
-            stacked(lambda b: b.self_attention.output),
-            stacked(lambda b: b.cross_attention.query),
-            stacked(lambda b: b.cross_attention.output),
-            stacked(lambda b: b.feed_forward.inner),
-            stacked(lambda b: b.feed_forward.outer),
-            np.stack([[_array(norm.gain) for norm in of_block] for of_block in norms]),
-            np.stack([[_array(norm.bias) for norm in of_block] for of_block in norms]),
-            np.stack([_array(part) for part in closing]) if closing else NOTHING,
-            _array(model.target_embedding.table),
+        self._decoder = self._stack(
+            [block.self_attention for block in decoder],
+            [block.feed_forward for block in decoder],
+            [
+                [block.around_self_attention, block.around_cross_attention, block.around_feed_forward]
+                for block in decoder
+            ],
+            model.decoder.norm,
         )
+        self._cross = Cross(
+            self._maps([block.cross_attention.query] for block in decoder),
+            self._maps([block.cross_attention.output] for block in decoder),
+        )
+        first = encoder[0]
+        self._queried = first.attention.query.out_features
         self._manner = Manner(
-            first.self_attention.heads,
-            first.around_feed_forward.norm_first,
+            first.attention.heads,
+            first.around_attention.norm_first,
             ACTIVATIONS.index(model.config.activation),
-            first.around_feed_forward.norm.eps,
-            model.config.d_model**0.5,
+            first.around_attention.norm.eps,
         )
-        self._positions = _array(model.target_position.encoding)  # type: ignore[arg-type]
-        self._size = sum(block.weight.numel() for block in model.decoder.modules() if isinstance(block, nn.Linear))
+        self._reading, self._writing = (
+            sum(part.weight.numel() for part in stack.modules() if isinstance(part, nn.Linear))
+            for stack in (model.encoder, model.decoder)
+        )
 
-    def pay(self, rows: int, *, sentences: int) -> bool:
+    def reading_pays(self, words: int) -> bool:
+        """Whether so many words of sources are read quicker here than in PyTorch."""
+        return self._bytes and words * self._reading * torch.get_num_threads() <= WORTH_READING
+
+    def writing_pays(self, hypotheses: int, *, sentences: int) -> bool:
         """Whether a step of so many hypotheses is quicker here than in PyTorch."""
-        multiplications = rows * self._size * torch.get_num_threads()
-        return multiplications <= WORTH_AS_BYTES if self._bytes else sentences == 1 and multiplications <= WORTH
+        multiplications = hypotheses * self._writing * torch.get_num_threads()
+        return multiplications <= WORTH_WRITING if self._bytes else sentences == 1 and multiplications <= WORTH
+
+    def read(self, x: Tensor, padding: Tensor | None) -> None:
+        """What the encoder makes of embedded sources (B, S, D), in place. `padding` is as in `FastState`."""
+        read_words(x.flatten(0, 1).numpy(), len(x), self._encoder, self._manner, self._queried, _mask_of(padding))
 
     def write(
         self,
-        last: Tensor,
-        place: int,
+        x: Tensor,
         pools: Sequence[Pool],
         used: int,
         theirs: Tensor | None,
         memory: Sequence[Pool],
         padding: Tensor | None,
-    ) -> Tensor:
-        """What the blocks make of the newest words (N,), whose keys and values go into the pools from `used` on.
+    ) -> None:
+        """What the decoder makes of the newest words, embedded, (N, D), in place.
 
-        They stand at `place` in their sentences. `theirs` is (N, used + N / B); it, `memory` and
-        `padding` are as in `FastState`. Returns (N, D).
+        Their keys and values go into the pools from `used` on. `theirs` is (N, used + N / B); it, `memory`
+        and `padding` are as in `FastState`.
         """
-        x = torch.empty(len(last), self._positions.shape[1])
         write_words(
-            last.numpy(), self._positions[place], self._blocks, self._manner,
+            x.numpy(), self._decoder, self._cross, self._manner,
             tuple(pool.array for pool in pools), used, NOTHING if theirs is None else theirs.numpy(),
-            tuple(pool.array for pool in memory), NOTHING if padding is None else padding.numpy()[:, 0, 0],
-            x.numpy(),
+            tuple(pool.array for pool in memory), _mask_of(padding),
         )  # fmt: skip
-        return x
+
+    def log_softmax(self, logits: Tensor) -> Tensor:
+        """The log-probabilities of logits (N, V), in their place."""
+        log_softmax(logits.numpy())
+        return logits
+
+    def _stack(
+        self,
+        attentions: Sequence[MultiHeadAttention],
+        thinking: Sequence[FeedForward],
+        arounds: Sequence[Sequence[Residual]],
+        closing: nn.Module,
+    ) -> Stack:
+        norms = [[around.norm for around in of_block] for of_block in arounds]
+        return Stack(
+            self._maps([part.query, part.key, part.value] for part in attentions),
+            self._maps([part.output] for part in attentions),
+            self._maps([part.inner] for part in thinking),
+            self._maps([part.outer] for part in thinking),
+            np.stack([[_array(norm.gain) for norm in of_block] for of_block in norms]),
+            np.stack([[_array(norm.bias) for norm in of_block] for of_block in norms]),
+            np.stack([_array(closing.gain), _array(closing.bias)]) if isinstance(closing, LayerNorm) else NOTHING,
+        )
+
+    def _maps(self, of_blocks: Iterable[Sequence[nn.Linear]]) -> Linear | Bytes:
+        """For each block one map in place of several of the same vector: their results side by side."""
+        joined = [
+            (torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts]))
+            for parts in of_blocks
+        ]
+        return as_bytes(joined) if self._bytes else as_floats(joined, int8=self._int8)
 
 
 class BytesMap:
-    """`F.linear(x, weight, None)`, nearly, by VPDPBUSD for few rows of x; `otherwise` does it for many."""
+    """`F.linear(x, weight, bias)`, nearly, by VPDPBUSD for few rows; `otherwise` does it for many."""
 
-    def __init__(self, weight: Tensor, *, otherwise: Callable[[Tensor], Tensor]) -> None:
-        self._map, self._size, self._otherwise = (
-            as_bytes([weight], [weight.new_zeros(len(weight))]),
-            weight.numel(),
-            otherwise,
-        )
+    def __init__(self, weight: Tensor, bias: Tensor | None, *, otherwise: Callable[[Tensor], Tensor]) -> None:
+        self._map = as_bytes([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
+        self._size, self._otherwise = weight.numel(), otherwise
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Shapes: (R, in) → (R, out)."""
-        if len(x) * self._size > WORTH_OF_ONE_MAP:
+        """Shapes: (…, in) → (…, out)."""
+        rows = x.flatten(0, -2)
+        if len(rows) * self._size > WORTH_OF_ONE_MAP:
             return self._otherwise(x)
-        result = torch.empty(len(x), self._map.scale.shape[1])
-        project(x.numpy(), self._map, result.numpy())
+        result = x.new_empty(*x.shape[:-1], self._map.scale.shape[1])
+        map_rows(rows.numpy(), self._map, result.flatten(0, -2).numpy())
         return result
 
 
 def has_vpdpbusd() -> bool:
-    """Whether this processor multiplies 64 bytes with 64 at once."""
+    """Whether this processor multiplies 64 bytes by 64 at once."""
     return bool(llvm.get_host_cpu_features().get("avx512vnni", False))
 
 
-def as_floats(weights: Sequence[Tensor], biases: Sequence[Tensor], *, int8: bool) -> Linear:
-    """Maps of one shape for `loops.of_floats`."""
-    pairs = [rounded(weight.detach()) if int8 else (weight.detach(), torch.ones(len(weight))) for weight in weights]
+def as_floats(maps: Sequence[tuple[Tensor, Tensor]], *, int8: bool) -> Linear:
+    """Weights and biases of maps of one shape, for `loops.of_floats`."""
+    pairs = [rounded(weight.detach()) if int8 else (weight.detach(), torch.ones(len(weight))) for weight, _ in maps]
     numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
-    return Linear(_array(numbers), _array(scale), _array(torch.stack(list(biases))))
+    return Linear(_array(numbers), _array(scale), _array(torch.stack([bias for _, bias in maps])))
 
 
-def as_bytes(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Bytes:
-    """Maps of one shape for `loops.of_bytes`."""
-    numbers, scale = (torch.stack(part) for part in zip(*(rounded(weight.detach()) for weight in weights), strict=True))
+def as_bytes(maps: Sequence[tuple[Tensor, Tensor]]) -> Bytes:
+    """Weights and biases of maps of one shape, for `loops.of_bytes`."""
+    pairs = [rounded(weight.detach()) for weight, _ in maps]
+    numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
     count, wide, deep = numbers.shape  # N, out, in
     whole = numbers.new_zeros(count, -(-wide // PANEL) * PANEL, -(-deep // 4) * 4)
     whole[:, :wide, :deep] = numbers
     panels = whole.view(count, -1, PANEL, whole.size(2) // 4, 4).transpose(2, 3).flatten(2)
     total = scale * numbers.sum(2, dtype=torch.float32)
-    return Bytes(_array(panels.contiguous()), _array(scale), _array(total), _array(torch.stack(list(biases))))
+    return Bytes(_array(panels), _array(scale), _array(total), _array(torch.stack([bias for _, bias in maps])))
+
+
+def _mask_of(padding: Tensor | None) -> Array:
+    return NOTHING if padding is None else padding.numpy()[:, 0, 0]
 
 
 def _array(tensor: Tensor) -> Array:
-    return tensor.detach().numpy()
+    return tensor.detach().contiguous().numpy()

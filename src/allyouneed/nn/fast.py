@@ -29,7 +29,7 @@ from .residual import Residual
 from .transformer import Transformer
 
 if TYPE_CHECKING:
-    from .compiled import CompiledDecoder
+    from .compiled import Compiled
 
 Precision = Literal["float32", "int8"]
 Map = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
@@ -64,7 +64,7 @@ class FastTransformer:
         self.decoder = [_FastDecoderBlock(block, make) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
         self.projection = make(model.projection.table, None)
-        self.compiled: CompiledDecoder | None = None
+        self.compiled: Compiled | None = None
         if compiled:
             self._compile(model)
 
@@ -76,9 +76,12 @@ class FastTransformer:
         real = source != self.config.pad_id
         padding = None if bool(real.all()) else shut(real, self.source_table.dtype)[:, None, None, :]
         x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
-        for block in self.encoder:
-            x = block(x, padding)
-        x = self.encoder_norm(x)
+        if self.compiled and self.compiled.reading_pays(source.numel()):
+            self.compiled.read(x, padding)
+        else:
+            for block in self.encoder:
+                x = block(x, padding)
+            x = self.encoder_norm(x)
         memory = tuple(block.offer(x) for block in self.decoder)
         pools = tuple(block.self_attention.empty(x) for block in self.decoder)
         return FastState(memory, padding, pools, hypotheses=rows)
@@ -93,13 +96,11 @@ class FastTransformer:
         if each > 1:
             theirs = _with_own(state.theirs, sentences, each, self.target_table)
             mask = theirs.view(sentences, 1, each, -1)
-        if self.compiled and self.compiled.pay(state.hypotheses, sentences=sentences):
+        x = torch.add(self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale)
+        if self.compiled and self.compiled.writing_pays(state.hypotheses, sentences=sentences):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
-            x = self.compiled.write(last, state.length, pools, state.pooled, theirs, state.memory, state.padding)
+            self.compiled.write(x, pools, state.pooled, theirs, state.memory, state.padding)
         else:
-            x = torch.add(
-                self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale
-            )
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
             grown = []
             for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
@@ -112,16 +113,29 @@ class FastTransformer:
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
 
+    def log_softmax(self, logits: Tensor) -> Tensor:
+        """The log-probabilities (N, V) of logits, in float32. Do not use the logits any more."""
+        if self.compiled:
+            return self.compiled.log_softmax(logits)
+        return logits.log_softmax(-1, dtype=torch.float32)
+
     def _compile(self, model: Transformer) -> None:
         if self.target_table.device.type != "cpu":
             raise ConfigError(f"compiled=True is for a processor; the model is on {self.target_table.device}")
         try:
-            from .compiled import BytesMap, CompiledDecoder, has_vpdpbusd
+            from .compiled import BytesMap, Compiled, has_vpdpbusd
         except ImportError:
             raise MissingExtra("compiled=True", "fast") from None
-        self.compiled = CompiledDecoder(model, int8=self.precision == "int8")
+        self.compiled = Compiled(model, int8=self.precision == "int8")
         if self.precision == "int8" and has_vpdpbusd():
-            self.projection = BytesMap(model.projection.table, otherwise=self.projection)
+            self.projection = BytesMap(model.projection.table, None, otherwise=self.projection)
+            for fast, block in zip(self.decoder, model.decoder.layers, strict=True):
+                key, value = block.cross_attention.key, block.cross_attention.value  # type: ignore[union-attr]
+                fast.keys_and_values = BytesMap(
+                    torch.cat([key.weight, value.weight]),
+                    torch.cat([key.bias, value.bias]),
+                    otherwise=fast.keys_and_values,
+                )
 
 
 def _with_own(theirs: Tensor | None, sentences: int, each: int, like: Tensor) -> Tensor:

@@ -47,19 +47,23 @@ class Bytes(NamedTuple):
     bias: Array  # (N, out)
 
 
-class Blocks(NamedTuple):
-    """All weights of N blocks, and of what stands before and after them."""
+class Stack(NamedTuple):
+    """What the N blocks of an encoder and those of a decoder have in common, and what stands after them."""
 
-    all_three: Linear | Bytes
+    all_three: Linear | Bytes  # queries, keys and values
     output: Linear | Bytes
-    query: Linear | Bytes
-    cross_output: Linear | Bytes
     inner: Linear | Bytes
     outer: Linear | Bytes
-    gain: Array  # (N, 3, D): around self-attention, cross-attention and feed-forward
-    bias: Array  # (N, 3, D)
+    gain: Array  # (N, 2 or 3, D): around the sublayers, in their order
+    bias: Array  # (N, 2 or 3, D)
     closing: Array  # (2, D): gain and bias of the norm that ends a stack of "pre"
-    table: Array  # (V, D): the embedding, not yet scaled
+
+
+class Cross(NamedTuple):
+    """What a decoder has besides, to look at the memory."""
+
+    query: Linear | Bytes
+    output: Linear | Bytes
 
 
 class Manner(NamedTuple):
@@ -69,76 +73,105 @@ class Manner(NamedTuple):
     norm_first: bool
     activation: int  # the place in `ACTIVATIONS`
     eps: float
-    scale: float  # of an embedding
 
 
 ACTIVATIONS = ("relu", "gelu", "silu")
 
 
 @_jit
+def read_words(x: Array, sentences: int, stack: Stack, manner: Manner, queried: int, padding: Array) -> None:
+    """§3.1, block by block: embedded sources (B · S, D) become the memory, in place.
+
+    `padding` (B, S) is below 0 where nobody looks; of no rows, it shuts nothing. `queried` is H·K.
+    """
+    rows = len(x)
+    length = rows // sentences
+    all_three = np.empty((rows, outputs(stack.all_three)), np.float32)
+    words = np.empty((sentences, length, outputs(stack.all_three) - queried), np.float32)
+    seen = np.empty((rows, words.shape[2] - queried), np.float32)
+    for n in range(len(stack.gain)):
+        linear(before(x, stack, n, 0, manner), stack.all_three, n, all_three)
+        for r in range(rows):
+            words[r // length, r % length] = all_three[r, queried:]
+        attend(all_three, words, length, padding, manner.heads, queried, seen)
+        after(x, seen, stack.output, stack, n, 0, manner)
+        think(x, stack, n, 1, manner)
+    close(x, stack, manner)
+
+
+@_jit
 def write_words(
-    last: Array,
-    position: Array,
-    blocks: Blocks,
+    x: Array,
+    stack: Stack,
+    cross: Cross,
     manner: Manner,
     pools: tuple[Array, ...],
     used: int,
     theirs: Array,
     memories: tuple[Array, ...],
     padding: Array,
-    x: Array,
 ) -> None:
-    """§3.1, block by block: into `x` (R, D) go the vectors that foretell the word after each of `last` (R,).
+    """§3.1, block by block: the newest words of R hypotheses, embedded, become what foretells the next, in place.
 
-    R / B hypotheses of a sentence stand side by side. Their keys and values go into the `pools`, each
-    (B, room, H·K + H·Kv), from `used` on. `theirs` (R, used + R / B) and `padding` (B, S) are below 0
-    where nobody looks; of no rows, they shut nothing. `memories` are (B, S, H·K + H·Kv).
+    The R / B hypotheses of a sentence stand side by side. Keys and values of `x` (R, D) go into the
+    `pools`, each (B, room, H·K + H·Kv), from `used` on. `theirs` (R, used + R / B) and `padding` (B, S)
+    are below 0 where nobody looks; of no rows, they shut nothing. `memories` are (B, S, H·K + H·Kv).
     """
-    rows, width = x.shape
+    rows = len(x)
     each = rows // len(memories[0])
-    queried = outputs(blocks.query)  # H·K
-    looking = outputs(blocks.all_three) - 2 * queried  # H·Kv
-    all_three = np.empty((rows, outputs(blocks.all_three)), np.float32)
-    query = np.empty((rows, queried), np.float32)
-    seen = np.empty((rows, looking), np.float32)
-    hidden = np.empty((rows, outputs(blocks.inner)), np.float32)
-    more = np.empty((rows, width), np.float32)
-    normed = np.empty((rows, width), np.float32)
-    first = manner.norm_first
-    for r in range(rows):
-        for i in range(width):
-            x[r, i] = np.float32(manner.scale) * blocks.table[last[r], i] + position[i]
+    query = np.empty((rows, outputs(cross.query)), np.float32)
+    queried = query.shape[1]  # H·K
+    all_three = np.empty((rows, outputs(stack.all_three)), np.float32)
+    seen = np.empty((rows, all_three.shape[1] - 2 * queried), np.float32)
     for n in range(len(pools)):
-        given = x
-        if first:
-            normalize(x, blocks.gain[n, 0], blocks.bias[n, 0], manner.eps, normed)
-            given = normed
-        linear(given, blocks.all_three, n, all_three)
+        linear(before(x, stack, n, 0, manner), stack.all_three, n, all_three)
         for r in range(rows):
             pools[n][r // each, used + r % each] = all_three[r, queried:]
         attend(all_three, pools[n], used + each, theirs, manner.heads, queried, seen)
-        linear(seen, blocks.output, n, more)
-        add(x, more)
-        if first:
-            normalize(x, blocks.gain[n, 1], blocks.bias[n, 1], manner.eps, normed)
-        else:
-            normalize(x, blocks.gain[n, 0], blocks.bias[n, 0], manner.eps, x)
-        linear(given, blocks.query, n, query)
+        after(x, seen, stack.output, stack, n, 0, manner)
+        linear(before(x, stack, n, 1, manner), cross.query, n, query)
         attend(query, memories[n], memories[n].shape[1], padding, manner.heads, queried, seen)
-        linear(seen, blocks.cross_output, n, more)
-        add(x, more)
-        if first:
-            normalize(x, blocks.gain[n, 2], blocks.bias[n, 2], manner.eps, normed)
-        else:
-            normalize(x, blocks.gain[n, 1], blocks.bias[n, 1], manner.eps, x)
-        linear(given, blocks.inner, n, hidden)
-        activate(hidden, manner.activation)
-        linear(hidden, blocks.outer, n, more)
-        add(x, more)
-        if not first:
-            normalize(x, blocks.gain[n, 2], blocks.bias[n, 2], manner.eps, x)
-    if first:
-        normalize(x, blocks.closing[0], blocks.closing[1], manner.eps, x)
+        after(x, seen, cross.output, stack, n, 1, manner)
+        think(x, stack, n, 2, manner)
+    close(x, stack, manner)
+
+
+@_jit
+def before(x: Array, stack: Stack, n: int, sublayer: int, manner: Manner) -> Array:
+    """What a sublayer of block `n` is given of `x` (R, D); see residual.py."""
+    if not manner.norm_first:
+        return x
+    normed = np.empty_like(x)
+    normalize(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, normed)
+    return normed
+
+
+@_jit
+def after(x: Array, found: Array, maps: Linear | Bytes, stack: Stack, n: int, sublayer: int, manner: Manner) -> None:
+    """What becomes of `x`, in place, after the last of a sublayer's `maps` has mapped what it `found`."""
+    more = np.empty_like(x)
+    linear(found, maps, n, more)
+    for r in range(len(x)):
+        for i in range(x.shape[1]):
+            x[r, i] += more[r, i]
+    if not manner.norm_first:
+        normalize(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, x)
+
+
+@_jit
+def think(x: Array, stack: Stack, n: int, sublayer: int, manner: Manner) -> None:
+    """The feed-forward network of block `n` (§3.3), with what stands around it, in place."""
+    hidden = np.empty((len(x), outputs(stack.inner)), np.float32)
+    linear(before(x, stack, n, sublayer, manner), stack.inner, n, hidden)
+    activate(hidden, manner.activation)
+    after(x, hidden, stack.outer, stack, n, sublayer, manner)
+
+
+@_jit
+def close(x: Array, stack: Stack, manner: Manner) -> None:
+    """What ends a stack, in place."""
+    if manner.norm_first:
+        normalize(x, stack.closing[0], stack.closing[1], manner.eps, x)
 
 
 @_jit
@@ -382,14 +415,6 @@ def normalize(x: Array, gain: Array, bias: Array, eps: float, result: Array) -> 
 
 
 @_jit
-def add(x: Array, more: Array) -> None:
-    """In place."""
-    for r in range(len(x)):
-        for i in range(x.shape[1]):
-            x[r, i] += more[r, i]
-
-
-@_jit
 def activate(x: Array, activation: int) -> None:
     """In place, number so many of `ACTIVATIONS`."""
     for r in range(len(x)):
@@ -404,6 +429,30 @@ def activate(x: Array, activation: int) -> None:
 
 
 @_jit
-def project(x: Array, maps: Linear | Bytes, result: Array) -> None:
-    """The logits (R, V) of vectors (R, D)."""
+def map_rows(x: Array, maps: Linear | Bytes, result: Array) -> None:
+    """The first of some maps alone: (R, in), into `result` (R, out)."""
     linear(x, maps, 0, result)
+
+
+@_jit
+def log_softmax(logits: Array) -> None:
+    """Of each row (R, V), in place."""
+    for r in range(len(logits)):
+        row = logits[r]
+        most = highest(row.view(np.int32))
+        total = np.float32(0)
+        for i in range(len(row)):
+            total += exponential(row[i] - most)
+        shift = most + np.float32(math.log(total))
+        for i in range(len(row)):
+            row[i] -= shift
+
+
+@_jit
+def highest(bits: Array) -> Any:
+    """The highest of some float32, by way of their bits, of which all but the sign of the negative are turned round."""
+    most = np.int32(-(2**31))
+    for i in range(len(bits)):
+        number = np.int32(bits[i] ^ ((bits[i] >> 31) & np.int32(0x7FFFFFFF)))
+        most = number if number > most else most
+    return np.int32(most ^ ((most >> 31) & np.int32(0x7FFFFFFF))).view(np.float32)
