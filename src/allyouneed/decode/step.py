@@ -53,26 +53,25 @@ class Model(Protocol[AnyState]):
         ...
 
 
-def in_float32(logits: Tensor) -> Tensor:
-    """Log-probabilities. Shapes: (N, V) → (N, V)."""
-    return logits.log_softmax(-1, dtype=torch.float32)
+def log_softmax(logits: Tensor, never: Tensor) -> Tensor:
+    """Log-probabilities in float32, none for the words in `never`. Shapes: (N, V), any number → (N, V)."""
+    return logits.index_fill_(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
 
 
 def step_of(
     model: Model[AnyState],
     *,
     never: tuple[int, ...] = (),
-    log_softmax: Callable[[Tensor], Tensor] = in_float32,
+    log_softmax: Callable[[Tensor, Tensor], Tensor] = log_softmax,
 ) -> Step[AnyState]:
     """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance.
 
-    `log_softmax` may write its result where the logits were.
+    A model may have a quicker `log_softmax` of its own.
     """
     unspoken = torch.tensor(never, dtype=torch.int64)
 
     def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         logits, state = model.step(last, state)
-        logits.index_fill_(1, unspoken.to(logits.device), -torch.inf)
-        return log_softmax(logits), state
+        return log_softmax(logits, unspoken.to(logits.device)), state
 
     return step

@@ -23,12 +23,14 @@ from .loops import (
     Array,
     Bytes,
     Cross,
+    Embedding,
     Linear,
     Manner,
     Stack,
     log_softmax,
     map_rows,
     read_words,
+    write_and_project,
     write_words,
 )
 from .normalization import LayerNorm
@@ -43,9 +45,10 @@ NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing; the norm af
 
 
 class Compiled:
-    """The blocks of a trained `Transformer`, on a processor. It takes a copy of the weights."""
+    """The blocks of a trained `Transformer`, on a processor, and a `projection`. It takes a copy of the weights."""
 
-    def __init__(self, model: Transformer, *, int8: bool) -> None:
+    def __init__(self, model: Transformer, *, projection: Callable[[Tensor], Tensor], int8: bool) -> None:
+        self._projection = projection
         self._int8, self._bytes = int8, int8 and has_vpdpbusd()
         encoder = cast(Sequence[EncoderBlock], model.encoder.layers)
         decoder = cast(Sequence[DecoderBlock], model.decoder.layers)
@@ -69,6 +72,11 @@ class Compiled:
             self._maps([block.cross_attention.output] for block in decoder),
         )
         first = encoder[0]
+        self._embedding = Embedding(
+            _array(model.target_embedding.table),
+            model.config.d_model**0.5,
+            _array(cast(Tensor, model.target_position.encoding)),
+        )
         self._queried = first.attention.query.out_features
         self._manner = Manner(
             first.attention.heads,
@@ -96,27 +104,37 @@ class Compiled:
 
     def write(
         self,
-        x: Tensor,
+        last: Tensor,
+        place: int,
         pools: Sequence[Pool],
         used: int,
         theirs: Tensor | None,
         memory: Sequence[Pool],
         padding: Tensor | None,
-    ) -> None:
-        """What the decoder makes of the newest words, embedded, (N, D), in place.
+    ) -> Tensor:
+        """The logits (N, V) after the newest words (N,), which stand at `place` in their sentences.
 
         Their keys and values go into the pools from `used` on. `theirs` is (N, used + N / B); it, `memory`
         and `padding` are as in `FastState`.
         """
-        write_words(
-            x.numpy(), self._decoder, self._cross, self._manner,
+        # Here NumPy arranges what little there is to arrange: it is quicker at that than PyTorch.
+        asked = (
+            last.numpy(), place, self._embedding, self._decoder, self._cross, self._manner,
             tuple(pool.array for pool in pools), used, NOTHING if theirs is None else theirs.numpy(),
             tuple(pool.array for pool in memory), _mask_of(padding),
         )  # fmt: skip
+        rows, projection = len(last), self._projection
+        if isinstance(projection, BytesMap) and projection.pays(rows):
+            logits = np.empty((rows, projection.outputs), np.float32)
+            write_and_project(*asked, projection.map, logits)
+            return torch.from_numpy(logits)
+        x = np.empty((rows, self._embedding.table.shape[1]), np.float32)
+        write_words(*asked, x)
+        return projection(torch.from_numpy(x))
 
-    def log_softmax(self, logits: Tensor) -> Tensor:
-        """The log-probabilities of logits (N, V), in their place."""
-        log_softmax(logits.numpy())
+    def log_softmax(self, logits: Tensor, never: Tensor) -> Tensor:
+        """The log-probabilities of logits (N, V), in their place; none for the words in `never`."""
+        log_softmax(logits.numpy(), never.numpy())
         return logits
 
     def _stack(
@@ -150,17 +168,21 @@ class BytesMap:
     """`F.linear(x, weight, bias)`, nearly, by VPDPBUSD for few rows; `otherwise` does it for many."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, *, otherwise: Callable[[Tensor], Tensor]) -> None:
-        self._map = as_bytes([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
-        self._size, self._otherwise = weight.numel(), otherwise
+        self.map = as_bytes([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
+        self.outputs, self._size, self._otherwise = len(weight), weight.numel(), otherwise
+
+    def pays(self, rows: int) -> bool:
+        """Whether so many rows are few."""
+        return rows * self._size <= WORTH_OF_ONE_MAP
 
     def __call__(self, x: Tensor) -> Tensor:
         """Shapes: (…, in) → (…, out)."""
-        rows = x.flatten(0, -2)
-        if len(rows) * self._size > WORTH_OF_ONE_MAP:
+        rows = x.numpy().reshape(-1, x.size(-1))
+        if not self.pays(len(rows)):
             return self._otherwise(x)
-        result = x.new_empty(*x.shape[:-1], self._map.scale.shape[1])
-        map_rows(rows.numpy(), self._map, result.flatten(0, -2).numpy())
-        return result
+        result = np.empty((len(rows), self.outputs), np.float32)
+        map_rows(rows, self.map, result)
+        return torch.from_numpy(result.reshape(*x.shape[:-1], -1))
 
 
 def has_vpdpbusd() -> bool:

@@ -96,28 +96,29 @@ class FastTransformer:
         if each > 1:
             theirs = _with_own(state.theirs, sentences, each, self.target_table)
             mask = theirs.view(sentences, 1, each, -1)
-        x = torch.add(self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale)
         if self.compiled and self.compiled.writing_pays(state.hypotheses, sentences=sentences):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
-            self.compiled.write(x, pools, state.pooled, theirs, state.memory, state.padding)
+            logits = self.compiled.write(last, state.length, pools, state.pooled, theirs, state.memory, state.padding)
         else:
+            x = torch.add(
+                self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale
+            )
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
             grown = []
             for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
                 x, pool = block(x, pool, state.pooled, mask, memory, state.padding)
                 grown.append(pool)
             pools = tuple(grown)
-            x = self.decoder_norm(x).view(state.hypotheses, -1)
-        logits = self.projection(x)
+            logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
         return logits, FastState(
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
 
-    def log_softmax(self, logits: Tensor) -> Tensor:
-        """The log-probabilities (N, V) of logits, in float32. Do not use the logits any more."""
+    def log_softmax(self, logits: Tensor, never: Tensor) -> Tensor:
+        """As `decode.step.log_softmax`, which defines it; the logits, in float32, may become their result."""
         if self.compiled:
-            return self.compiled.log_softmax(logits)
-        return logits.log_softmax(-1, dtype=torch.float32)
+            return self.compiled.log_softmax(logits, never)
+        return logits.index_fill_(1, never, -torch.inf).log_softmax(-1)
 
     def _compile(self, model: Transformer) -> None:
         if self.target_table.device.type != "cpu":
@@ -126,7 +127,6 @@ class FastTransformer:
             from .compiled import BytesMap, Compiled, has_vpdpbusd
         except ImportError:
             raise MissingExtra("compiled=True", "fast") from None
-        self.compiled = Compiled(model, int8=self.precision == "int8")
         if self.precision == "int8" and has_vpdpbusd():
             self.projection = BytesMap(model.projection.table, None, otherwise=self.projection)
             for fast, block in zip(self.decoder, model.decoder.layers, strict=True):
@@ -136,6 +136,7 @@ class FastTransformer:
                     torch.cat([key.bias, value.bias]),
                     otherwise=fast.keys_and_values,
                 )
+        self.compiled = Compiled(model, projection=self.projection, int8=self.precision == "int8")
 
 
 def _with_own(theirs: Tensor | None, sentences: int, each: int, like: Tensor) -> Tensor:

@@ -66,6 +66,14 @@ class Cross(NamedTuple):
     output: Linear | Bytes
 
 
+class Embedding(NamedTuple):
+    """§3.4 and §3.5."""
+
+    table: Array  # (V, D)
+    scale: float
+    positions: Array  # (L, D)
+
+
 class Manner(NamedTuple):
     """What else decides how a step is done."""
 
@@ -101,7 +109,9 @@ def read_words(x: Array, sentences: int, stack: Stack, manner: Manner, queried: 
 
 @_jit
 def write_words(
-    x: Array,
+    last: Array,
+    place: int,
+    embedding: Embedding,
     stack: Stack,
     cross: Cross,
     manner: Manner,
@@ -110,10 +120,11 @@ def write_words(
     theirs: Array,
     memories: tuple[Array, ...],
     padding: Array,
+    x: Array,
 ) -> None:
-    """§3.1, block by block: the newest words of R hypotheses, embedded, become what foretells the next, in place.
+    """§3.1, block by block: from the newest words of R hypotheses, (R,), at `place`, to what foretells the next, `x`.
 
-    The R / B hypotheses of a sentence stand side by side. Keys and values of `x` (R, D) go into the
+    The R / B hypotheses of a sentence stand side by side. The words' keys and values go into the
     `pools`, each (B, room, H·K + H·Kv), from `used` on. `theirs` (R, used + R / B) and `padding` (B, S)
     are below 0 where nobody looks; of no rows, they shut nothing. `memories` are (B, S, H·K + H·Kv).
     """
@@ -123,6 +134,7 @@ def write_words(
     queried = query.shape[1]  # H·K
     all_three = np.empty((rows, outputs(stack.all_three)), np.float32)
     seen = np.empty((rows, all_three.shape[1] - 2 * queried), np.float32)
+    embed(last, place, embedding, x)
     for n in range(len(pools)):
         linear(before(x, stack, n, 0, manner), stack.all_three, n, all_three)
         for r in range(rows):
@@ -134,6 +146,16 @@ def write_words(
         after(x, seen, cross.output, stack, n, 1, manner)
         think(x, stack, n, 2, manner)
     close(x, stack, manner)
+
+
+@_jit
+def embed(words: Array, place: int, embedding: Embedding, x: Array) -> None:
+    """Words at a place of their sentences, (R,), into `x` (R, D)."""
+    for r in range(len(words)):
+        if not 0 <= words[r] < len(embedding.table):
+            raise IndexError("an id is outside the vocabulary")
+        for i in range(x.shape[1]):
+            x[r, i] = np.float32(embedding.scale) * embedding.table[words[r], i] + embedding.positions[place, i]
 
 
 @_jit
@@ -435,10 +457,34 @@ def map_rows(x: Array, maps: Linear | Bytes, result: Array) -> None:
 
 
 @_jit
-def log_softmax(logits: Array) -> None:
-    """Of each row (R, V), in place."""
+def write_and_project(
+    last: Array,
+    place: int,
+    embedding: Embedding,
+    stack: Stack,
+    cross: Cross,
+    manner: Manner,
+    pools: tuple[Array, ...],
+    used: int,
+    theirs: Array,
+    memories: tuple[Array, ...],
+    padding: Array,
+    projection: Linear | Bytes,
+    logits: Array,
+) -> None:
+    """`write_words`, and of what it finds the logits (R, V)."""
+    x = np.empty((len(last), embedding.table.shape[1]), np.float32)
+    write_words(last, place, embedding, stack, cross, manner, pools, used, theirs, memories, padding, x)
+    linear(x, projection, 0, logits)
+
+
+@_jit
+def log_softmax(logits: Array, never: Array) -> None:
+    """Of each row (R, V), in place, with no probability for the words in `never`."""
     for r in range(len(logits)):
         row = logits[r]
+        for word in never:
+            row[word] = -np.inf
         most = highest(row.view(np.int32))
         total = np.float32(0)
         for i in range(len(row)):
