@@ -83,7 +83,10 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
     def translated(some: list[int]) -> Ids:
         source = pad([sources[place] for place in some], ids.pad_id)
         longest = torch.full((len(some),), order["longest"])
-        found = search(step, model.start(source), config, sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
+        found = search(
+            step, model.start(source), config, continuations=model.best_continuations,
+            sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest,
+        )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]
 
     begin = time.perf_counter()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from allyouneed.decode import beam_search, greedy_search, length_penalty
 from allyouneed.decode.beam import best_continuations
+from allyouneed.nn import compiled
 from tables import EOS, SOS, Prefixes, Table
 
 
@@ -140,7 +141,10 @@ def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int
     totals = torch.randn(rows, beam, generator=chance)
     every = (totals[:, :, None] + gains.view(rows, beam, length)).flatten(1)
     count = min(count, every.size(1))
-    best, parents, words = best_continuations(totals, gains, count)
-    assert torch.equal(best, every.topk(count).values)
-    assert torch.equal(every.gather(1, parents * length + words), best)
-    assert all(len(set(row)) == count for row in (parents * length + words).tolist())
+    for quick in (best_continuations, compiled.best_continuations):
+        best, parents, words = map(torch.tensor, quick(totals.tolist(), gains, count))
+        assert torch.equal(best, every.topk(count).values)
+        places = (parents * length + words)[best.isfinite()]
+        of_sentence = torch.arange(rows)[:, None].expand_as(best)[best.isfinite()]
+        assert torch.equal(every[of_sentence, places], best[best.isfinite()])
+        assert len(set(zip(of_sentence.tolist(), places.tolist(), strict=True))) == len(places)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError, InputError, MissingExtra
-from allyouneed.nn import FastTransformer, Transformer, loops, pick_precision
+from allyouneed.nn import FastTransformer, Transformer, pick_precision
 from conftest import SMALL
 from twins import scatter
 
@@ -98,9 +98,10 @@ def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: boo
             fast.step(torch.tensor([3, 3]), state)
 
 
-def test_int8_is_near_float32(config: ModelConfig, source: torch.Tensor) -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_int8_is_near_float32(config: ModelConfig, compiled: bool) -> None:
     model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4)).eval()
-    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=True)
+    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=compiled)
     with torch.inference_mode():
         for rows in (1, 2, 40):
             source = torch.randint(1, 900, (rows, 7))
@@ -110,30 +111,9 @@ def test_int8_is_near_float32(config: ModelConfig, source: torch.Tensor) -> None
             assert (logits - expected).std() < 0.05 * expected.std()
 
 
-def test_what_is_compiled_is_used_for_one_sentence_alone(
-    model: Transformer, source: torch.Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fast, calls = FastTransformer(model, compiled=True), 0
-    write_words = loops.write_words
-
-    def counted(*words: Any) -> None:
-        nonlocal calls
-        calls += 1
-        write_words(*words)
-
-    monkeypatch.setattr(loops, "write_words", counted)
-    with torch.inference_mode():
-        _, state = fast.step(torch.tensor([1, 1]), fast.start(source))
-        assert calls == 0
-        _, state = fast.step(torch.tensor([3]), state.keep(torch.tensor([1])))
-        assert calls == 1
-        monkeypatch.setattr(loops, "WORTH", 10)
-        fast.step(torch.tensor([3]), state)
-        assert calls == 1
-
-
 def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "allyouneed.nn.loops", None)
+    monkeypatch.delattr("allyouneed.nn.compiled", raising=False)
+    monkeypatch.setitem(sys.modules, "allyouneed.nn.compiled", None)
     with pytest.raises(MissingExtra, match=r"compiled=True needs an extra .*allyouneed\[fast\]"):
         FastTransformer(model, compiled=True)
 

@@ -7,6 +7,7 @@ the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
@@ -30,6 +31,18 @@ def length_penalty(length: int, *, alpha: float) -> float:
 def plain_length_penalty(length: int, *, alpha: float) -> float:
     """|Y|^α; with an α of 1 a score is the mean log-probability of a token."""
     return float(length**alpha)
+
+
+Best = tuple[list[list[float]], list[list[int]], list[list[int]]]
+"""Of each sentence's continuations the best: totals, which hypothesis each continues, with which word."""
+
+
+Continuations = Callable[[list[list[float]], Tensor, int], Best]
+"""How the best of all continuations are found.
+
+Totals of hypotheses (B, beam), log-probabilities of their next words (B · beam, V), and a count → three
+times (B, count), or as many as there are, the best first.
+"""
 
 
 class Ranking(TypedDict):
@@ -71,6 +84,7 @@ def beam_search(
     penalty: Penalty = length_penalty,
     patience: float = 1.0,
     nbest: int = 1,
+    continuations: Continuations | None = None,
 ) -> list[list[Hypothesis]]:
     """For each of B sentences, the `nbest` best that the beam comes across, the best first.
 
@@ -80,6 +94,7 @@ def beam_search(
     few have ended. A beam of 1 is greedy search; one as wide as the space of all sentences finds
     the best of them.
     """
+    continuations = continuations or best_continuations
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
     alive = list(range(len(limits)))  # the sentences still in the batch, and the beam of each
@@ -90,9 +105,8 @@ def beam_search(
     for length in range(1, max(limits) + 1):
         last = torch.tensor([row.word for rows in beams for row in rows], device=device)
         log_probabilities, state = step(last, state)
-        totals = log_probabilities.new_tensor([[row.total for row in rows] for rows in beams])
         # At most `beam` of the best 2 · beam end, so at least `beam` are left to go on.
-        best = [part.tolist() for part in best_continuations(totals, log_probabilities, 2 * beam)]
+        best = continuations([[row.total for row in rows] for rows in beams], log_probabilities, 2 * beam)
         divisor = penalty(length, alpha=alpha)
         kept, parents = [], []
         for b, (sentence, candidates) in enumerate(zip(alive, map(zip, *best), strict=True)):
@@ -138,28 +152,28 @@ def _nth_score(found: list[Hypothesis], n: int) -> float:
     return sorted((hypothesis.score for hypothesis in found), reverse=True)[n - 1]
 
 
-def best_continuations(totals: Tensor, log_probabilities: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best `count` of all continuations: totals, which hypothesis each continues, with which word.
+def best_continuations(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+    """`Continuations` for any device.
 
     Every word of a long vocabulary is looked at once: each hypothesis's row is folded into 16 short
-    ones, and only columns whose highest number is among the best can hold the best of all. Shapes:
-    totals (B, beam), log_probabilities (B · beam, V) → three times (B, count), or as many as there are.
+    ones, and only columns whose highest number is among the best can hold the best of all.
     """
+    before = log_probabilities.new_tensor(totals)  # (B, beam)
     sentences, vocabulary = len(totals), log_probabilities.size(1)
-    by_sentence = log_probabilities.view(sentences, -1)  # (B · beam, V) → (B, beam · V)
     width = vocabulary // _FOLDS
     if width < 8 * count:
-        continued = (totals[:, :, None] + log_probabilities.view(*totals.shape, -1)).flatten(1)
+        continued = (before[:, :, None] + log_probabilities.view(*before.shape, -1)).flatten(1)
         best, where = continued.topk(min(count, continued.size(1)))
-        return best, where // vocabulary, where % vocabulary
-    folded = log_probabilities[:, : _FOLDS * width].view(*totals.shape, _FOLDS, width).amax(2)
-    columns = (totals[:, :, None] + folded).flatten(1).topk(count).indices  # (B, count), of beam · V / 16
-    first = columns // width * vocabulary + columns % width
-    fold, rest = _unfolding(totals.size(1), vocabulary, width, totals.device)
-    places = torch.cat(((first[:, :, None] + fold).flatten(1), rest.expand(sentences, -1)), 1)  # of beam · V
-    best, which = (by_sentence.gather(1, places) + totals.gather(1, places // vocabulary)).topk(count)
-    where = places.gather(1, which)
-    return best, where // vocabulary, where % vocabulary
+    else:
+        folded = log_probabilities[:, : _FOLDS * width].view(*before.shape, _FOLDS, width).amax(2)
+        columns = (before[:, :, None] + folded).flatten(1).topk(count).indices  # (B, count), of beam · V / 16
+        first = columns // width * vocabulary + columns % width
+        fold, rest = _unfolding(before.size(1), vocabulary, width, before.device)
+        places = torch.cat(((first[:, :, None] + fold).flatten(1), rest.expand(sentences, -1)), 1)  # of beam · V
+        gains = log_probabilities.view(sentences, -1).gather(1, places)  # (B · beam, V) → (B, beam · V) → (B, …)
+        best, which = (gains + before.gather(1, places // vocabulary)).topk(count)
+        where = places.gather(1, which)
+    return best.tolist(), (where // vocabulary).tolist(), (where % vocabulary).tolist()
 
 
 @lru_cache(8)

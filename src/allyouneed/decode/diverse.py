@@ -9,7 +9,7 @@ from typing import Unpack
 
 from torch import Tensor
 
-from .beam import Ranking, beam_search, best_first
+from .beam import Continuations, Ranking, beam_search, best_first
 from .rules import with_rules
 from .step import AnyState, Bounds, Hypothesis, Step
 
@@ -21,7 +21,13 @@ class _Wishes(Bounds, Ranking):
 
 
 def diverse_beam_search(
-    step: Step[AnyState], state: AnyState, *, groups: int, diversity: float, **wishes: Unpack[_Wishes]
+    step: Step[AnyState],
+    state: AnyState,
+    *,
+    groups: int,
+    diversity: float,
+    continuations: Continuations | None = None,
+    **wishes: Unpack[_Wishes],
 ) -> list[list[Hypothesis]]:
     """As `beam_search`, the `beam` in `groups` equal parts. Of what all groups found, `nbest` different ones.
 
@@ -47,7 +53,8 @@ def diverse_beam_search(
                 cost.index_put_(words, cost.new_tensor(diversity), accumulate=True)
             return log_probabilities - cost[sentences]
 
-        found = beam_search(*with_rules(step, state, [differ], of=max_lengths), **of_a_group)
+        ruled, start = with_rules(step, state, [differ], of=max_lengths)
+        found = beam_search(ruled, start, continuations=continuations, **of_a_group)
         said.append(now)
         found_by.append(found)
     return [_in_turn([found[b] for found in found_by], nbest) for b in range(len(max_lengths))]

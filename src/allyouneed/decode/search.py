@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import Penalty, Ranking, beam_search, length_penalty, plain_length_penalty
+from .beam import (
+    Continuations,
+    Penalty,
+    Ranking,
+    beam_search,
+    length_penalty,
+    plain_length_penalty,
+)
 from .constrained import constrained_beam_search
 from .demand import Phrase, Seams
 from .diverse import diverse_beam_search
@@ -30,17 +37,27 @@ def search(
     demands: Sequence[Sequence[Phrase]] = (),
     seams: Seams | None = None,
     generator: torch.Generator | None = None,
+    continuations: Continuations | None = None,
     **bounds: Unpack[Bounds],
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
     `config`'s own lengths are left to the caller, who knows the sources. Sampling needs a `generator`.
     With `demands`, one list of phrases a sentence, and the vocabulary's `seams`, the search is a beam
-    that says all of them.
+    that says all of them. A model may know a quicker way to find the best `continuations`.
     """
     if rules:
         ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
-        return search(ruled, start, config, demands=demands, seams=seams, generator=generator, **bounds)
+        return search(
+            ruled,
+            start,
+            config,
+            demands=demands,
+            seams=seams,
+            generator=generator,
+            continuations=continuations,
+            **bounds,
+        )
     ranking: Ranking = {
         "beam": config.beam,
         "alpha": config.alpha,
@@ -68,8 +85,16 @@ def search(
     if config.beam == 1:
         return [[found] for found in greedy_search(step, state, **bounds)]
     if config.groups > 1:
-        return diverse_beam_search(step, state, groups=config.groups, diversity=config.diversity, **bounds, **ranking)
-    return beam_search(step, state, **bounds, **ranking)
+        return diverse_beam_search(
+            step,
+            state,
+            groups=config.groups,
+            diversity=config.diversity,
+            continuations=continuations,
+            **bounds,
+            **ranking,
+        )
+    return beam_search(step, state, continuations=continuations, **bounds, **ranking)
 
 
 def words_of(

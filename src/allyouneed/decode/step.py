@@ -53,7 +53,7 @@ class Model(Protocol[AnyState]):
         ...
 
 
-def log_softmax(logits: Tensor, never: Tensor) -> Tensor:
+def log_softmax_without(logits: Tensor, never: Tensor) -> Tensor:
     """Log-probabilities in float32, none for the words in `never`. Shapes: (N, V), any number → (N, V)."""
     return logits.index_fill_(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
 
@@ -62,16 +62,17 @@ def step_of(
     model: Model[AnyState],
     *,
     never: tuple[int, ...] = (),
-    log_softmax: Callable[[Tensor, Tensor], Tensor] = log_softmax,
+    log_softmax: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Step[AnyState]:
     """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance.
 
-    A model may have a quicker `log_softmax` of its own.
+    A model may know a quicker `log_softmax`.
     """
+    normalize = log_softmax or log_softmax_without
     unspoken = torch.tensor(never, dtype=torch.int64)
 
     def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         logits, state = model.step(last, state)
-        return log_softmax(logits, unspoken.to(logits.device)), state
+        return normalize(logits, unspoken.to(logits.device)), state
 
     return step

@@ -12,27 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from . import loops
 from .attention import MultiHeadAttention
 from .decoder import DecoderBlock
 from .encoder import EncoderBlock
 from .feedforward import FeedForward
 from .int8 import rounded
-from .loops import (
-    ACTIVATIONS,
-    PANEL,
-    Array,
-    Bytes,
-    Cross,
-    Embedding,
-    Linear,
-    Manner,
-    Stack,
-    log_softmax,
-    map_rows,
-    read_words,
-    write_and_project,
-    write_words,
-)
+from .loops import ACTIVATIONS, PANEL, Array, Bytes, Cross, Embedding, Linear, Manner, Stack
 from .normalization import LayerNorm
 from .past import Pool
 from .residual import Residual
@@ -100,7 +86,7 @@ class Compiled:
 
     def read(self, x: Tensor, padding: Tensor | None) -> None:
         """What the encoder makes of embedded sources (B, S, D), in place. `padding` is as in `FastState`."""
-        read_words(x.flatten(0, 1).numpy(), len(x), self._encoder, self._manner, self._queried, _mask_of(padding))
+        loops.read_words(x.flatten(0, 1).numpy(), len(x), self._encoder, self._manner, self._queried, _mask_of(padding))
 
     def write(
         self,
@@ -126,16 +112,11 @@ class Compiled:
         rows, projection = len(last), self._projection
         if isinstance(projection, BytesMap) and projection.pays(rows):
             logits = np.empty((rows, projection.outputs), np.float32)
-            write_and_project(*asked, projection.map, logits)
+            loops.write_and_project(*asked, projection.map, logits)
             return torch.from_numpy(logits)
         x = np.empty((rows, self._embedding.table.shape[1]), np.float32)
-        write_words(*asked, x)
+        loops.write_words(*asked, x)
         return projection(torch.from_numpy(x))
-
-    def log_softmax(self, logits: Tensor, never: Tensor) -> Tensor:
-        """The log-probabilities of logits (N, V), in their place; none for the words in `never`."""
-        log_softmax(logits.numpy(), never.numpy())
-        return logits
 
     def _stack(
         self,
@@ -181,8 +162,29 @@ class BytesMap:
         if not self.pays(len(rows)):
             return self._otherwise(x)
         result = np.empty((len(rows), self.outputs), np.float32)
-        map_rows(rows, self.map, result)
+        loops.map_rows(rows, self.map, result)
         return torch.from_numpy(result.reshape(*x.shape[:-1], -1))
+
+
+def log_softmax(logits: Tensor, never: Tensor) -> Tensor:
+    """The log-probabilities of logits (N, V), in their place; none for the words in `never`."""
+    loops.log_softmax(logits.numpy(), never.numpy())
+    return logits
+
+
+def best_continuations(
+    totals: list[list[float]], log_probabilities: Tensor, count: int
+) -> tuple[list[list[float]], list[list[int]], list[list[int]]]:
+    """Of all continuations the best: their totals, which hypothesis each continues, with which word.
+
+    Shapes: totals of hypotheses (B, beam), log-probabilities of the next words (B · beam, V) → three times
+    (B, count), or as many as there are.
+    """
+    before = np.array(totals, np.float32)
+    shape = len(before), min(count, before.shape[1] * log_probabilities.size(1))
+    best, parents, words = np.empty(shape, np.float32), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    loops.best_continuations(before, log_probabilities.numpy(), best, parents, words)
+    return best.tolist(), parents.tolist(), words.tolist()
 
 
 def has_vpdpbusd() -> bool:

@@ -10,7 +10,7 @@
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "int8"]
 Map = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
+Continuations = Callable[[list[list[float]], Tensor, int], tuple[list[list[float]], list[list[int]], list[list[int]]]]
 
 
 def pick_precision(model: Transformer) -> Precision:
@@ -65,6 +66,9 @@ class FastTransformer:
         self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
         self.projection = make(model.projection.table, None)
         self.compiled: Compiled | None = None
+        # What a search may use in place of its own, if it is quicker here.
+        self.log_softmax: Callable[[Tensor, Tensor], Tensor] | None = None
+        self.best_continuations: Continuations | None = None
         if compiled:
             self._compile(model)
 
@@ -114,29 +118,24 @@ class FastTransformer:
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
 
-    def log_softmax(self, logits: Tensor, never: Tensor) -> Tensor:
-        """As `decode.step.log_softmax`, which defines it; the logits, in float32, may become their result."""
-        if self.compiled:
-            return self.compiled.log_softmax(logits, never)
-        return logits.index_fill_(1, never, -torch.inf).log_softmax(-1)
-
     def _compile(self, model: Transformer) -> None:
         if self.target_table.device.type != "cpu":
             raise ConfigError(f"compiled=True is for a processor; the model is on {self.target_table.device}")
         try:
-            from .compiled import BytesMap, Compiled, has_vpdpbusd
+            from . import compiled
         except ImportError:
             raise MissingExtra("compiled=True", "fast") from None
-        if self.precision == "int8" and has_vpdpbusd():
-            self.projection = BytesMap(model.projection.table, None, otherwise=self.projection)
-            for fast, block in zip(self.decoder, model.decoder.layers, strict=True):
-                key, value = block.cross_attention.key, block.cross_attention.value  # type: ignore[union-attr]
-                fast.keys_and_values = BytesMap(
+        if self.precision == "int8" and compiled.has_vpdpbusd():
+            self.projection = compiled.BytesMap(model.projection.table, None, otherwise=self.projection)
+            for fast, block in zip(self.decoder, cast(Sequence[DecoderBlock], model.decoder.layers), strict=True):
+                key, value = block.cross_attention.key, block.cross_attention.value
+                fast.keys_and_values = compiled.BytesMap(
                     torch.cat([key.weight, value.weight]),
                     torch.cat([key.bias, value.bias]),
                     otherwise=fast.keys_and_values,
                 )
-        self.compiled = Compiled(model, projection=self.projection, int8=self.precision == "int8")
+        self.log_softmax, self.best_continuations = compiled.log_softmax, compiled.best_continuations
+        self.compiled = compiled.Compiled(model, projection=self.projection, int8=self.precision == "int8")
 
 
 def _with_own(theirs: Tensor | None, sentences: int, each: int, like: Tensor) -> Tensor:

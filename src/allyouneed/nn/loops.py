@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 PANEL = 64  # outputs of a map that are worked out together by VPDPBUSD: four registers of 16 sums
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz", "nnan"}}
-_jit = numba.njit(cache=True, nogil=True, **_OPTIONS)
+_FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in any order
+_jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
 
 
 class Linear(NamedTuple):
@@ -207,7 +207,7 @@ def linear(x: Array, maps: Linear | Bytes, n: int, result: Array) -> None:
     raise NotImplementedError("only in compiled code")
 
 
-@overload(linear, jit_options=_OPTIONS, strict=False)
+@overload(linear, jit_options={"error_model": "numpy", "fastmath": _FAST_MATH}, strict=False)
 def _linear(x: Any, maps: Any, n: Any, result: Any) -> Callable[..., None]:
     return of_bytes if maps.instance_class is Bytes else of_floats
 
@@ -315,7 +315,7 @@ def _multiply(rows: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             rounded, row_bytes, weights, fours, sums = arguments
             register = ir.VectorType(ir.IntType(32), 16)
-            instruction = cgutils.get_or_insert_function(
+            instruction = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
                 builder.module, ir.FunctionType(register, [register] * 3), "llvm.x86.avx512.vpdpbusd.512"
             )
             zero = ir.Constant(register, None)
@@ -326,7 +326,7 @@ def _multiply(rows: int) -> Any:
             def number(value: int) -> Any:
                 return ir.Constant(ir.IntType(64), value)
 
-            totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(4)] for _ in range(rows)]
+            totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(4)] for _ in range(rows)]  # type: ignore[no-untyped-call]
             with cgutils.for_range(builder, fours) as loop:
                 panel = builder.add(weights, builder.mul(loop.index, number(4 * PANEL)))
                 of_panel = [builder.load(at(panel, number(j), number(64), register), align=1) for j in range(4)]
@@ -502,3 +502,36 @@ def highest(bits: Array) -> Any:
         number = np.int32(bits[i] ^ ((bits[i] >> 31) & np.int32(0x7FFFFFFF)))
         most = number if number > most else most
     return np.int32(most ^ ((most >> 31) & np.int32(0x7FFFFFFF))).view(np.float32)
+
+
+@_jit
+def best_continuations(totals: Array, log_probabilities: Array, best: Array, parents: Array, words: Array) -> None:
+    """Of all continuations of `totals` (B, beam) by log-probabilities (B · beam, V) the best, into three (B, count).
+
+    What is there to be found is kept in order; 64 words are passed over at once if none of them is among it.
+    """
+    sentences, beam = totals.shape
+    vocabulary = log_probabilities.shape[1]
+    best[:], parents[:], words[:] = -np.inf, 0, 0
+    for b in range(sentences):
+        found = best[b]
+        last = len(found) - 1
+        for k in range(beam):
+            total, row = totals[b, k], log_probabilities[b * beam + k]
+            for begin in range(0, vocabulary, 64):
+                some = row[begin : begin + 64]
+                better = np.int32(0)
+                for i in range(len(some)):
+                    better += np.int32(total + some[i] > found[last])
+                if better == 0:
+                    continue
+                for i in range(len(some)):
+                    candidate = total + some[i]
+                    if candidate <= found[last]:
+                        continue
+                    place = last
+                    while place > 0 and found[place - 1] < candidate:
+                        found[place] = found[place - 1]
+                        parents[b, place], words[b, place] = parents[b, place - 1], words[b, place - 1]
+                        place -= 1
+                    found[place], parents[b, place], words[b, place] = candidate, k, begin + i

@@ -131,6 +131,7 @@ class Finder:
             demands=[one.demands for one in wanted],
             seams=self.seams,
             generator=generator,
+            continuations=self.fast.best_continuations,
         )
         if config.repetition_penalty == 1 and config.groups == 1:
             return found
