@@ -55,9 +55,7 @@ def translate(
     ] = "auto",
     compiled: Annotated[
         bool,
-        typer.Option(
-            "--compiled", help="Quicker for lines that come one at a time, once Numba has compiled; extra [fast]."
-        ),
+        typer.Option("--compiled", help="Quicker, once Numba has compiled for some seconds; extra [fast]."),
     ] = False,
     alpha: Annotated[
         float | None,
