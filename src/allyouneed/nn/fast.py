@@ -46,8 +46,8 @@ class FastTransformer:
     """`model.start` and `model.step` of a trained `Transformer`, with weights in `precision`.
 
     In float32 its logits are those of `model` but for rounding. It takes a copy of the weights:
-    training `model` further does not change it. `compiled` makes steps quicker, in float32 those of one
-    sentence alone (compiled.py); it needs the extra `fast`, and takes seconds to load.
+    training `model` further does not change it. `compiled` makes all of it quicker, in float32 the step
+    of one sentence alone (compiled.py); it needs the extra `fast`, and the first time half a minute.
     """
 
     @torch.inference_mode()

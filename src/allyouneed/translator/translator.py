@@ -52,8 +52,7 @@ class Translator:
     ) -> None:
         """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
 
-        `compiled` is for programs that translate text after text, one at a time: that is quicker
-        then, but loading takes seconds (see `FastTransformer`).
+        `compiled` makes translating quicker, most of all with "int8", and loading slower (see `FastTransformer`).
         """
         self.bundle = bundle
         self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
