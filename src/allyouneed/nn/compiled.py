@@ -112,10 +112,10 @@ class Compiled:
         rows, projection = len(last), self._projection
         if isinstance(projection, BytesMap) and projection.pays(rows):
             logits = np.empty((rows, projection.outputs), np.float32)
-            loops.write_and_project(*asked, projection.map, logits)
+            loops.write_and_project(logits, projection.map, asked)
             return torch.from_numpy(logits)
         x = np.empty((rows, self._embedding.table.shape[1]), np.float32)
-        loops.write_words(*asked, x)
+        loops.write_words(x, *asked)
         return projection(torch.from_numpy(x))
 
     def _stack(

@@ -109,6 +109,7 @@ def read_words(x: Array, sentences: int, stack: Stack, manner: Manner, queried: 
 
 @_jit
 def write_words(
+    x: Array,
     last: Array,
     place: int,
     embedding: Embedding,
@@ -120,7 +121,6 @@ def write_words(
     theirs: Array,
     memories: tuple[Array, ...],
     padding: Array,
-    x: Array,
 ) -> None:
     """§3.1, block by block: from the newest words of R hypotheses, (R,), at `place`, to what foretells the next, `x`.
 
@@ -457,24 +457,11 @@ def map_rows(x: Array, maps: Linear | Bytes, result: Array) -> None:
 
 
 @_jit
-def write_and_project(
-    last: Array,
-    place: int,
-    embedding: Embedding,
-    stack: Stack,
-    cross: Cross,
-    manner: Manner,
-    pools: tuple[Array, ...],
-    used: int,
-    theirs: Array,
-    memories: tuple[Array, ...],
-    padding: Array,
-    projection: Linear | Bytes,
-    logits: Array,
-) -> None:
-    """`write_words`, and of what it finds the logits (R, V)."""
+def write_and_project(logits: Array, projection: Linear | Bytes, asked: tuple[Any, ...]) -> None:
+    """`write_words` of what is `asked`, and then the logits (R, V)."""
+    last, _, embedding = asked[:3]
     x = np.empty((len(last), embedding.table.shape[1]), np.float32)
-    write_words(last, place, embedding, stack, cross, manner, pools, used, theirs, memories, padding, x)
+    write_words(x, *asked)
     linear(x, projection, 0, logits)
 
 
