@@ -8,6 +8,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,8 +46,16 @@ def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -
     assert metrics(tmp_path / "run") == metrics(straight)
 
 
-def test_with_a_running_mean(tmp_path: Path) -> None:
-    recipe = eventful(ema=0.9, average=1)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ema": 0.9, "average": 1},
+        {"optimizer": "muon", "weight_decay": 0.1, "precision": "bfloat16"},
+        {"optimizer": "adamw"},
+    ],
+)
+def test_with_other_settings(tmp_path: Path, settings: dict[str, Any]) -> None:
+    recipe = eventful(**settings)
     fit(recipe, tmp_path / "straight")
     with pytest.raises(KeyboardInterrupt):
         fit(recipe, tmp_path / "run", watch=StopAt(8))
