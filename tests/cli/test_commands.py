@@ -78,6 +78,16 @@ def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> 
     assert 'no tokenizer "words"' in refusal("evaluate", saved, "--pairs", test_set, "--tokenize", "words")
 
 
+def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
+    options = ("--beam", "3", "--penalty", "plain", "--alpha", "2", "--precision", "float32", "--compiled")
+    (tmp_path / "in").write_text("cab\nbac\n")
+    assert run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out", *options).returncode == 0
+    scored = run_here("evaluate", saved, "--source", tmp_path / "in", "--target", tmp_path / "out", *options)
+    assert "equal:2|of:2" in scored.stdout.decode()
+    same = ("--source", tmp_path / "in", "--target", tmp_path / "out")
+    assert "penalty must be" in refusal("evaluate", saved, *same, "--penalty", "loud")
+
+
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()

@@ -33,10 +33,28 @@ def evaluate(
         int | None,
         typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
     ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="Exponent of the length penalty: more favours longer. The bundle's own if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    penalty: Annotated[
+        str | None,
+        typer.Option(
+            help="gnmt, ((5 + length)/6)^alpha, or plain, length^alpha. The bundle's own if not given.",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
+    compiled: Annotated[
+        bool,
+        typer.Option("--compiled", help="Quicker, once Numba has compiled for some seconds; extra [fast]."),
+    ] = False,
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
 
@@ -45,6 +63,8 @@ def evaluate(
       allyouneed evaluate runs/mine --source test.en --target test.de
 
       allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz
+
+      allyouneed evaluate runs/mine --source valid.en --target valid.de --alpha 1.4
     """
     from ..errors import InputError
     from ..score import bleu, chrf, exact_match, refuse_unknown_tokenizer
@@ -57,7 +77,16 @@ def evaluate(
     from ..translator import Translator
 
     keep_freed_memory()
-    translator = Translator.load(bundle, device=device, precision=precision, beam=beam, batch=batch)
+    translator = Translator.load(
+        bundle,
+        device=device,
+        precision=precision,
+        compiled=compiled,
+        beam=beam,
+        batch=batch,
+        alpha=alpha,
+        penalty=penalty,
+    )
     try:
         with progress("translating", total=len(sources)) as done:
             translations = translator.translate(sources, done=done)
