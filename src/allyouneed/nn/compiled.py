@@ -26,7 +26,7 @@ from .transformer import Transformer
 
 WORTH = 20_000_000  # multiplications of a step in float32; if there are more, PyTorch is quicker
 # The same where VPDPBUSD does them: of a step, of an encoder, of one map.
-WORTH_WRITING, WORTH_READING, WORTH_OF_ONE_MAP = 2_000_000_000, 400_000_000, 80_000_000
+WORTH_WRITING, WORTH_READING, WORTH_OF_ONE_MAP = 4_000_000_000, 400_000_000, 80_000_000
 NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing; the norm after a stack that has none
 
 
