@@ -96,10 +96,10 @@ class FastTransformer:
             raise InputError(f"a sequence of {state.length + 1} tokens is longer than max_length={state.length}")
         sentences = state.sentences
         each = state.hypotheses // sentences
-        theirs = mask = None
-        if each > 1:
-            theirs = _with_own(state.theirs, sentences, each, self.target_table)
-            mask = theirs.view(sentences, 1, each, -1)
+        theirs = state.theirs
+        if each > 1 or theirs is not None:  # a hypothesis sees its own newest word, and not the others'
+            own = _own(sentences, each, self.target_table.dtype, self.target_table.device)
+            theirs = own if theirs is None else torch.cat((theirs, own), 1)
         if self.compiled and self.compiled.writing_pays(state.hypotheses, sentences=sentences):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
             logits = self.compiled.write(last, state.length, pools, state.pooled, theirs, state.memory, state.padding)
@@ -108,6 +108,7 @@ class FastTransformer:
                 self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale
             )
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
+            mask = None if theirs is None else theirs.view(sentences, 1, each, -1)
             grown = []
             for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
                 x, pool = block(x, pool, state.pooled, mask, memory, state.padding)
@@ -138,15 +139,10 @@ class FastTransformer:
         self.compiled = compiled.Compiled(model, projection=self.projection, int8=self.precision == "int8")
 
 
-def _with_own(theirs: Tensor | None, sentences: int, each: int, like: Tensor) -> Tensor:
-    """`theirs` with the newest word of each hypothesis added: its own to itself, shut to the others."""
-    own = _own(each, like.dtype, like.device).expand(sentences, each, each).flatten(0, 1)  # (E, E) → (B · E, E)
-    return own if theirs is None else torch.cat((theirs, own), 1)
-
-
 @lru_cache(64)
-def _own(each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return shut(torch.eye(each, dtype=torch.bool, device=device), dtype)
+def _own(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """For each hypothesis 0 at its own place among those of its sentence, shut at the others', (B · E, E)."""
+    return shut(torch.eye(each, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
 
 
 class _FloatMap:

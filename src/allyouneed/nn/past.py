@@ -90,7 +90,7 @@ class FastState:
             theirs = self.memory[0].words.new_zeros(count, self.pooled)
         else:
             theirs = self.theirs.index_select(0, hypotheses)
-        return replace(self, hypotheses=count, theirs=theirs)
+        return FastState(self.memory, self.padding, self.pools, count, self.pooled, theirs, self.length)
 
     def keep(self, sentences: Tensor) -> "FastState":
         """The state of these sentences alone, with all their hypotheses."""
