@@ -75,7 +75,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
     bundle, model = _loaded(order["folder"], order["precision"])
     ids, sources = bundle.tokenizer, order["sources"]
     never = {ids.pad_id, ids.sos_id} | ({ids.eos_id} if order["forced"] else set())
-    step = step_of(model, never=tuple(never), log_softmax=model.log_softmax)
+    step = step_of(model, never=tuple(never), log_step=model.log_step)
     config = DecodeConfig(beam=order["beam"], alpha=0.0)
     places = sorted(range(len(sources)), key=lambda place: len(sources[place]))
 

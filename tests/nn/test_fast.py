@@ -111,6 +111,23 @@ def test_int8_is_near_float32(config: ModelConfig, compiled: bool) -> None:
             assert (logits - expected).std() < 0.05 * expected.std()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_step_may_give_log_probabilities(
+    config: ModelConfig, source: torch.Tensor, precision: str, compiled: bool
+) -> None:
+    fast = FastTransformer(Transformer(config).eval(), precision=precision, compiled=compiled)
+    never = torch.tensor([0, 5])
+    with torch.inference_mode():
+        for rows in (slice(0, 1), slice(0, 2)):
+            last = torch.full((len(source[rows]),), 3)
+            logits, _ = fast.step(last, fast.start(source[rows]))
+            expected = logits.index_fill(1, never, -torch.inf).log_softmax(-1)
+            found, state = fast.log_step(last, fast.start(source[rows]), never)
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+            assert state.length == 1
+
+
 def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("allyouneed.nn.compiled", raising=False)
     monkeypatch.setitem(sys.modules, "allyouneed.nn.compiled", None)

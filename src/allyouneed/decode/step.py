@@ -1,6 +1,5 @@
 """What a search asks of a model: one function, and a state that goes in and comes out."""
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self, TypedDict, TypeVar
 
 import torch
@@ -53,26 +52,26 @@ class Model(Protocol[AnyState]):
         ...
 
 
-def log_softmax_without(logits: Tensor, never: Tensor) -> Tensor:
-    """Log-probabilities in float32, none for the words in `never`. Shapes: (N, V), any number → (N, V)."""
-    return logits.index_fill_(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
+class LogStep(Protocol[AnyState]):
+    """A step that gives log-probabilities in float32, and no chance to the words in `never`, (n,)."""
+
+    def __call__(self, last: Tensor, state: AnyState, never: Tensor) -> tuple[Tensor, AnyState]: ...
 
 
 def step_of(
-    model: Model[AnyState],
-    *,
-    never: tuple[int, ...] = (),
-    log_softmax: Callable[[Tensor, Tensor], Tensor] | None = None,
+    model: Model[AnyState], *, never: tuple[int, ...] = (), log_step: LogStep[AnyState] | None = None
 ) -> Step[AnyState]:
     """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance.
 
-    A model may know a quicker `log_softmax`.
+    Some models have a quicker `log_step` than what follows here.
     """
-    normalize = log_softmax or log_softmax_without
     unspoken = torch.tensor(never, dtype=torch.int64)
 
     def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
+        if log_step:
+            return log_step(last, state, unspoken.to(last.device))
         logits, state = model.step(last, state)
-        return normalize(logits, unspoken.to(logits.device)), state
+        logits.index_fill_(1, unspoken.to(logits.device), -torch.inf)
+        return logits.log_softmax(-1, dtype=torch.float32), state
 
     return step

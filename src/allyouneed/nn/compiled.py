@@ -27,6 +27,7 @@ from .transformer import Transformer
 WORTH = 20_000_000  # multiplications of a step in float32; if there are more, PyTorch is quicker
 # The same where VPDPBUSD does them: of a step, of an encoder, of one map.
 WORTH_WRITING, WORTH_READING, WORTH_OF_ONE_MAP = 4_000_000_000, 400_000_000, 80_000_000
+NO_WORDS = np.empty(0, np.int64)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing; the norm after a stack that has none
 
 
@@ -97,8 +98,11 @@ class Compiled:
         theirs: Tensor | None,
         memory: Sequence[Pool],
         padding: Tensor | None,
+        never: Tensor | None,
     ) -> Tensor:
         """The logits (N, V) after the newest words (N,), which stand at `place` in their sentences.
+
+        With `never`, log-probabilities in their stead; none for the words in it.
 
         Their keys and values go into the pools from `used` on. `theirs` is (N, used + N / B); it, `memory`
         and `padding` are as in `FastState`.
@@ -112,11 +116,13 @@ class Compiled:
         rows, projection = len(last), self._projection
         if isinstance(projection, BytesMap) and projection.pays(rows):
             logits = np.empty((rows, projection.outputs), np.float32)
-            loops.write_and_project(logits, projection.map, asked)
+            normalize, without = never is not None, NO_WORDS if never is None else never.numpy()
+            loops.write_and_project(logits, projection.map, normalize, without, asked)
             return torch.from_numpy(logits)
         x = np.empty((rows, self._embedding.table.shape[1]), np.float32)
         loops.write_words(x, *asked)
-        return projection(torch.from_numpy(x))
+        found = projection(torch.from_numpy(x))
+        return found if never is None else log_softmax(found, never)
 
     def _stack(
         self,

@@ -66,9 +66,7 @@ class FastTransformer:
         self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
         self.projection = make(model.projection.table, None)
         self.compiled: Compiled | None = None
-        # What a search may use in place of its own, if it is quicker here.
-        self.log_softmax: Callable[[Tensor, Tensor], Tensor] | None = None
-        self.best_continuations: Continuations | None = None
+        self.best_continuations: Continuations | None = None  # for a beam to use in place of its own
         if compiled:
             self._compile(model)
 
@@ -92,6 +90,13 @@ class FastTransformer:
 
     def step(self, last: Tensor, state: FastState) -> tuple[Tensor, FastState]:
         """Logits of the next word, (N, V), after the `last` one, (N,), and the state with it in."""
+        return self._step(last, state, None)
+
+    def log_step(self, last: Tensor, state: FastState, never: Tensor) -> tuple[Tensor, FastState]:
+        """As `step`, but log-probabilities in float32, with no chance for the words in `never`."""
+        return self._step(last, state, never)
+
+    def _step(self, last: Tensor, state: FastState, never: Tensor | None) -> tuple[Tensor, FastState]:
         if state.length == len(self.target_position):
             raise InputError(f"a sequence of {state.length + 1} tokens is longer than max_length={state.length}")
         sentences = state.sentences
@@ -102,7 +107,9 @@ class FastTransformer:
             theirs = own if theirs is None else torch.cat((theirs, own), 1)
         if self.compiled and self.compiled.writing_pays(state.hypotheses, sentences=sentences):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
-            logits = self.compiled.write(last, state.length, pools, state.pooled, theirs, state.memory, state.padding)
+            found = self.compiled.write(
+                last, state.length, pools, state.pooled, theirs, state.memory, state.padding, never
+            )
         else:
             x = torch.add(
                 self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale
@@ -114,8 +121,10 @@ class FastTransformer:
                 x, pool = block(x, pool, state.pooled, mask, memory, state.padding)
                 grown.append(pool)
             pools = tuple(grown)
-            logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
-        return logits, FastState(
+            found = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
+            if never is not None:
+                found = found.index_fill_(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
+        return found, FastState(
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
 
@@ -135,7 +144,7 @@ class FastTransformer:
                     torch.cat([key.bias, value.bias]),
                     otherwise=fast.keys_and_values,
                 )
-        self.log_softmax, self.best_continuations = compiled.log_softmax, compiled.best_continuations
+        self.best_continuations = compiled.best_continuations
         self.compiled = compiled.Compiled(model, projection=self.projection, int8=self.precision == "int8")
 
 

@@ -457,12 +457,16 @@ def map_rows(x: Array, maps: Linear | Bytes, result: Array) -> None:
 
 
 @_jit
-def write_and_project(logits: Array, projection: Linear | Bytes, asked: tuple[Any, ...]) -> None:
-    """`write_words` of what is `asked`, and then the logits (R, V)."""
+def write_and_project(
+    found: Array, projection: Linear | Bytes, normalize: bool, never: Array, asked: tuple[Any, ...]
+) -> None:
+    """`write_words` of what is `asked`, and then the logits (R, V), or log-probabilities, as `log_softmax`."""
     last, _, embedding = asked[:3]
     x = np.empty((len(last), embedding.table.shape[1]), np.float32)
     write_words(x, *asked)
-    linear(x, projection, 0, logits)
+    linear(x, projection, 0, found)
+    if normalize:
+        log_softmax(found, never)
 
 
 @_jit

@@ -49,8 +49,8 @@ class Finder:
         self.silent = (writer.pad_id, writer.sos_id)
         unknown = () if writer.unk_id is None else (writer.unk_id,)
         self.never = self.silent if config.replace_unknown else (*self.silent, *unknown)
-        self._step = step_of(fast, never=self.never, log_softmax=fast.log_softmax)
-        self._step_of_stream = step_of(fast, never=(*self.silent, *unknown), log_softmax=fast.log_softmax)
+        self._step = step_of(fast, never=self.never, log_step=fast.log_step)
+        self._step_of_stream = step_of(fast, never=(*self.silent, *unknown), log_step=fast.log_step)
 
     def find(self, wanted: Sequence[Wanted], generator: torch.Generator) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
