@@ -123,7 +123,7 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     class AskTwice(Notebook):
         def updated(self, update: Update) -> None:
-            signal.raise_signal(signal.SIGINT)  # unlike `os.kill`, done with when it returns: two are never taken as one
+            signal.raise_signal(signal.SIGINT)  # done with when it returns, so that two are never one
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
