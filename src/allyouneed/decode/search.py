@@ -8,14 +8,7 @@ import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import (
-    Continuations,
-    Penalty,
-    Ranking,
-    beam_search,
-    length_penalty,
-    plain_length_penalty,
-)
+from .beam import Continuations, Penalty, Ranking, beam_search, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
 from .demand import Phrase, Seams
 from .diverse import diverse_beam_search

@@ -1,7 +1,7 @@
 """Encoder, decoder and projection as calls of machine code, `loops.py`, for batches small enough for it.
 
 A step of a small model is some sixty small operations, and PyTorch takes longer to arrange each than
-to do it. The first call compiles, for some seconds; what it makes is kept on disk.
+to do it. The first calls compile, half a minute in all; what they make is kept on disk.
 """
 
 from collections.abc import Callable, Iterable, Sequence

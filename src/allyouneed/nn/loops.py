@@ -1,4 +1,4 @@
-"""The decoder's step as plain loops, of which Numba makes machine code; `compiled.py` calls them.
+"""Reading, writing and choosing as plain loops, of which Numba makes machine code; `compiled.py` calls them.
 
 `FastTransformer` is the definition, and a test holds this file to it. Maps are float32, or int8. Of
 those the vectors are rounded, too, where the processor has VPDPBUSD, an instruction (x86, AVX-512
@@ -408,7 +408,7 @@ def exponential(x: Any) -> Any:
     """exp(x), float32, for x ≤ 0, in operations that a processor does for many numbers at once.
 
     With n the whole number nearest to x / ln 2, it is 2ⁿ · exp(x − n · ln 2); a float's bits hold n, and
-    a series has the rest. Right to 5 · 10⁻⁷ of itself down to −10, to 5 · 10⁻⁶ down to −87, where it ends.
+    a series has the rest. Right to 10⁻⁶ of itself down to −87, where it ends.
     """
     x = max(x, np.float32(-87))
     n = np.int32(x * np.float32(1 / math.log(2)) - np.float32(0.5))
