@@ -57,6 +57,7 @@ def test_learned_positions_may_have_an_odd_width() -> None:
     [
         (lambda: TrainConfig(rate=0), "rate must be more than 0"),
         (lambda: TrainConfig(clip_norm=-1), "clip_norm must be 0"),
+        (lambda: TrainConfig(r_drop=-1), "r_drop must be 0"),
         (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
         (lambda: DecodeConfig(alpha=-0.1), "alpha must be 0 or more"),
         (lambda: DataConfig(train=("one",)), r"train must name a file of pairs or two files, \[source, target\]"),

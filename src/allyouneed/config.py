@@ -197,6 +197,7 @@ class TrainConfig(Checked):
     rate: float = 1.0  # of schedule "paper": times the paper's rate; of the others: the highest rate itself
     cooldown: int = 0  # updates at the end over which the rate falls to zero
     label_smoothing: float = 0.1  # share of the target spread over all words (§5.4)
+    r_drop: float = 0.0  # go through each batch twice and weigh how far the two differ; 0: go once
     clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
     accumulate: int = 1  # batches that make one update
     pause: int = 1_000  # updates between validations, each with a checkpoint
@@ -233,6 +234,8 @@ class TrainConfig(Checked):
             )
         if self.rate <= 0:
             raise ConfigError(f"rate must be more than 0; got {self.rate}")
+        if self.r_drop < 0:
+            raise ConfigError(f"r_drop must be 0 (off) or more; got {self.r_drop}")
         if self.clip_norm < 0:
             raise ConfigError(f"clip_norm must be 0 (off) or more; got {self.clip_norm}")
 

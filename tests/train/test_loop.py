@@ -7,7 +7,7 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import Place, Update, make_optimizer, paper_rate, train
+from allyouneed.train import Place, Update, disagreement, make_optimizer, paper_rate, train
 from allyouneed.train.loop import WIDE, add_gradients, products_in
 
 CONFIG = TrainConfig(steps=5, warmup=3, rate=0.5, label_smoothing=0.0)
@@ -72,6 +72,29 @@ def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelCon
     train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=told.append)
     assert told[-1].loss < 0.05
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_r_drop_without_dropout_is_no_r_drop(config: ModelConfig) -> None:
+    """Both predictions are then the same, so the loss and the gradients are those of one."""
+    found = []
+    for r_drop in (0.0, 5.0):
+        torch.manual_seed(0)
+        model = Transformer(replace(config, dropout=0.0))
+        loss = add_gradients(model, [BATCH], replace(CONFIG, r_drop=r_drop))
+        found.append((loss, [parameter.grad for parameter in model.parameters()]))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_r_drop_brings_the_predictions_under_dropout_together(config: ModelConfig) -> None:
+    def apart(r_drop: float) -> float:
+        torch.manual_seed(0)
+        model = Transformer(replace(config, dropout=0.3))
+        settings = replace(CONFIG, steps=100, warmup=50, r_drop=r_drop)
+        train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=lambda _: None)
+        twice = model(*(side.repeat(50, 1) for side in (BATCH.source, BATCH.target_in))).log_softmax(-1).chunk(2)
+        return disagreement(*twice).mean().item()
+
+    assert apart(5.0) < 0.5 * apart(0.0)
 
 
 def test_accumulating_and_cutting_change_nothing_without_dropout(config: ModelConfig) -> None:

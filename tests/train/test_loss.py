@@ -2,8 +2,9 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
-from allyouneed.train import mean_loss, projected_loss, smoothed_cross_entropy
+from allyouneed.train import disagreement, mean_loss, projected_loss, smoothed_cross_entropy
 
 
 def test_without_smoothing_it_is_the_surprise_at_the_target() -> None:
@@ -30,7 +31,7 @@ def test_the_fused_kernel_equals_the_definition_and_leaves_padding_out(smoothing
 def test_the_projected_loss_equals_the_definition_and_so_does_its_gradient(
     smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allyouneed.train.loss._numbers_at_once", lambda _: (7 * 11, 3 * 11))  # seven rows, three
+    monkeypatch.setattr("allyouneed.train.loss._numbers_at_once", lambda _: (7 * 11, 3 * 11))  # six rows, two
     vectors = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
     table = torch.randn(11, 7, dtype=torch.float64, requires_grad=True)
     target = torch.randint(1, 11, (3, 5))
@@ -38,6 +39,37 @@ def test_the_projected_loss_equals_the_definition_and_so_does_its_gradient(
 
     defined = smoothed_cross_entropy(vectors @ table.T, target, smoothing=smoothing)[target != 0].mean()
     loss = projected_loss(vectors, table, target, smoothing=smoothing, pad_id=0, dtype=torch.float64)
+    torch.testing.assert_close(loss.double(), defined, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        torch.autograd.grad(2 * loss, (vectors, table)), torch.autograd.grad(2 * defined, (vectors, table)),
+        rtol=1e-5, atol=1e-6,
+    )  # fmt: skip
+
+
+def test_disagreement_by_hand_and_against_pytorch() -> None:
+    first, second = (torch.tensor(p).log() for p in ([0.5, 0.5], [0.25, 0.75]))
+    torch.testing.assert_close(
+        disagreement(first, second), torch.tensor(0.25 * math.log(2) - 0.25 * math.log(2 / 3)) / 2
+    )
+    p, q = torch.randn(2, 3, 4, 9).log_softmax(-1)
+    both = (F.kl_div(q, p, log_target=True, reduction="none") + F.kl_div(p, q, log_target=True, reduction="none")) / 2
+    torch.testing.assert_close(disagreement(p, q), both.sum(-1))
+
+
+def test_the_projected_loss_of_r_drop_equals_the_definition_and_so_does_its_gradient(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("allyouneed.train.loss._numbers_at_once", lambda _: (7 * 11, 3 * 11))  # six rows, two
+    vectors = torch.randn(6, 5, 7, dtype=torch.float64, requires_grad=True)
+    table = torch.randn(11, 7, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(1, 11, (3, 5)).repeat(2, 1)
+    target[[0, 3], 3:] = 0
+
+    logits = vectors @ table.T
+    words = (target != 0)[:3]
+    apart = disagreement(*logits.log_softmax(-1).chunk(2))[words].mean()
+    defined = smoothed_cross_entropy(logits, target, smoothing=0.1)[target != 0].mean() + 5 / 2 * apart
+    loss = projected_loss(vectors, table, target, smoothing=0.1, pad_id=0, r_drop=5.0, dtype=torch.float64)
     torch.testing.assert_close(loss.double(), defined, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(
         torch.autograd.grad(2 * loss, (vectors, table)), torch.autograd.grad(2 * defined, (vectors, table)),

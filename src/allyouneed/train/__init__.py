@@ -3,7 +3,7 @@
 from .auto import Draft
 from .begin import fit
 from .loop import Update, train
-from .loss import mean_loss, projected_loss, smoothed_cross_entropy
+from .loss import disagreement, mean_loss, projected_loss, smoothed_cross_entropy
 from .optimizer import Muon, make_optimizer, orthogonal
 from .place import Place
 from .schedule import paper_rate, rate_at
@@ -19,6 +19,7 @@ __all__ = [
     "Update",
     "Verdict",
     "Watch",
+    "disagreement",
     "fit",
     "make_optimizer",
     "mean_loss",

@@ -71,7 +71,8 @@ def train(
 def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, pieces: int = 1) -> Tensor:
     """The mean loss over the words of some batches, in nats a word, its gradients added to the model's.
 
-    Each batch goes through the model in so many `pieces`; without dropout that changes nothing.
+    Each batch goes through the model in so many `pieces`; without dropout that changes nothing. With
+    R-Drop each piece goes through twice, side by side, under other dropout.
     """
     pad_id, device = model.config.pad_id, next(model.parameters()).device
     dtype = products_in(config.precision, model)
@@ -80,7 +81,7 @@ def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainCon
     for batch in batches:
         for piece in batch.cut(pieces):
             share = int((piece.target_out != pad_id).sum()) / sum(words)
-            piece = piece.to(device)
+            piece = (piece.twice() if config.r_drop else piece).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
                 vectors = model.vectors(piece.source, piece.target_in)
             loss = share * projected_loss(
@@ -89,6 +90,7 @@ def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainCon
                 piece.target_out,
                 smoothing=config.label_smoothing,
                 pad_id=pad_id,
+                r_drop=config.r_drop,
                 dtype=dtype,
             )
             loss.backward()  # type: ignore[no-untyped-call]

@@ -2,7 +2,8 @@
 
 `smoothed_cross_entropy` is the definition, `mean_loss` its mean over a batch. Training uses
 `projected_loss`: the same number from the vectors before the projection, a few rows at a time, so
-that the logits of a batch, by far its largest tensor, never exist at once.
+that the logits of a batch, by far its largest tensor, never exist at once. Where a batch goes through
+the model twice, with other dropout (R-Drop), `disagreement` says how far the two differ.
 """
 
 from typing import Any
@@ -32,16 +33,37 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
     return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=pad_id, label_smoothing=smoothing)
 
 
+def disagreement(first: Tensor, second: Tensor) -> Tensor:
+    """How far two predictions of the same words are apart: the mean of KL(p ‖ q) and KL(q ‖ p), in nats a word.
+
+    Shapes: log-probabilities, (…, V) each → (…). The term that R-Drop adds to the loss (Liang et al., 2021).
+    """
+    return ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
+
+
 def projected_loss(
-    vectors: Tensor, table: Tensor, target: Tensor, *, smoothing: float, pad_id: int, dtype: torch.dtype = torch.float32
+    vectors: Tensor,
+    table: Tensor,
+    target: Tensor,
+    *,
+    smoothing: float,
+    pad_id: int,
+    r_drop: float = 0.0,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """`mean_loss` of the logits `vectors @ table.T`, and its gradient, without holding the logits.
+
+    With `r_drop`, the second half of the batch is the first half once more, and as many times half of their
+    `disagreement` comes on top.
 
     Shapes: vectors (B, T, D), table (V, D), target (B, T) → (). Products are taken in `dtype`, sums
     and exponentials in float32.
     """
     words = target != pad_id
-    return _ProjectedLoss.apply(vectors[words], table, target[words], smoothing, dtype)  # type: ignore[no-any-return, no-untyped-call]
+    rows, right = vectors[words], target[words]
+    if r_drop:  # the two predictions of a word become neighbours
+        rows, right = (two.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1) for two in (rows, right))
+    return _ProjectedLoss.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _ProjectedLoss(torch.autograd.Function):
@@ -53,18 +75,24 @@ class _ProjectedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, vectors: Tensor, table: Tensor, target: Tensor, smoothing: float, dtype: torch.dtype
+        ctx: Any,
+        vectors: Tensor,
+        table: Tensor,
+        target: Tensor,
+        smoothing: float,
+        r_drop: float,
+        dtype: torch.dtype,
     ) -> Tensor:
         rows, vocabulary = len(vectors), len(table)
         x, w = vectors.to(dtype), table.to(dtype)
         for_vectors, for_table = torch.empty_like(x), torch.zeros_like(table)
         total = torch.zeros((), device=x.device)
-        block, part = (max(1, numbers // vocabulary) for numbers in _numbers_at_once(x.device))
+        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _numbers_at_once(x.device))
         for start in range(0, rows, block):
             here = slice(start, start + block)
             logits = x[here] @ w.T  # (N, D) → (N, V)
             for some, right in zip(torch.split(logits, part), torch.split(target[here, None], part), strict=True):
-                total += _into_gradient(some, right, smoothing)
+                total += _into_gradient(some, right, smoothing, r_drop)
             torch.mm(logits, w, out=for_vectors[here])
             if dtype == table.dtype:
                 for_table.addmm_(logits.T, x[here])
@@ -81,17 +109,37 @@ class _ProjectedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         for_vectors, for_table = ctx.saved_tensors
-        return for_vectors * gradient, for_table * gradient, None, None, None
+        return for_vectors * gradient, for_table * gradient, None, None, None, None
 
 
-def _into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
-    """Loss of some rows, (N, V) and (N, 1) → (), but for what ε/V adds; `logits` become p less the rest of q."""
+def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
+    """Loss of some rows, (N, V) and (N, 1) → (), but for what ε/V adds; `logits` become its gradient.
+
+    That is p less the rest of q, and with R-Drop what `_disagreement` gives.
+    """
     exact = logits.float()
     log_p = exact.log_softmax(-1)
     loss = (smoothing * exact.gather(-1, right) - log_p.gather(-1, right)).sum()
-    p = log_p.exp_()
-    logits.copy_(p.scatter_add_(-1, right, p.new_full(right.shape, smoothing - 1)))
+    if r_drop:
+        apart, gradient = _disagreement(log_p)
+        loss += r_drop * apart
+        gradient.mul_(r_drop).add_(log_p.exp_())
+    else:
+        gradient = log_p.exp_()
+    logits.copy_(gradient.scatter_add_(-1, right, gradient.new_full(right.shape, smoothing - 1)))
     return loss
+
+
+def _disagreement(log_p: Tensor) -> tuple[Tensor, Tensor]:
+    """`disagreement` of neighbouring rows, summed, (2N, V) → (), and its gradient for their logits, (2N, V).
+
+    With d = log p − log q, that for the logits of p is (p (d − Σ p d) + p − q) / 2.
+    """
+    log_p = log_p.unflatten(0, (-1, 2))
+    p, d = log_p.exp(), log_p - log_p.flip(1)
+    mean_d = (p * d).sum(-1, keepdim=True)
+    gradient = (p * (d - mean_d) + p - p.flip(1)) / 2
+    return mean_d.sum() / 2, gradient.flatten(0, 1)
 
 
 def _numbers_at_once(device: torch.device) -> tuple[int, int]:
