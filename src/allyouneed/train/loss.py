@@ -62,7 +62,7 @@ def projected_loss(
     words = target != pad_id
     rows, right = vectors[words], target[words]
     if r_drop:  # the two predictions of a word become neighbours
-        rows, right = (two.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1) for two in (rows, right))
+        rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
     return _ProjectedLoss.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
 
 
@@ -135,7 +135,7 @@ def _disagreement(log_p: Tensor) -> tuple[Tensor, Tensor]:
 
     With d = log p − log q, that for the logits of p is (p (d − Σ p d) + p − q) / 2.
     """
-    log_p = log_p.unflatten(0, (-1, 2))
+    log_p = log_p.view(-1, 2, log_p.size(-1))
     p, d = log_p.exp(), log_p - log_p.flip(1)
     mean_d = (p * d).sum(-1, keepdim=True)
     gradient = (p * (d - mean_d) + p - p.flip(1)) / 2
