@@ -1,12 +1,14 @@
+import tracemalloc
 from itertools import islice, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from allyouneed.data.batch import Batch
-from allyouneed.data.sampler import batches, epoch_of_batches, in_order
+from allyouneed.data.sampler import WINDOW, batches, epoch_of_batches, in_order
 from allyouneed.data.store import EncodedPairs, Side
 from allyouneed.errors import ConfigError
 
@@ -27,12 +29,17 @@ def some_pairs(count: int = 500) -> EncodedPairs:
     return pairs_of([(int(a), int(b)) for a, b in chance.integers(2, 40, (count, 2))])
 
 
+def longest_sides(pairs: EncodedPairs) -> NDArray[np.int32]:
+    everyone = np.arange(len(pairs), dtype=np.int32)
+    return np.maximum(pairs.source.lengths(everyone), pairs.target.lengths(everyone))
+
+
 @given(LENGTHS, st.integers(30, 200), st.integers(0, 3))
 def test_every_pair_comes_once_an_epoch_and_no_batch_is_over_budget(
     lengths: list[tuple[int, int]], batch_tokens: int, epoch: int
 ) -> None:
     pairs = pairs_of(lengths)
-    plan = epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=1, epoch=epoch)
+    plan = list(epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=1, epoch=epoch))
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
     for chosen in plan:
         assert len(chosen) * max(max(lengths[i]) for i in chosen) <= batch_tokens
@@ -40,15 +47,41 @@ def test_every_pair_comes_once_an_epoch_and_no_batch_is_over_budget(
 
 def test_little_of_a_batch_is_padding() -> None:
     pairs = some_pairs()
-    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
+    longest = longest_sides(pairs)
     plan = epoch_of_batches(pairs, batch_tokens=400, seed=1, epoch=0)
     wasted = sum(len(chosen) * longest[chosen].max() - longest[chosen].sum() for chosen in plan)
     assert wasted < 0.05 * longest.sum()
 
 
+@given(LENGTHS, st.integers(1, 90))
+def test_a_corpus_larger_than_a_window_comes_whole_too(lengths: list[tuple[int, int]], window: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("allyouneed.data.sampler.WINDOW", window)
+        plan = list(epoch_of_batches(pairs_of(lengths), batch_tokens=60, seed=1, epoch=0))
+    assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
+
+
+def test_a_window_holds_pairs_from_all_over_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.data.sampler.WINDOW", 100)
+    first = np.concatenate(list(epoch_of_batches(some_pairs(), batch_tokens=400, seed=1, epoch=0)))[:100]
+    assert 200 < first.mean() < 300
+    assert len(set(first // 50)) == 10
+
+
+def test_planning_an_epoch_takes_few_bytes_a_pair() -> None:
+    count = 3_000_000
+    side = Side(np.zeros(count * 4, np.uint16), np.arange(0, count * 4 + 1, 4))
+    pairs = EncodedPairs(side, side, dropped=0)
+    tracemalloc.start()
+    next(epoch_of_batches(pairs, batch_tokens=4000, seed=1, epoch=0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * count + 40 * WINDOW + 40 * 2**20
+
+
 def test_batches_of_all_lengths_come_in_turn() -> None:
     pairs = some_pairs()
-    longest = np.maximum(pairs.source.lengths, pairs.target.lengths)
+    longest = longest_sides(pairs)
     means = [longest[chosen].mean() for chosen in epoch_of_batches(pairs, batch_tokens=400, seed=1, epoch=0)]
     rises = sum(after > before for before, after in pairwise(means))
     assert 0.3 * len(means) < rises < 0.7 * len(means)
@@ -90,4 +123,4 @@ def test_validation_sees_every_pair_once() -> None:
 
 def test_a_budget_that_does_not_hold_the_longest_sentence_is_refused() -> None:
     with pytest.raises(ConfigError, match="batch_tokens must hold the longest sentence, 30 tokens; got 29"):
-        epoch_of_batches(pairs_of([(3, 30)]), batch_tokens=29, seed=1, epoch=0)
+        next(epoch_of_batches(pairs_of([(3, 30)]), batch_tokens=29, seed=1, epoch=0))

@@ -1,13 +1,14 @@
 """Which pairs are learned from together, and in what order (§5.1).
 
 Similar lengths go together, so that little of a batch is padding; batches of all lengths then come
-in turn. The order of an epoch follows from the seed and the epoch's number alone, so a place in the
+in turn. A large corpus is walked window by window, each sorted for itself, so that a plan takes hardly
+any memory. The order of an epoch follows from the seed and the epoch's number alone, so a place in the
 data is one number: how many batches came before.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,32 +18,27 @@ from .batch import Batch, pad
 from .store import EncodedPairs
 
 Indices = NDArray[np.int32]
-Lengths = NDArray[np.int32]
+
+WINDOW = 2**18  # pairs that are sorted by length together
 
 
-def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> list[Indices]:
+def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> Iterator[Indices]:
     """The pairs of one epoch, each in one batch of at most `batch_tokens` tokens a side, padding included.
 
     A pair of weight 2 comes twice; of weight 0.5, in every other epoch on average. Refuses a pair that
-    alone is longer than a batch. Needs some 30 bytes of memory a pair, while it makes the plan.
+    alone is longer than a batch. Needs 4 bytes of memory a pair.
     """
-    longest = _longest(pairs)
-    if len(longest) == 0:
+    if len(pairs) == 0:
         raise ConfigError("there is no pair to train on")
-    if longest.max() > batch_tokens:
-        raise ConfigError(
-            f"train.batch_tokens must hold the longest sentence, {longest.max()} tokens; got {batch_tokens}"
-        )
+    if (longest := max(pairs.source.length_at(1), pairs.target.length_at(1))) > batch_tokens:
+        raise ConfigError(f"train.batch_tokens must hold the longest sentence, {longest} tokens; got {batch_tokens}")
     chance = np.random.default_rng((seed, epoch))
-    shuffled = chance.permutation(_shown(pairs, chance))
-    # The sort is stable, so pairs of one length stay shuffled among themselves.
-    order = shuffled[np.argsort(longest[shuffled], kind="stable")]
-    batches = _cut(order, longest, batch_tokens)
-    return [batches[i] for i in chance.permutation(len(batches))]
-
-
-def _longest(pairs: EncodedPairs) -> Lengths:
-    return np.maximum(pairs.source.lengths, pairs.target.lengths)
+    shown = _shown(pairs, chance)
+    chance.shuffle(shown)
+    for begin in range(0, len(shown), WINDOW):
+        cut = _by_length(pairs, shown[begin : begin + WINDOW], batch_tokens)
+        for i in chance.permutation(len(cut)):
+            yield cut[i]
 
 
 def _shown(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:
@@ -59,32 +55,32 @@ def _shown(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:
     return np.concatenate(shown)
 
 
-def _cut(order: Indices, lengths: Lengths, batch_tokens: int) -> list[Indices]:
-    """`order`, from the shortest to the longest, in pieces that fit a batch."""
-    sizes = lengths[order]
+def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[Indices]:
+    """Some pairs from the shortest to the longest, in batches; those of one length stay in their order."""
+    sizes = np.maximum(pairs.source.lengths(chosen), pairs.target.lengths(chosen))
+    order = np.argsort(sizes, kind="stable")
+    chosen, sizes = chosen[order], sizes[order]
     batches, start = [], 0
-    while start < len(order):
-        most = min(len(order), start + batch_tokens // int(sizes[start]))
+    while start < len(chosen):
+        most = min(len(chosen), start + batch_tokens // int(sizes[start]))
         # Lengths grow, so the last pair is the longest of its batch.
         end = bisect_right(range(most), batch_tokens, lo=start, key=lambda last: (last + 1 - start) * int(sizes[last]))
-        batches.append(order[start:end])
+        batches.append(chosen[start:end])
         start = end
     return batches
 
 
 def batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, skip: int = 0) -> Iterator[Batch]:
     """Batches without end, epoch after epoch, from the place after the first `skip`."""
-    for epoch in count():
-        plan = epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
-        for chosen in plan[skip:]:
-            yield collate(pairs, chosen, pad_id=pad_id, epoch=epoch)
-        skip = max(0, skip - len(plan))
+    plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
+    places = ((epoch, chosen) for epoch, plan in enumerate(plans) for chosen in plan)
+    for epoch, chosen in islice(places, skip, None):
+        yield collate(pairs, chosen, pad_id=pad_id, epoch=epoch)
 
 
 def in_order(pairs: EncodedPairs, *, batch_tokens: int, pad_id: int) -> Iterator[Batch]:
     """Every pair once, the short ones first: for validation."""
-    longest = _longest(pairs)
-    for chosen in _cut(np.argsort(longest, kind="stable").astype(np.int32), longest, batch_tokens):
+    for chosen in _by_length(pairs, np.arange(len(pairs), dtype=np.int32), batch_tokens):
         yield collate(pairs, chosen, pad_id=pad_id)
 
 

@@ -15,6 +15,7 @@ from ..text.pair import Pair
 from ..text.tokenizer import Tokenizer
 
 SIDES = ("source", "target")
+AT_ONCE = 1_000_000  # sentences whose lengths are looked at together
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,18 @@ class Side:
         """Sentence i of a side that holds texts."""
         return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()
 
-    @property
-    def lengths(self) -> NDArray[np.int32]:
-        """How many ids each sentence has."""
-        return np.diff(self.starts).astype(np.int32)
+    def lengths(self, chosen: NDArray[np.int32]) -> NDArray[np.int32]:
+        """How many ids each of these sentences has."""
+        return (self.starts[chosen + 1] - self.starts[chosen]).astype(np.int32)
+
+    def length_at(self, share: float) -> int:
+        """The length that this share of the sentences does not exceed; at 1, that of the longest."""
+        counts = np.zeros(1, np.int64)
+        for begin in range(0, len(self), AT_ONCE):
+            found = np.bincount(np.diff(self.starts[begin : begin + AT_ONCE + 1]), minlength=len(counts))
+            found[: len(counts)] += counts
+            counts = found
+        return int(np.searchsorted(counts.cumsum(), share * len(self)))
 
 
 class SideWriter:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-import numpy as np
-
 from ..bundle import Bundle
 from ..config import DecodeConfig, Recipe
 from ..data.gather import Progress
@@ -42,7 +40,7 @@ class Material:
 
     def bundle(self, model: Transformer, decode: DecodeConfig, *, card: str = "") -> Bundle:
         """A model of this vocabulary with what it has to know of these pairs."""
-        longest_source = int(np.quantile(self.train.source.lengths, 0.999))
+        longest_source = self.train.source.length_at(0.999)
         own = None if self.vocabulary.joint else self.vocabulary.target
         return Bundle(model, self.vocabulary.source, decode, card, self.prepared.copies, longest_source, own)
 

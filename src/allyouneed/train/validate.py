@@ -16,7 +16,7 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
 
     Without label smoothing and without dropout; each word follows the reference's words before it.
     """
-    longest = int(max(pairs.source.lengths.max(), pairs.target.lengths.max()))
+    longest = max(pairs.source.length_at(1), pairs.target.length_at(1))
     batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.vocab_size_of_target))
     total, right, words = 0.0, 0, 0
     pad_id, device = model.config.pad_id, next(model.parameters()).device
