@@ -3,7 +3,8 @@
     python benchmarks/prepare.py --pairs 10000000
 
 The words are drawn by Zipf's law, which text roughly follows. The peak is of this process, memory-mapped files
-included; making the corpus is another process.
+included; making the corpus is another process. A third one reads batches as training does, and says by how much
+its own memory grew.
 """
 
 import argparse
@@ -11,12 +12,14 @@ import multiprocessing
 import resource
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.data.prepare import prepare
+from allyouneed.data.sampler import batches
 
 CHUNK = 100_000  # pairs
 WORDS = 200_000
@@ -36,10 +39,35 @@ def make(folder: Path, pairs: int, words: int) -> None:
                 file.writelines(" ".join([vocabulary[i] for i in line.tolist()]) + "\n" for line in places)
 
 
+def read(data: DataConfig, folder: Path, count: int) -> None:
+    """Open what was prepared, take so many batches of 2,048 tokens, and print what that took."""
+    begin = time.monotonic()
+    prepared = prepare(data, CleanConfig(), folder, max_length=256)
+    print(f"found again, nothing having changed, in {time.monotonic() - begin:.1f} s")
+    before, begin = own_memory(), time.monotonic()
+    feed = batches(prepared.train, batch_tokens=2_048, seed=1, pad_id=prepared.vocabulary.source.pad_id)
+    next(feed)
+    first = time.monotonic() - begin
+    for _ in islice(feed, count - 1):
+        pass
+    rest = 1000 * (time.monotonic() - begin - first) / (count - 1)
+    print(
+        f"the first batch after {first:.1f} s, the next {count - 1:,} after {rest:.1f} ms each; "
+        f"{own_memory() - before:.0f} MiB of memory more than before"
+    )
+
+
+def own_memory() -> float:
+    """What this process holds besides files, in MiB."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")) / 2**10
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=10, help="of a sentence, about")
+    parser.add_argument("--batches", type=int, default=2_000, help="to read as training does")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -50,13 +78,13 @@ def main() -> None:
         begin = time.monotonic()
         prepared = prepare(data, CleanConfig(), folder / "data", max_length=256)
         seconds = time.monotonic() - begin
-        begin = time.monotonic()
-        prepare(data, CleanConfig(), folder / "data", max_length=256)
-        again = time.monotonic() - begin
+        context = multiprocessing.get_context("spawn")
+        reader = context.Process(target=read, args=(data, folder / "data", asked.batches))
+        reader.start()
+        reader.join()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(prepared.report.text())
     print(f"{asked.pairs:,} pairs in {seconds:.0f} s: {asked.pairs / seconds:,.0f} a second; peak {peak:.2f} GiB")
-    print(f"found again, nothing having changed, in {again:.1f} s")
 
 
 if __name__ == "__main__":
