@@ -46,8 +46,8 @@ def train(
     """Train a model on pairs of text, or as a recipe says.
 
     For a file of pairs, what is not set is chosen from the corpus, and said with its reason.
-    Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort.
-    So is every row of Table 3, by name: base, A1, …, big (allyouneed paper).
+    Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
+    tatoeba-en-it. So is every row of Table 3, by name: base, A1, …, big (allyouneed paper).
 
     Ctrl-C (or SIGTERM) saves the run and leaves with code 130 (143); the same command with --resume goes on.
 
