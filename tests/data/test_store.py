@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from allyouneed.data.store import Side, encode_pairs
+from allyouneed.data.sampler import epoch_of_batches
+from allyouneed.data.store import EncodedPairs, Side, encode_pairs, open_sides, writing
 from allyouneed.text.corpus import Pair
 from allyouneed.text.tokenizer import Tokenizer
 
@@ -20,6 +23,26 @@ def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: p
     assert side.length_at(1) == lengths.max()
     for share in (0.1, 0.5, 0.95):
         assert side.length_at(share) == np.quantile(lengths, share, method="inverted_cdf")
+
+
+def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
+    def mapped() -> float:
+        status = Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssFile")) / 2**10
+
+    sentence = list(range(1000))
+    with writing(tmp_path, "train", "int32") as (source, target):
+        for side in (source, target):
+            for _ in range(10):
+                side.add([sentence] * 400)
+    pairs = EncodedPairs(*open_sides(tmp_path, "train", "int32"), dropped=0)
+    before, most = mapped(), 0.0
+    for epoch in range(2):
+        for chosen in epoch_of_batches(pairs, batch_tokens=4000, seed=1, epoch=epoch):
+            assert all(pairs.source[i] == pairs.target[i] == sentence for i in chosen[:1])
+            most = max(most, mapped())
+    assert most > before + 5  # MiB
+    assert mapped() < before + 2
 
 
 def test_pairs_with_an_empty_or_too_long_side_are_dropped_and_counted() -> None:

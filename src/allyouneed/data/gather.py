@@ -66,8 +66,11 @@ class Gathered:
     ends: list[tuple[int, float, bool]]
 
     def pairs(self, chosen: Iterable[int]) -> Iterator[Pair]:
-        """The pairs at some places."""
-        return (Pair(self.source.text(i), self.target.text(i)) for i in chosen)
+        """The pairs at some places; those that were read are not kept in memory."""
+        for some in chunks(chosen, CHUNK):
+            yield from (Pair(self.source.text(i), self.target.text(i)) for i in some)
+            self.source.let_go()
+            self.target.let_go()
 
     def __len__(self) -> int:
         return len(self.marks)

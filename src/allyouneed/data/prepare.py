@@ -135,8 +135,12 @@ def _learn(data: DataConfig, everything: Gathered, chosen: NDArray[np.int32]) ->
     pairs = len(chosen)
     if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
         chosen = chosen[:: max(1, -(-pairs // LEARN_FROM))]
-    source, target = everything.source, everything.target
-    return learn_vocabulary(data, lambda: map(source.text, chosen), lambda: map(target.text, chosen), pairs=pairs)
+    return learn_vocabulary(
+        data,
+        lambda: (pair.source for pair in everything.pairs(chosen)),
+        lambda: (pair.target for pair in everything.pairs(chosen)),
+        pairs=pairs,
+    )
 
 
 def _encode(

@@ -39,6 +39,8 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
         cut = _by_length(pairs, shown[begin : begin + WINDOW], batch_tokens)
         for i in chance.permutation(len(cut)):
             yield cut[i]
+        pairs.source.let_go()
+        pairs.target.let_go()
 
 
 def _shown(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:

@@ -1,6 +1,8 @@
 """Sentence pairs on disk, flat: all of a side in one array, and where each sentence starts. Read by memory map."""
 
+import mmap
 import os
+import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -53,6 +55,13 @@ class Side:
     def text(self, i: int) -> str:
         """Sentence i of a side that holds texts."""
         return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()
+
+    def let_go(self) -> None:
+        """Give back the memory that files take which were read through; what is read again is mapped again."""
+        if sys.platform != "win32":
+            for array in (self.ids, self.starts):
+                if isinstance(array.base, memoryview) and isinstance(array.base.obj, mmap.mmap):
+                    array.base.obj.madvise(mmap.MADV_DONTNEED)
 
     def lengths(self, chosen: NDArray[np.int32]) -> NDArray[np.int32]:
         """How many ids each of these sentences has."""
@@ -160,4 +169,5 @@ def _flush(file: BinaryIO) -> None:
 def _mapped(path: Path, dtype: str) -> NDArray[Any]:
     if path.stat().st_size == 0:  # nothing to map
         return np.zeros(0, dtype)
-    return np.asarray(np.memmap(path, dtype, mode="r"))
+    with path.open("rb") as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
