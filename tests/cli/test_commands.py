@@ -64,6 +64,13 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     assert re.search(r"^exact match +100\.00 +equal:3\|of:3", report, re.MULTILINE)
 
 
+def test_what_training_prints_at_its_end_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "a run [fast]"
+    shown = run_here("train", "dates", *TINY, "--output", folder).stderr.decode()
+    assert f"{folder}/report.html" in shown
+    assert f"allyouneed translate '{folder}'" in shown
+
+
 def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> None:
     ours = run_here("translate", saved, stdin=b"cab\nbac\n").stdout.decode().split("\n")
     test_set = tmp_path / "test.tsv"

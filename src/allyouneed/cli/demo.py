@@ -24,6 +24,7 @@ def demo(
     from ..config import Recipe
     from ..recipes import recipe_path
     from .place import clear
+    from .program import shell_command
     from .screen import TrainingScreen, console
 
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
@@ -54,9 +55,9 @@ What the decoder looks at while it writes each letter:  {picture}
 The model:  {output}
 
 Try next:
-  echo 2024-02-29 | allyouneed translate {output}
-  allyouneed train dates --output runs/wide model.d_model=128 train.steps=400
-  allyouneed train --help"""
+  echo 2024-02-29 | {shell_command("translate", output)}
+  {shell_command("train", "dates", "--output", "runs/wide", "model.d_model=128", "train.steps=400")}
+  {shell_command("train", "--help")}"""
     )
 
 

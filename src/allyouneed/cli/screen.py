@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 if TYPE_CHECKING:
     from ..train import Pause, Update
 
-console = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False, markup=False)  # a path may hold [brackets]
 
 
 class TrainingScreen:

@@ -64,6 +64,7 @@ def train(
       allyouneed train special.tsv --from runs/mine --output runs/special
     """
     from ..errors import ConfigError
+    from .program import shell_command
     from .screen import TrainingScreen, console
 
     place = output or Path("runs") / Path(what).name.partition(".")[0]
@@ -79,7 +80,8 @@ def train(
         clear(place)
     with TrainingScreen() as screen:
         fit(recipe, place, watch=screen, judge=judge, resume=resume)
-    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:  allyouneed translate {place} FILE")
+    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:", soft_wrap=True)
+    console.print(f"  {shell_command('translate', place)} FILE", soft_wrap=True)
 
 
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":

@@ -1,0 +1,54 @@
+"""The commands that a command prints can be copied into the shell that called it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from allyouneed.cli.program import shell_command
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed script, called by its path, in a shell that finds no such program."""
+    script = tmp_path / "bin/allyouneed"
+    script.parent.mkdir()
+    script.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.setattr(sys, "argv", ["bin/allyouneed"])
+    return script
+
+
+def test_a_program_that_is_not_on_the_path_is_named_as_it_was_called(script: Path) -> None:
+    assert shell_command("train", "--help") == "bin/allyouneed train --help"
+
+
+def test_a_program_on_the_path_is_named_by_its_name(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(script.parent))
+    monkeypatch.setattr(sys, "argv", [str(script)])  # the shell hands on the whole path
+    assert shell_command("train", "--help") == "allyouneed train --help"
+
+
+def test_another_program_of_the_same_name_on_the_path_is_not_taken(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = script.parent.parent / "other"
+    other.mkdir()
+    (other / "allyouneed").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(other))
+    assert shell_command("demo") == "bin/allyouneed demo"
+
+
+def test_a_module_is_named_with_its_python(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/allyouneed/__main__.py"])
+    monkeypatch.setattr(sys, "executable", str(script.parent / "python"))
+    assert shell_command("demo") == f"{script.parent}/python -m allyouneed demo"
+    (script.parent / "python").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert shell_command("demo") == "python -m allyouneed demo"
+
+
+def test_words_are_quoted_for_the_shell() -> None:
+    assert shell_command("translate", Path("my runs/one")).endswith("translate 'my runs/one'")
