@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+FEWEST_UPDATES = 100  # of a new model: before that its score says nothing
+TOLERANCE = 0.001  # share of the score by which a pause must be better for patience to begin anew
+
 
 @dataclass(slots=True)
 class Place:
@@ -16,6 +19,7 @@ class Place:
     retreats: int = 0  # since the last pause
     best: float | None = None  # what a pause with patience has seen of `stop_on`; more is better
     best_step: int = 0
+    level: float | None = None  # of `stop_on` when patience last began anew
     pauses_since_best: int = 0
     enough: bool = False  # patience has run out
     finished: bool = False
@@ -25,10 +29,22 @@ class Place:
         self.skipped += not is_finite
         self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
 
-    def judge(self, goodness: float) -> bool:
-        """Whether this pause is the best so far (an equal one is not); more is better."""
+    def judge(self, goodness: float, *, first: int = 0, warmup: int = 0) -> bool:
+        """Whether this pause is the best so far (an equal one is not); more is better.
+
+        Before update `first` nothing is known of a model, so each pause replaces the one before. Up to
+        update `warmup`, and after a gain of more than `TOLERANCE`, patience begins anew.
+        """
+        known = self.step >= first
         is_best = self.best is None or goodness > self.best
         if is_best:
-            self.best, self.best_step = goodness, self.step
-        self.pauses_since_best = 0 if is_best else self.pauses_since_best + 1
+            self.best, self.best_step = goodness if known else None, self.step
+        if not known or self.step <= warmup or self.level is None or _is_gain(self.level, goodness):
+            self.level, self.pauses_since_best = goodness if known else None, 0
+        else:
+            self.pauses_since_best += 1
         return is_best
+
+
+def _is_gain(before: float, now: float) -> bool:
+    return now - before > TOLERANCE * abs(before)

@@ -28,7 +28,7 @@ from .card import card
 from .checkpoint import load_checkpoint, save_checkpoint
 from .loop import Update, train
 from .material import Material
-from .place import Place
+from .place import FEWEST_UPDATES, TOLERANCE, Place
 from .record import Record
 from .report import write_report
 from .rescue import SKIPPED_IN_A_ROW, Diverged, retreat
@@ -144,7 +144,7 @@ class Run:
         settings, place = self.recipe.train, self.place
         with wearing(self.model, self._mean.tensors) if self._mean else nullcontext():
             pause = self._look(rate)
-            if not settings.patience or place.judge(_goodness(pause, settings.stop_on)):
+            if self._is_to_be_left(pause):
                 self._leave(pause)
         place.enough = 0 < settings.patience <= place.pauses_since_best
         if place.skipped_in_a_row == 0:
@@ -157,8 +157,8 @@ class Run:
         for superfluous in snapshots(self._snapshots, until=place.step)[: -settings.average]:
             superfluous.unlink()
         if place.enough:
-            self.tell("enough", f"{settings.patience} pauses without a better {settings.stop_on} than at "
-                      f"update {place.best_step:,}, which is kept")  # fmt: skip
+            self.tell("enough", f"{settings.patience} pauses without a {settings.stop_on} better by {TOLERANCE:.1%}; "
+                      f"the best, after update {place.best_step:,}, is kept")  # fmt: skip
 
     def _finish(self) -> None:
         settings = self.recipe.train
@@ -166,11 +166,19 @@ class Run:
         if settings.average > 1 and len(last) > 1 and not self.place.finished:
             with wearing(self.model, mean_of(last)):
                 pause = replace(self._look(0.0), averaged=len(last))
-                if not settings.patience or self.place.judge(_goodness(pause, settings.stop_on)):
+                if self._is_to_be_left(pause):
                     self._leave(pause)
             self._note(pause)
         self.place.finished = True
         self.save()
+
+    def _is_to_be_left(self, pause: Pause) -> bool:
+        settings = self.recipe.train
+        if not settings.patience:
+            return True
+        goodness = _goodness(pause, settings.stop_on)
+        # A model that begins from a trained one is worth comparing from the first pause on.
+        return self.place.judge(goodness, first=0 if settings.start else FEWEST_UPDATES, warmup=settings.warmup)
 
     def _look(self, rate: float) -> Pause:
         """Validate, and ask the judge."""
