@@ -51,6 +51,15 @@ def test_faults_are_skipped_up_to_a_share_and_then_refused_with_lines() -> None:
         list(tolerated(iter(rows), name="a.tsv", malformed=0.01, found=Finding()))
 
 
+def test_lines_that_are_lost_are_counted_not_rows() -> None:
+    rows: list[Pair | Fault] = [*[Pair("a", "b")] * 90, Fault(91, "is long", lines=10)]
+    found = Finding()
+    list(tolerated(iter(rows), name="a.csv", malformed=0.1, found=found))
+    assert found.count == 10
+    with pytest.raises(DataError, match="a.csv has 10 malformed of 100 lines"):
+        list(tolerated(iter(rows), name="a.csv", malformed=0.09, found=Finding()))
+
+
 def test_a_report_survives_being_written_and_reads_well() -> None:
     report = Report(read=3, train=2, left_out={"copies": 0.9})
     report.dropped["empty"].add("a → ")

@@ -49,6 +49,8 @@ def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: 
         ("a.csv", "a,b\na,b,c\nc,d\n", 2, "has 3 columns, not 2"),
         ("a.csv", 'a,b\n"a"x,b\nc,d\n', 2, "is not CSV: ',' expected after '\"'"),
         ("a.csv", b"a,b\n\xff,b\nc,d\n", 2, "is not UTF-8"),
+        ("a.csv", 'a,b\n"a,b\nc,d\n', 2, "is not CSV: a quotation mark that is not closed within 16 lines"),
+        ("a.csv", 'a,b\na,b,"c\n"\nc,d\n', 2, "has 3 columns, not 2"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a",\n{"a":"c","b":"d"}\n', 2, "is not JSON: "),
         ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, "is no object but \\['a', 'b'\\]"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a","b":null}\n{"a":"c","b":"d"}\n', 2, 'has None under "b"'),
@@ -64,6 +66,21 @@ def test_a_malformed_line_is_told_by_line_and_reason(
     assert isinstance(fault, Fault)
     assert fault.line == line
     assert re.search(reason, fault.reason)
+
+
+def test_a_stray_quotation_mark_costs_its_own_line_alone(tmp_path: Path) -> None:
+    content = [f"a{n},b{n}\n" for n in range(600)]
+    content[100] = '"a,b\n'
+    content[300], content[303] = 'a,"b\n', 'a,b"\n'
+    content[400] = '"two, with\na blank line\n\nbetween",b\n'
+    found = rows(tmp_path / "a.csv", "".join(content))
+    assert [row.line for row in found if isinstance(row, Fault)] == [101, 301]
+    assert len(found) == 600
+    assert found[400] == Pair("two, with\na blank line\n\nbetween", "b")
+
+
+def test_a_row_of_other_columns_counts_the_lines_it_takes(tmp_path: Path) -> None:
+    assert rows(tmp_path / "a.csv", 'a,b\na,"b\nb\nb",c\n')[1] == Fault(2, "has 3 columns, not 2", lines=3)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,9 @@ class Finding:
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
-    def add(self, example: str) -> None:
-        self.count += 1
+    def add(self, example: str, count: int = 1) -> None:
+        """So many more; an example of them is kept if there are few yet."""
+        self.count += count
         if len(self.examples) < EXAMPLES:
             self.examples.append(example)
 
@@ -104,14 +105,14 @@ class Report:
 
 
 def tolerated(rows: Rows, *, name: str, malformed: float, found: Finding) -> Iterable[Pair]:
-    """The pairs among `rows`; the faults are counted in `found`, and refused if more than a share of all rows."""
+    """The pairs among `rows`. Lines at fault are counted in `found`, and refused if more than a share of all."""
     before, count = found.count, 0
     worst: list[str] = []
     for row in rows:
-        count += 1
+        count += row.lines if isinstance(row, Fault) else 1
         if isinstance(row, Fault):
             what = f"{name}, line {row.line} {row.reason}"
-            found.add(what)
+            found.add(what, row.lines)
             if len(worst) < EXAMPLES:
                 worst.append(what)
         else:

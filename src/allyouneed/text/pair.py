@@ -12,10 +12,11 @@ class Pair(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line, counted from 1, that holds no pair."""
+    """A line, counted from 1, that holds no pair; so many `lines` from there on are lost."""
 
     line: int
     reason: str
+    lines: int = 1
 
 
 Rows = Iterator[Pair | Fault]

@@ -1,13 +1,16 @@
 """Pairs as rows of a table: tab-separated, CSV, or one JSON object a line.
 
-Python's own readers take one line at a time, so they can say which is at fault and why, and go on.
+Python's own readers are given one row at a time, so they can say which line is at fault and why, and go on.
 """
 
 import csv
 import json
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import DataError
 from .lines import not_utf8, raw_lines
@@ -17,18 +20,29 @@ _HEADINGS = {"source", "target", "src", "tgt", "trg"}
 
 _HALVES = re.compile(r"[\ud800-\udfff]")
 
-# The number of a line, and its cells or why it has none.
-_Row = tuple[int, list[str] | str]
+_LINES = 16  # at most, of a row of CSV: more is a quotation mark that nobody closed
+_UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
+
+
+class _Row(NamedTuple):
+    """A row that begins at a line: its cells, or why it has none; and how many lines it takes."""
+
+    line: int
+    cells: list[str] | str
+    lines: int = 1
 
 
 def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
     """Rows of a file with tabs between its columns. A quotation mark is a sign like any other."""
-    rows = ((number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
+    rows = (_Row(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
     return _picked(rows, columns, path)
 
 
 def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180)."""
+    """Rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180).
+
+    A row may take 16 lines. One that is malformed costs the lines it takes, or its first line if it has no end.
+    """
     return _picked(_csv_rows(path), columns, path)
 
 
@@ -79,47 +93,38 @@ def _split(line: bytes) -> list[str] | str:
 
 
 def _csv_rows(path: Path) -> Iterator[_Row]:
-    number = 0
-    faults: list[_Row] = []
-
-    def lines() -> Iterator[str]:
-        nonlocal number
-        for number, line in enumerate(raw_lines(path), start=1):
-            try:
-                yield line.decode() + "\n"
-            except UnicodeDecodeError as error:
-                faults.append((number, not_utf8(error)))
-
-    text = lines()
-    first = next(text, "")
-    delimiter = ";" if ";" in first and "," not in first else ","
-
-    def again() -> Iterator[str]:
-        yield first
-        yield from text
-
-    rows = csv.reader(again(), delimiter=delimiter, strict=True)
-    while True:
-        begin = number + 1 if rows.line_num else 1
-        row: list[str] | str | None
+    """Rows as RFC 4180 has them. Where a line begins none, reading goes on at the next line."""
+    lines = enumerate(raw_lines(path), start=1)
+    ahead = deque(islice(lines, _LINES))
+    first = ahead[0][1] if ahead else b""
+    delimiter = ";" if b";" in first and b"," not in first else ","
+    while ahead:
+        number, taken = ahead[0][0], 1
+        rows = csv.reader((line.decode() + "\n" for _, line in ahead), delimiter=delimiter, strict=True)
         try:
             row = next(rows)
-        except StopIteration:
-            row = None
+        except UnicodeDecodeError as error:
+            yield _Row(number, _UNCLOSED if rows.line_num else not_utf8(error))
         except csv.Error as error:
-            row = f"is not CSV: {error}"
-        yield from faults
-        faults.clear()
-        if row is None:
-            return
-        if row:
-            yield begin, row
+            unclosed = str(error) == "unexpected end of data"
+            yield _Row(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
+        else:
+            inner = [line for _, line in islice(ahead, 1, rows.line_num - 1)]
+            if inner and all(line.count(delimiter.encode()) == len(row) - 1 for line in inner):
+                yield _Row(number, "is not CSV: its quotation mark swallows rows")
+            else:
+                taken = rows.line_num
+                if row:
+                    yield _Row(number, row, taken)
+        for _ in range(taken):
+            ahead.popleft()
+        ahead.extend(islice(lines, taken))
 
 
 def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
     """The two columns of each row; the first row decides how many there are and whether it is a heading."""
     width, source, target = 0, 0, 1
-    for number, cells in rows:
+    for number, cells, lines in rows:
         if isinstance(cells, str):
             yield Fault(number, cells)
             continue
@@ -131,7 +136,7 @@ def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
         if len(cells) == width:
             yield Pair(cells[source], cells[target])
         else:
-            yield Fault(number, f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}")
+            yield Fault(number, f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}", lines)
 
 
 def _places(first: list[str], columns: Sequence[str], where: str) -> tuple[int, int, bool]:
@@ -159,4 +164,6 @@ def _places(first: list[str], columns: Sequence[str], where: str) -> tuple[int, 
 
 def _two_codes(cells: list[str]) -> bool:
     """Whether a row is two different codes of languages, such as en and it."""
-    return len(set(cells)) == 2 and all(len(cell) == 2 and cell.isascii() and cell.islower() for cell in cells)
+    return len(set(cells)) == 2 and all(
+        len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
+    )
