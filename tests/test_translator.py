@@ -1,3 +1,5 @@
+import multiprocessing
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,40 @@ def test_it_loads_from_a_folder(bundle: Bundle, saved: Path) -> None:
     translator = Translator.load(str(saved), device="cpu", beam=3)
     assert translator.decode == replace(bundle.decode, beam=3)
     assert translator("abc") == Translator(bundle, decode=replace(bundle.decode, beam=3))("abc")
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_pickled_translator_translates_alike(bundle: Bundle, precision: str) -> None:
+    translator = Translator(bundle, precision=precision).using(beam=3, glossary={"ab": "cd"})
+    texts = ["abc", "jihg", "dabab"]
+    assert pickle.loads(pickle.dumps(translator)).translate(texts) == translator.translate(texts)
+
+
+def test_a_spawned_process_translates_alike(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(translator, ["abc", "jihg"]) == translator.translate(["abc", "jihg"])
+
+
+def test_a_string_in_place_of_a_list_is_refused_and_not_taken_apart(bundle: Bundle) -> None:
+    translator: Any = Translator(bundle)
+    for refused in (translator.translate, lambda text: list(translator.translations(text)),
+                    lambda text: list(translator.score(text))):  # fmt: skip
+        with pytest.raises(InputError, match="must be a list, .* got the one string 'abc'"):
+            refused("abc")
+    with pytest.raises(InputError, match="a pair must be two strings, .* got 'ab'") as refusal:
+        list(translator.score([("a", "b"), "ab"]))
+    assert refusal.value.line == 2
+
+
+def test_what_is_no_text_is_refused_by_line(bundle: Bundle) -> None:
+    translator: Any = Translator(bundle)
+    with pytest.raises(InputError, match="a text must be a string; got None") as refusal:
+        translator.translate(["abc", None])
+    assert refusal.value.line == 2
+    for refused in (translator, translator.alternatives, lambda text: list(translator.stream(text))):
+        with pytest.raises(InputError, match="a text must be a string; got \\['abc'\\]"):
+            refused(["abc"])
 
 
 def test_a_device_that_is_not_there_is_refused(saved: Path) -> None:

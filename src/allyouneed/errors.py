@@ -16,7 +16,13 @@ Every message says what was looked at, what was seen, what was expected and what
 
 
 class AllYouNeedError(Exception):
-    """The family's name: catch this one to catch them all."""
+    """The family's name: catch this one to catch them all.
+
+    Every error survives pickling with all its attributes, whatever its class takes to be made.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class ConfigError(AllYouNeedError, ValueError):
@@ -67,3 +73,10 @@ class Stopped(AllYouNeedError):  # noqa: N818  nothing went wrong
     def __init__(self, message: str, *, signal: int) -> None:
         super().__init__(message)
         self.signal = signal
+
+
+def _restored(kind: type[AllYouNeedError], args: tuple[object, ...], attributes: dict[str, object]) -> AllYouNeedError:
+    error = kind.__new__(kind)
+    super(AllYouNeedError, error).__init__(*args)  # past the class's own, which may ask for something else
+    error.__dict__.update(attributes)
+    return error

@@ -1,11 +1,10 @@
 """Text → text: the product."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Self, cast, get_args
+from typing import Any, NamedTuple, NoReturn, Self, cast, get_args
 
 import torch
 
@@ -22,6 +21,7 @@ from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
 from .demands import Demands
 from .finding import Finder, Wanted
+from .texts import checked_pairs, checked_texts
 from .translation import Flag, Scored, Translation, joined
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
@@ -58,6 +58,7 @@ class Translator:
         self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
+        self._compiled = compiled
         self._fast = FastTransformer(self.model, precision=chosen, compiled=compiled)
         self._glossary = Glossary({})
         self._prepare()
@@ -89,12 +90,17 @@ class Translator:
         any one of them will do.
         """
         changed = {name: value for name, value in decode.items() if value is not None}
-        other = copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)  # the weights at work are shared
         other.decode = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
         if glossary is not None:
             other._glossary = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
         other._prepare()
         return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What it is made of, for a pickle; the process that reads it prepares the weights anew."""
+        return _restored, (type(self), self.bundle, self.decode, self.precision, self._compiled, self._glossary)
 
     def _prepare(self) -> None:
         self._demands = None
@@ -133,7 +139,7 @@ class Translator:
         """
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
-        texts = iter(texts)
+        texts = checked_texts(texts, first=first)
         while window := list(islice(texts, WINDOW * self.decode.batch)):
             yield from self._window(window, prefix, branches, cast(Unit | None, align), first, done)
             first += len(window)
@@ -150,6 +156,7 @@ class Translator:
         goes round in circles is not decoded again, and one that must say something (by a glossary or
         `keep`) comes as a whole once it is found. Unknown words are not said.
         """
+        (text,) = checked_texts([text])
         if self._nothing_to_do(text) is not None:
             yield from filter(None, [text.strip()])
             return
@@ -171,7 +178,7 @@ class Translator:
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
         """What the model thinks of given translations: the log-probability of every token of each target."""
-        pairs = iter(pairs)
+        pairs = checked_pairs(pairs)
         first = 1
         while batch := list(islice(pairs, self.decode.batch)):
             sources = self._encode([source for source, _ in batch], first)
@@ -331,3 +338,9 @@ class Translator:
     def _generator(self, first: int) -> torch.Generator:
         """Chance for the texts from number `first` on: the same whichever ran before, so a run can go on there."""
         return torch.Generator(self._finder.device).manual_seed(self.decode.seed * 1_000_003 + first)
+
+
+def _restored(
+    kind: type[Translator], bundle: Bundle, decode: DecodeConfig, precision: Precision, compiled: bool, terms: Glossary
+) -> Translator:
+    return kind(bundle, decode=decode, precision=precision, compiled=compiled).using(glossary=terms)
