@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,74 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(DataError, match="is no tokenizer"):
         Tokenizer.load(path)
+
+
+def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
+    """The file of a tokenizer, some of its parts changed."""
+    tokenizer.save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"normalizer": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}},
+            "its normalizer is 'Replace'; known is Prepend",
+        ),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}},
+            "its normalizer is 'Sequence'",
+        ),
+        (
+            {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a*)*b"}, "behavior": "Isolated", "invert": 0}},
+            "its pre_tokenizer splits by .*as none of our vocabularies does",
+        ),
+        (
+            {"decoder": {"type": "Sequence", "decoders": [{"type": "CTC"}]}},
+            "its decoder is 'CTC'",
+        ),
+        ({"truncation": {"max_length": 3}}, "its truncation is .*known is none"),
+        ({"model": {"type": "WordPiece", "vocab": {}}}, "its model is 'WordPiece'; known is BPE, Unigram, WordLevel"),
+        ({"model": 3}, "must be an object; got 3"),
+    ],
+)
+def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
+    tmp_path: Path, change: dict[str, object], why: str
+) -> None:
+    with pytest.raises(DataError, match=why):
+        Tokenizer.load(edited(BPE, tmp_path / "tokenizer.json", **change))
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        BPE,
+        Tokenizer.characters("abc"),
+        Tokenizer.characters("abc", byte_fallback=True),
+        Tokenizer.learn_words(LINES, vocab_size=30),
+        Tokenizer.learn_unigram(LINES, vocab_size=310),
+    ],
+)
+def test_every_vocabulary_of_ours_can_be_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path / "tokenizer.json")
+    assert Tokenizer.load(tmp_path / "tokenizer.json").encode("abc") == tokenizer.encode("abc")
+
+
+def test_an_unknown_sign_with_ids_after_it_is_refused(tmp_path: Path) -> None:
+    """All ids from `<unk>` on are read as `<unk>`: at the beginning it would make every word unknown."""
+    vocabulary = {name: i for i, name in enumerate(["<unk>", "<pad>", "<sos>", "<eos>", "A", "dog"])}
+    model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}
+    words = Tokenizer.learn_words(LINES, vocab_size=30)
+    with pytest.raises(InputError, match="<unk> must be the last of a vocabulary's 6 ids; here it is 0"):
+        Tokenizer.load(edited(words, tmp_path / "tokenizer.json", model=model, added_tokens=[]))
+
+
+def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None:
+    letters = "".join(chr(0x4E00 + i) for i in range(300))
+    with pytest.raises(ConfigError, match="every character of the texts; vocab_size=300 is too small"):
+        Tokenizer.learn_unigram([letters] * 3, vocab_size=300)
 
 
 CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]

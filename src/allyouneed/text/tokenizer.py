@@ -18,12 +18,11 @@ from tokenizers import Tokenizer as Backend
 from ..errors import ConfigError, DataError, InputError
 from ..files import write_whole
 from .sampling import Segmenter
+from .tokenizer_format import EVERY_CHARACTER, WORDS, refuse_unknown_parts
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
 
-# A word with the blank before it, one digit, a run of signs, or blanks: no piece crosses these.
-_WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 _WORD_END = "</w>"
 _FALLBACK = [f"<0x{byte:02X}>" for byte in range(256)]
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
@@ -50,6 +49,7 @@ class Tokenizer:
         self._spellable = set(ids) - set(SPECIALS) if only_given else None
         self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
         self._in_bytes = isinstance(model, models.BPE) and not model.byte_fallback and not self._word_end
+        self._refuse_misplaced_unknown(backend.get_vocab_size())
 
     @classmethod
     def characters(cls, alphabet: Iterable[str], *, byte_fallback: bool = False) -> "Tokenizer":
@@ -61,7 +61,7 @@ class Tokenizer:
             return cls(_with_specials(_characters_or_bytes(list(dict.fromkeys(alphabet)))))
         symbols = [*dict.fromkeys(alphabet), SOS, EOS, PAD]
         backend = Backend(models.WordLevel({symbol: i for i, symbol in enumerate(symbols)}))
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(EVERY_CHARACTER), "isolated")
         backend.decoder = decoders.Fuse()
         return cls(_with_specials(backend))
 
@@ -81,7 +81,7 @@ class Tokenizer:
         backend.normalizer = normalizers.Prepend(" ")  # a word is the same piece wherever it stands
         backend.pre_tokenizer = pre_tokenizers.Sequence(
             [
-                pre_tokenizers.Split(Regex(_WORDS), "isolated"),
+                pre_tokenizers.Split(Regex(WORDS), "isolated"),
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
             ]
         )
@@ -97,7 +97,7 @@ class Tokenizer:
         """The commonest words, digits and runs of signs of `texts`; every other is `<unk>`, the last id."""
         backend = Backend(models.WordLevel(unk_token=UNK))
         backend.normalizer = normalizers.Prepend(" ")
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
         trainer = trainers.WordLevelTrainer(
             vocab_size=max(1, vocab_size - len(SPECIALS) - 1), special_tokens=[], show_progress=False
         )
@@ -118,11 +118,20 @@ class Tokenizer:
             )
         backend = Backend(models.Unigram())
         backend.normalizer = normalizers.Prepend(" ")
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
         trainer = trainers.UnigramTrainer(
             vocab_size=vocab_size - smallest, special_tokens=[], unk_token=None, show_progress=False
         )
-        backend.train_from_iterator(texts, trainer)
+        try:
+            backend.train_from_iterator(texts, trainer)
+        except Exception as error:  # the library raises bare Exceptions
+            if "all chars" not in str(error):
+                raise
+            raise ConfigError(
+                f"a unigram vocabulary holds {smallest} bytes and signs and every character of the texts; "
+                f"vocab_size={vocab_size} is too small for these. Raise data.vocab_size, or set "
+                'data.vocabulary="bpe", which spells rare characters in bytes'
+            ) from error
         pieces = [(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]]
         lowest = min((score for _, score in pieces), default=0.0)
         # No piece crosses a word's edge, so no text can spell the name of a sign or of a byte.
@@ -160,7 +169,12 @@ class Tokenizer:
     def load(cls, path: Path) -> "Tokenizer":
         """Read a `tokenizer.json`."""
         try:
-            return cls(Backend.from_str(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            refuse_unknown_parts(text)
+            tokenizer = cls(Backend.from_str(text))
+            if tokenizer._spellable is None:
+                tokenizer.encode("a \N{SNOWMAN}")  # what has no way to spell a stranger raises here, not later
+            return tokenizer
         except FileNotFoundError:
             raise DataError(f"{path} does not exist") from None
         except InputError:
@@ -243,6 +257,16 @@ class Tokenizer:
             return name.replace(self._word_end, "␣")
         text: str = decoders.ByteLevel().decode([name]) if self._in_bytes else name
         return text.replace(" ", "␣")
+
+    def _refuse_misplaced_unknown(self, size: int) -> None:
+        # The ids from `<unk>` on are all read as `<unk>`: those of given merges that stand in no text.
+        if self.unk_id is None:
+            return
+        if self.unk_id <= len(SPECIALS) or not (self._word_end or self.unk_id == size - 1):
+            raise InputError(
+                f"{UNK} must be the last of a vocabulary's {size} ids; here it is {self.unk_id}, so that all "
+                "that follow would be read as unknown"
+            )
 
     def _refuse_strangers(self, text: str, line: int) -> None:
         assert self._spellable is not None

@@ -1,0 +1,55 @@
+"""What a `tokenizer.json` may hold: the parts that our own vocabularies are made of, and no others.
+
+The format can name regular expressions that take exponential time, and rules that crash the library. A file that is
+held to this list can do neither.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import DataError
+
+# A word with the blank before it, one digit, a run of signs, or blanks: no piece crosses these.
+WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+EVERY_CHARACTER = r"[\s\S]"
+
+_PARTS = {
+    "normalizer": {"Prepend"},
+    "pre_tokenizer": {"Sequence", "Split", "ByteLevel"},
+    "post_processor": {"TemplateProcessing"},
+    "decoder": {"Sequence", "ByteLevel", "ByteFallback", "Fuse", "Strip", "BPEDecoder"},
+    "model": {"BPE", "WordLevel", "Unigram"},
+    "truncation": set[str](),
+    "padding": set[str](),
+}
+_PATTERNS = ({"Regex": WORDS}, {"Regex": EVERY_CHARACTER}, {"String": " "})
+
+
+def refuse_unknown_parts(text: str) -> None:
+    """Refuse the JSON of a tokenizer with a normaliser, a split or a decoder that none of our vocabularies has."""
+    table = json.loads(text)
+    if not isinstance(table, dict):
+        raise DataError("a tokenizer is a JSON object")
+    for name, known in _PARTS.items():
+        for part in _flat(table.get(name)):
+            kind = part.get("type", "one without a type")
+            if kind not in known:
+                raise DataError(
+                    f"its {name} is {kind!r:.40}; known is {', '.join(sorted(known)) or 'none'}. "
+                    "Only vocabularies that allyouneed made can be read"
+                )
+            if kind == "Split" and part.get("pattern") not in _PATTERNS:
+                raise DataError(f"its {name} splits by {part.get('pattern')!r:.80}, as none of our vocabularies does")
+
+
+def _flat(part: Any) -> Iterator[dict[str, Any]]:
+    """A part and the parts it is a sequence of."""
+    if part is None:
+        return
+    if not isinstance(part, dict):
+        raise DataError(f"a part of it must be an object; got {part!r:.40}")
+    yield part
+    for name in ("normalizers", "pretokenizers", "processors", "decoders"):
+        for inner in part.get(name) or ():
+            yield from _flat(inner)
