@@ -58,6 +58,9 @@ def test_files_cut_short_are_refused(saved: Path) -> None:
     (saved / "config.json").write_text('{"format": 1, "mod')
     with pytest.raises(BundleError, match=r"config.json is not JSON"):
         Bundle.load(saved)
+    (saved / "config.json").write_text('{"format":' + "[" * 100_000)
+    with pytest.raises(BundleError, match=r"config.json is not JSON that can be read: it is nested too deeply"):
+        Bundle.load(saved)
 
 
 def test_weights_of_another_model_are_refused(saved: Path) -> None:

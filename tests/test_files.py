@@ -1,9 +1,15 @@
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from allyouneed.errors import OutputError
-from allyouneed.files import refuse_to_replace, write_whole, written_whole
+from allyouneed.files import check_output_file, locked, parse_json, refuse_to_replace, write_whole, written_whole
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -35,3 +41,89 @@ def test_what_exists_is_not_replaced(tmp_path: Path) -> None:
     refuse_to_replace(tmp_path / "new", what="a run")
     with pytest.raises(OutputError, match="exists already, and a run would replace it; .*--output.*--overwrite"):
         refuse_to_replace(tmp_path, what="a run")
+
+
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder/file")
+    for content in (b"into nothing", b"over what was there"):
+        write_whole(tmp_path / "link", content)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "folder/file").read_bytes() == content
+
+
+def test_a_device_is_written_to_and_stays_one() -> None:
+    write_whole(Path("/dev/null"), b"gone")
+    assert Path("/dev/null").is_char_device()
+    check_output_file(Path("/dev/null"), what="a test", overwrite=False)
+    with pytest.raises(OutputError, match="the disk is full: /dev/full"):
+        write_whole(Path("/dev/full"), b"too much")
+
+
+def test_a_named_pipe_hands_on_what_is_written(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit((tmp_path / "pipe").read_bytes)
+        write_whole(tmp_path / "pipe", b"through")
+        assert read.result() == b"through"
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("text")
+    (tmp_path / "input").write_text("text")
+    (tmp_path / "link").symlink_to("input")
+    (tmp_path / "hard").hardlink_to(tmp_path / "input")
+
+    def refused(path: Path, *, overwrite: bool = True) -> str:
+        with pytest.raises(OutputError) as error:
+            check_output_file(path, what="the page", overwrite=overwrite, inputs=[tmp_path / "input"])
+        return str(error.value)
+
+    assert "is a folder; name a file" in refused(tmp_path)
+    assert "there is no folder" in refused(tmp_path / "nowhere/file")
+    assert "exists already, and the page would replace it" in refused(tmp_path / "old", overwrite=False)
+    for name in ("input", "link", "hard"):
+        assert "are one file: the page would destroy what it is made from" in refused(tmp_path / name)
+    with contextlib.chdir(tmp_path), socket.socket(socket.AF_UNIX) as sock:
+        sock.bind("socket")
+        assert "is no file, and the page cannot be written to it" in refused(tmp_path / "socket")
+
+
+def test_one_process_at_a_time_holds_a_lock_and_a_dead_one_holds_none(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    code = """
+import pathlib, sys
+from allyouneed.files import locked
+with locked(pathlib.Path(sys.argv[1]), what="x"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+    other = subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with other:
+        assert other.stdout
+        assert other.stdout.readline() == b"held\n"
+        with (
+            pytest.raises(OutputError, match="the run is being written by another process"),
+            locked(path, what="the run"),
+        ):
+            raise AssertionError
+        other.kill()
+    with locked(path, what="the run"):
+        assert [file.name for file in tmp_path.iterdir()] == [".out.lock"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"a": 1', "is not JSON: .* at place 8"),
+        ("[\n1 2]", "is not JSON: .* at line 2, place 3"),
+        (b'"\xff"', "is not JSON: not UTF-8 at byte 2"),
+        ("[" * 100_000, "is nested too deeply"),
+        ("9" * 5_000, "a number has thousands of figures"),
+    ],
+)
+def test_what_is_not_json_is_refused_in_one_way(content: str | bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_json(content)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from .config import DecodeConfig, ModelConfig
 from .errors import BundleError, ConfigError, DataError
-from .files import write_whole
+from .files import parse_json, write_whole
 from .nn import Transformer
 from .settings import settings
 from .text.spans import CopyHabits
@@ -114,9 +114,9 @@ def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
 
 def _read_config(folder: Path) -> dict[str, object]:
     try:
-        read = json.loads(_read(folder, "config.json"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise BundleError(f"{folder}/config.json is not JSON: {error}") from error
+        read = parse_json(_read(folder, "config.json"))
+    except ValueError as error:
+        raise BundleError(f"{folder}/config.json {error}") from error
     config: dict[str, object] = read if isinstance(read, dict) else {}
     if config.get("format") != FORMAT:
         raise BundleError(

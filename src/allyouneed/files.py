@@ -1,13 +1,23 @@
-"""Files that appear whole or not at all, and output paths that are not overwritten by accident."""
+"""Files that appear whole or not at all, and output paths that are not overwritten by accident.
+
+An output may be a symbolic link, whose target is then written, or a device or named pipe, which is written to as it
+stands.
+"""
 
 import errno
+import json
 import os
-from collections.abc import Iterator
+import stat
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .errors import OutputError
+
+if sys.platform != "win32":  # there a second process is not held off
+    import fcntl
 
 
 @contextmanager
@@ -18,20 +28,21 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     stopped process or a full disk leaves whatever stood under `path` before. Refuses, as an
     `OutputError`, a folder that cannot be written and a disk that is full.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        _flush_folder(path.parent)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(_why_not(path, error)) from error
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with _refusing(path):
+        if is_stream(path):
+            with path.open("wb") as file:
+                yield file
+            return
+        path = followed(path)
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            with partial.open("wb") as file:
+                yield file
+                flush_to_disk(file)
+            rename(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -42,29 +53,150 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def append(path: Path, text: str) -> None:
     """Add `text` to the end of a file that others may be reading. Refuses as `written_whole` does."""
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise OutputError(_why_not(path, error)) from error
+    with _refusing(path), path.open("a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def refuse_to_replace(path: Path, *, what: str) -> None:
-    """Raise an `OutputError` if `path` exists; `what` names the thing that was to be written."""
-    if path.exists():
+    """Raise an `OutputError` if `path` exists; `what` names the thing that was to be written.
+
+    A device or a named pipe is not replaced but written to, and so never refused.
+    """
+    if path.exists() and not is_stream(path):
         raise OutputError(
             f"{path} exists already, and {what} would replace it; name another place with --output, or say --overwrite"
         )
 
 
-def _flush_folder(folder: Path) -> None:
-    # A rename is safe from a power cut only once the folder itself is on the disk.
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
+def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterable[Path | int] = ()) -> None:
+    """Refuse, before any work, an output file that could not be written, or that would replace what must stay.
+
+    That is a folder, a disk or socket, a place in no folder, a file that exists (unless `overwrite`), and one of
+    the `inputs` (paths, or descriptors of open files) under whatever name.
+    """
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; name a file with --output")
+    if path.exists() and not path.is_file() and not is_stream(path):
+        raise OutputError(f"{path} is no file, and {what} cannot be written to it; name another place with --output")
+    if not is_stream(path):
+        folder = followed(path).parent
+        if not folder.is_dir():
+            raise OutputError(f"{path} cannot be written: there is no folder {folder}")
+        if not os.access(folder, os.W_OK):
+            raise OutputError(f"{path} cannot be written: writing in {folder} is not permitted")
+        for each in inputs:
+            if is_same_file(path, each):
+                name = "standard input" if isinstance(each, int) else each
+                raise OutputError(f"{path} and {name} are one file: {what} would destroy what it is made from")
+    if not overwrite:
+        refuse_to_replace(path, what=what)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether something is a character device or a named pipe: written to as it stands, with nothing to replace."""
+    return _mode(path, stat.S_ISCHR, stat.S_ISFIFO)
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether something is a named pipe: opening it waits for the other end, and it is read only once."""
+    return _mode(path, stat.S_ISFIFO)
+
+
+def is_same_file(one: Path | int, other: Path | int) -> bool:
+    """Whether two paths (or descriptors) are one regular file, through links or not."""
+    try:
+        return os.path.samestat(os.stat(one), found := os.stat(other)) and stat.S_ISREG(found.st_mode)
+    except OSError:
+        return False
+
+
+def followed(path: Path) -> Path:
+    """The path with its links followed, so that a rename replaces the file and leaves the links."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+@contextmanager
+def locked(path: Path, *, what: str) -> Iterator[None]:
+    """Keep `path`, a file or a folder, for this process alone while the block runs.
+
+    The lock is that of the system on `.NAME.lock` beside it: it ends with the process, however that ends. Refuses,
+    as an `OutputError`, what another process holds; `what` names it.
+    """
+    path = followed(path)
+    lock = path.with_name(f".{path.name}.lock")
+    with _refusing(path):
+        descriptor = _lock(lock)
+    if descriptor is None:
+        raise OutputError(f"{what} is being written by another process; wait for it, or name another place")
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)  # while it is held: who opened it meanwhile sees that it is gone
+        os.close(descriptor)
+
+
+def flush_to_disk(file: BinaryIO) -> None:
+    """Return once every byte written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def rename(partial: Path, path: Path) -> None:
+    """Give a file its name, and return once that is on the disk."""
+    partial.replace(path)
+    if os.name == "posix":  # a rename is safe from a power cut only once the folder itself is on the disk
+        descriptor = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def parse_json(content: str | bytes) -> Any:
+    """The value that is written as JSON. Raises ValueError, in one line, for whatever it cannot read."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, place {error.colno}" if error.lineno > 1 else f"place {error.colno}"
+        raise ValueError(f"is not JSON: {error.msg} at {place}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not JSON: not UTF-8 at byte {error.start + 1}") from error
+    except RecursionError:
+        raise ValueError("is not JSON that can be read: it is nested too deeply") from None
+    except ValueError:
+        raise ValueError("is not JSON that can be read: a number has thousands of figures") from None
+
+
+def _lock(lock: Path) -> int | None:
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if is_same_file(descriptor, lock):
+            return descriptor
+        os.close(descriptor)  # the process that held it removed it meanwhile
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(_why_not(path, error)) from error
+
+
+def _mode(path: Path, *kinds: Any) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return any(kind(mode) for kind in kinds)
 
 
 def _why_not(path: Path, error: OSError) -> str:

@@ -46,6 +46,7 @@ def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
 def test_nothing_to_remember_and_broken_probes_are_refused(bundle: Bundle, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no text to remember"):
         remember(bundle, tmp_path, [""])
-    (tmp_path / "probes.json").write_text("[1]")
-    with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --remember"):
-        nothing_changed(bundle, tmp_path)
+    for content in ("[1]", "[" * 100_000):
+        (tmp_path / "probes.json").write_text(content)
+        with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --remember"):
+            nothing_changed(bundle, tmp_path)

@@ -52,6 +52,7 @@ def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: 
         ("a.csv", 'a,b\n"a,b\nc,d\n', 2, "is not CSV: a quotation mark that is not closed within 16 lines"),
         ("a.csv", 'a,b\na,b,"c\n"\nc,d\n', 2, "has 3 columns, not 2"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a",\n{"a":"c","b":"d"}\n', 2, "is not JSON: "),
+        ("a.jsonl", '{"a":"a","b":"b"}\n' + "[" * 100_000 + '\n{"a":"c","b":"d"}\n', 2, "is nested too deeply"),
         ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, "is no object but \\['a', 'b'\\]"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a","b":null}\n{"a":"c","b":"d"}\n', 2, 'has None under "b"'),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, "has the keys a; say which two"),

@@ -8,7 +8,7 @@ import torch
 
 from ..bundle import Bundle
 from ..errors import BundleError, InputError
-from ..files import write_whole
+from ..files import parse_json, write_whole
 from ..text.tokenizer import Tokenizer
 from ..translator import Translator
 from .verdict import Verdict
@@ -50,7 +50,7 @@ def nothing_changed(bundle: Bundle, folder: Path) -> Verdict:
     if not path.exists():
         return Verdict("probes", None, "nothing to compare with: --remember FILE notes what the model says today")
     try:
-        probes = [(probe["source"], probe["target"]) for probe in json.loads(path.read_text(encoding="utf-8"))]
+        probes = [(probe["source"], probe["target"]) for probe in parse_json(path.read_bytes())]
     except (ValueError, TypeError, KeyError) as error:
         raise BundleError(f"{path} is no list of remembered translations; write it anew with --remember") from error
     now = Translator(bundle).translate([source for source, _ in probes])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError, InputError, OutputError
-from ..files import write_whole
+from ..files import parse_json, write_whole
 from ..text.clean import Report, shown
 from ..text.corpus import paths_of
 from ..text.pair import Pair
@@ -237,7 +237,7 @@ def _stored(folder: Path) -> dict[str, Any] | None:
     path = folder / "prepared.json"
     if not path.exists():
         return None
-    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    about: dict[str, Any] = parse_json(path.read_bytes())
     return about
 
 

@@ -4,7 +4,6 @@ Python's own readers are given one row at a time, so they can say which line is 
 """
 
 import csv
-import json
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
+from ..files import parse_json
 from .lines import not_utf8, raw_lines
 from .pair import Fault, Pair, Rows
 
@@ -52,11 +52,11 @@ def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
         if not line:
             continue
         try:
-            row = json.loads(line.decode())
+            row = parse_json(line.decode())
         except UnicodeDecodeError as error:
             yield Fault(number, not_utf8(error))
-        except json.JSONDecodeError as error:
-            yield Fault(number, f"is not JSON: {error.msg} at place {error.colno}")
+        except ValueError as error:
+            yield Fault(number, str(error))
         else:
             found = pair_of(row, columns)
             yield Fault(number, found) if isinstance(found, str) else found
