@@ -250,7 +250,7 @@ class DecodeConfig(Checked):
     beam: int = 4  # 1: greedy
     alpha: float = 0.6  # exponent of the length penalty
     penalty: Literal["gnmt", "plain"] = "gnmt"  # ((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha
-    patience: float = 1.0  # wait for beam · patience hypotheses to end
+    patience: float = 1.0  # wait for beam · patience hypotheses to end, and for any that are still better
     nbest: int = 1  # how many translations of each sentence
     groups: int = 1  # diverse beam: parts of the beam that keep away from each other
     diversity: float = 0.5  # diverse beam: what it costs to say what another group says, in nats

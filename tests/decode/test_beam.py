@@ -9,9 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from allyouneed.decode import beam_search, greedy_search, length_penalty
+from allyouneed.config import DecodeConfig
+from allyouneed.decode import Phrase, Step, beam_search, greedy_search, length_penalty
+from allyouneed.decode import search as search_of
 from allyouneed.decode.beam import best_continuations
 from allyouneed.nn import compiled
+from allyouneed.text.dates import date_pairs
+from allyouneed.translator import Translator
+from conftest import Demo
 from tables import EOS, SOS, Prefixes, Table
 
 
@@ -111,19 +116,61 @@ def test_a_step_worked_by_hand() -> None:
         (b,): {EOS: 0.95, a: 0.05},
     }
 
+    ((found,),) = beam_search(
+        step_of(after, 4),
+        Table(4, 0).start(1),
+        sos_id=SOS,
+        eos_id=EOS,
+        max_lengths=torch.tensor([5]),
+        beam=2,
+        alpha=0.0,
+    )
+    assert found.ids == [b]
+    assert math.isclose(found.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
+
+
+def step_of(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
+    """A model given by its probabilities after each beginning; after others it ends."""
+
     def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
         words = torch.cat((state.words, last[:, None]), 1)
-        rows = torch.full((len(words), 4), -torch.inf)
+        rows = torch.full((len(words), vocabulary), -torch.inf)
         for row, prefix in zip(rows, words.tolist(), strict=True):
             for word, probability in after.get(tuple(prefix[1:]), {EOS: 1.0}).items():
                 row[word] = math.log(probability)
         return rows, Prefixes(words, state.sentences)
 
-    ((found,),) = beam_search(
-        step, Table(4, 0).start(1), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([5]), beam=2, alpha=0.0
-    )
-    assert found.ids == [b]
-    assert math.isclose(found.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
+    return step
+
+
+@pytest.mark.parametrize("searching", ["plain", "two groups", "with demands"])
+@pytest.mark.parametrize("beam", [2, 3, 4])
+def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, beam: int) -> None:
+    """The likely sentence has eight words; shorter ones end at every step, each with a probability of 1 %."""
+    a, b = 2, 3
+    after = {(a,) * length: {a: 0.98, b: 0.01, EOS: 0.01} for length in range(1, 8)} | {(): {a: 0.98, EOS: 0.02}}
+    if searching == "two groups":
+        config = DecodeConfig(beam=2 * beam, groups=2, diversity=0.0)
+    else:
+        config = DecodeConfig(beam=beam)
+    ((found,),) = search_of(
+        step_of(after, 4), Table(4, 0).start(1), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([20]),
+        demands=[[Phrase(((a,),))]] if searching == "with demands" else [],
+    )  # fmt: skip
+    assert found.ids == [a] * 8
+
+
+def test_a_wider_beam_scores_no_lower_on_a_trained_model(demo: Demo) -> None:
+    """No beam search promises this: a narrow beam may by chance keep what a wider one drops. Here none does."""
+    translator = Translator.load(demo.folder / "runs/dates", precision="float32", guard=False)
+    sources, targets = zip(*date_pairs("test", count=400, seed=3), strict=True)
+    best = [-math.inf] * len(sources)
+    for beam in (1, 2, 3, 4, 8):
+        translations = list(translator.using(beam=beam).translations(sources))
+        scores = [found.log_probability / length_penalty(found.tokens, alpha=0.6) for found in translations]
+        assert all(score > narrower - 1e-4 for narrower, score in zip(best, scores, strict=True))
+        best = scores
+        assert [found.text for found in translations] == list(targets)
 
 
 def test_the_length_penalty_of_wu_et_al() -> None:

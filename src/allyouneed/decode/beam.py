@@ -8,7 +8,8 @@ the score of a sentence Y is log P(Y) / ((5 + |Y|) / 6)^α, the end sign counted
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from heapq import nlargest
 from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 import torch
@@ -88,11 +89,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """For each of B sentences, the `nbest` best that the beam comes across, the best first.
 
-    `max_lengths` (B,) bounds each one's ids, the end sign included. A sentence is done when `beam`
-    hypotheses have ended (times `patience`, Kasai et al., 2022), or when none that goes on could
-    still beat the `nbest` best that have. Those that reach their bound unfinished count only if too
-    few have ended. A beam of 1 is greedy search; one as wide as the space of all sentences finds
-    the best of them.
+    `max_lengths` (B,) bounds each one's ids, the end sign included. When a sentence is done,
+    `is_decided` says. Hypotheses that reach their bound unfinished count only if too few have ended.
+    A beam of 1 is greedy search; one as wide as the space of all sentences finds the best of them.
     """
     continuations = continuations or best_continuations
     device, limits = max_lengths.device, max_lengths.tolist()
@@ -124,10 +123,16 @@ def beam_search(
                 cut = [row for row in beams[b] if row.total > -math.inf][: max(0, nbest - len(found))]
                 found += [Hypothesis(row.ids(), row.total, row.total / divisor, finished=False) for row in cut]
                 continue
-            # A total only falls as a sentence grows, so this is the best score a longer one could get.
-            hope = beams[b][0].total / penalty(limits[sentence], alpha=alpha)
-            enough = len(found) >= nbest and (len(found) >= beam * patience or _nth_score(found, nbest) >= hope)
-            if not enough and hope > -math.inf:
+            best_alive = beams[b][0].total
+            if best_alive > -math.inf and not is_decided(
+                found,
+                best_alive,
+                length=length,
+                limit=limits[sentence],
+                nbest=nbest,
+                wait_for=beam * patience,
+                divisor=partial(penalty, alpha=alpha),
+            ):
                 kept.append(b)
         if not kept:
             break
@@ -148,8 +153,27 @@ def best_first(found: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
 
 
-def _nth_score(found: list[Hypothesis], n: int) -> float:
-    return sorted((hypothesis.score for hypothesis in found), reverse=True)[n - 1]
+def is_decided(
+    ended: list[Hypothesis],
+    best_alive: float,
+    *,
+    length: int,
+    limit: int,
+    nbest: int,
+    wait_for: float,
+    divisor: Callable[[int], float],
+) -> bool:
+    """Whether a sentence's search may stop: no active hypothesis is likely to get among its `nbest` best.
+
+    `best_alive` is the highest total, in nats, of the active hypotheses, all of `length` ids. A total
+    only falls, so its best possible score is that of ending at the bound `limit`. Once `wait_for`
+    hypotheses have ended (beam · patience, Kasai et al., 2022), that of ending at the next step is
+    enough. Counting alone would keep a bad one that ended early, however good those still active are.
+    """
+    if len(ended) < nbest:
+        return False
+    last = length + 1 if len(ended) >= wait_for else limit
+    return nlargest(nbest, (hypothesis.score for hypothesis in ended))[-1] >= best_alive / divisor(last)
 
 
 def best_continuations(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:

@@ -8,13 +8,14 @@ many steps as the phrases have ids some hypothesis has said them all. Only such 
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .beam import Penalty, best_first, length_penalty
+from .beam import Penalty, best_first, is_decided, length_penalty
 from .demand import Phrase, Progress, Seams
 from .step import AnyState, Hypothesis, Step
 
@@ -46,9 +47,8 @@ def constrained_beam_search(
     """As `beam_search`, but every sentence b says all of `demands[b]`.
 
     The beam is widened by `beam` for every phrase, so that each has room to come early or late. A
-    sentence is done when `beam` · `patience` hypotheses have ended and none that goes on is as good
-    as the `nbest` best of them. A sentence whose bound is too low to say everything gets no
-    hypothesis; `longest_need` ids are always enough.
+    sentence whose bound is too low to say everything gets no hypothesis; `longest_need` ids are
+    always enough.
     """
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
@@ -91,12 +91,16 @@ def constrained_beam_search(
                         score = row.total / penalty(length, alpha=alpha)
                         found.append(Hypothesis(ids[b, k, 1:].tolist(), row.total, score, finished=False))
                 continue
-            scored = sorted((hypothesis.score for hypothesis in found), reverse=True)[:nbest]
-            best = max((row.total for row in rows), default=-torch.inf)
-            # Enough found: they beat what goes on as it is. Else only what it could at best become.
-            soon = length + 1 if len(found) >= beam * patience else limits[sentence]
-            beaten = len(scored) == nbest and scored[-1] >= best / penalty(soon, alpha=alpha)
-            if rows and not beaten:
+            best_alive = max((row.total for row in rows), default=-torch.inf)
+            if rows and not is_decided(
+                found,
+                best_alive,
+                length=length,
+                limit=limits[sentence],
+                nbest=nbest,
+                wait_for=beam * patience,
+                divisor=partial(penalty, alpha=alpha),
+            ):
                 kept.append(b)
         if not kept:
             break

@@ -71,8 +71,8 @@ class Trace:
         rival = f"; the next best that ended has {others[0]:.3f}" if others else ""
         return (
             f"The end sign came with a probability of {100 * chance:.1f} %. Its score, the log-probability over the "
-            f"length penalty, is {score}{rival}. The search stops when {self.config.beam} sentences have ended, "
-            "or when none that goes on can still win."
+            f"length penalty, is {score}{rival}. The search stops when no sentence that goes on can still win; "
+            f"once {self.config.beam} have ended, when none can by ending at the next token."
         )
 
 
