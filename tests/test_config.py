@@ -1,11 +1,14 @@
+import dataclasses
 from dataclasses import FrozenInstanceError
+from math import inf, nan
 from pathlib import Path
 
 import pytest
 
-from allyouneed.config import DataConfig, DecodeConfig, ModelConfig, Recipe, TrainConfig
+from allyouneed.config import CorpusConfig, DataConfig, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from allyouneed.errors import ConfigError
 from allyouneed.recipes import recipe_names, recipe_path
+from allyouneed.suggest import FOREIGN
 
 
 def test_the_defaults_are_the_base_model() -> None:
@@ -28,7 +31,7 @@ def test_settings_do_not_change() -> None:
     ("settings", "message"),
     [
         ({"vocab_size": 1e4}, "vocab_size must be a whole number; got 10000.0"),
-        ({"heads": 0}, "heads must be at least 1; got 0"),
+        ({"heads": 0}, "heads must be at least 1 and at most 65536; got 0"),
         ({"d_model": 10, "heads": 3}, "d_model must be a multiple of heads.*d_model=10, heads=3"),
         ({"d_model": 9, "heads": 3}, "d_model must be even"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1; got 1.0"),
@@ -56,10 +59,10 @@ def test_learned_positions_may_have_an_odd_width() -> None:
     ("make", "message"),
     [
         (lambda: TrainConfig(rate=0), "rate must be more than 0"),
-        (lambda: TrainConfig(clip_norm=-1), "clip_norm must be 0"),
-        (lambda: TrainConfig(r_drop=-1), "r_drop must be 0"),
+        (lambda: TrainConfig(clip_norm=-1), "clip_norm must be at least 0"),
+        (lambda: TrainConfig(r_drop=-1), "r_drop must be at least 0"),
         (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
-        (lambda: DecodeConfig(alpha=-0.1), "alpha must be 0 or more"),
+        (lambda: DecodeConfig(alpha=-0.1), "alpha must be at least 0 and at most 10; got -0.1"),
         (lambda: DataConfig(train=("one",)), r"train must name a file of pairs or two files, \[source, target\]"),
         (lambda: DataConfig(limit=-1), "limit must be at least 0"),
         (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
@@ -91,9 +94,33 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
     [
         (
             "[model]\nd_modle = 3",
-            r'unknown key "d_modle" in \[model\]; known keys: activation, attention_dropout, d_ff',
+            r'unknown key "d_modle" in \[model\]: did you mean "d_model"\? Known keys: activation, attention',
         ),
-        ("[modle]\nd_model = 3", 'unknown key "modle" in the recipe; known keys: clean, data, decode, model, train'),
+        (
+            "[modle]\nd_model = 3",
+            r'unknown key "modle" in the recipe: did you mean "model"\? Known keys: clean, data, decode, model, train',
+        ),
+        ("[foo]\nd_model = 3", 'unknown key "foo" in the recipe; known keys: clean, data, decode, model, train'),
+        ("lr = 3", r'unknown key "lr" in the recipe: did you mean train.rate\?'),
+        ("[train]\ndropout = 0.3", r'unknown key "dropout" in \[train\]: did you mean model.dropout\?'),
+        ("[decode]\nno_repeat_ngram_size = 3", r"did you mean decode.no_repeat\?"),
+        ("[train]\nbatch_size = 3", r"did you mean train.batch_tokens\?"),
+        ('[model]\n"Hidden-Size" = 3', r'unknown key "Hidden-Size" in \[model\]: did you mean model.d_model\?'),
+        ("[model]\nnum_layers = 3", r"did you mean model.encoder_layers and model.decoder_layers\?"),
+        ("[model]\nvalidate_every = 3", r"did you mean train.pause\?"),
+        ("[model]\nseed = 3", r"did you mean data.seed or train.seed or decode.seed\?"),
+        ('[data]\n"a\\nb" = 3', r'unknown key "a\\nb" in \[data\]; known keys'),
+        ("[data.corpus.train]\nx = 3", r"\[data\] corpus must be a list of tables; got {'train'"),
+        ("[train]\nsteps = 1\nsteps = 2", "not TOML"),
+        ("train.steps = 1\ntrain.steps.x = 2", "not TOML"),
+        (
+            f"[train]\nsteps = 0x{'f' * 5000}",
+            "steps must be at least 1 and at most 2147483647; got a number of thousands",
+        ),
+        (f"[train]\nsteps = {'9' * 5000}", "not TOML"),
+        (f"[train]\nrate = {'9' * 400}", r"\[train\] rate must be more than 0 and at most 1000; got 9999"),
+        (f"[train]\nsteps = {'[' * 5000}", "not TOML"),
+        ('[data]\ntrain = "a\\u0000b"', "train must be text without NUL characters"),
         ("model = 3", r"\[model\] must be a table of settings; got 3"),
         (
             "[model]\nvocab_size = 3",
@@ -132,3 +159,76 @@ def test_an_unknown_recipe_is_refused_with_the_names_there_are() -> None:
 def test_codes_and_the_vocabulary_made_of_them_come_together(tmp_path: Path, table: str) -> None:
     with pytest.raises(ConfigError, match='codes, a file of merges, goes with vocabulary = "codes"'):
         Recipe.read(recipe_file(tmp_path, f"[data]\n{table}\n"))
+
+
+SECTIONS = {name: type(getattr(Recipe(), name)) for name in Recipe().tables()}
+NUMBERS = [
+    (kind, known)
+    for kind in (*SECTIONS.values(), CorpusConfig)
+    for known in dataclasses.fields(kind)
+    if known.type in (int, float, int | None)
+]
+
+
+def test_every_setting_says_what_it_means() -> None:
+    told = [known.metadata["help"] for kind in (*SECTIONS.values(), CorpusConfig) for known in dataclasses.fields(kind)]
+    assert len(told) > 90
+    assert all(told)
+
+
+@pytest.mark.parametrize(("kind", "known"), NUMBERS, ids=lambda part: getattr(part, "name", None) or part.__name__)
+def test_every_number_has_a_range_and_is_refused_outside_of_it(kind: type, known: dataclasses.Field[object]) -> None:
+    ends = known.metadata["range"].ends()
+    assert {"at_least", "more_than"} & ends.keys()
+    assert {"at_most", "less_than"} & ends.keys()
+    beyond = (-1, 2**64) if known.type is not float else (-1.0, 1e308, inf, -inf, nan, 10**400)
+    for value in beyond:
+        with pytest.raises(ConfigError, match=f"{known.name} must be {known.metadata['range']}; got "):
+            kind(**{known.name: value})
+
+
+def test_every_foreign_name_leads_to_a_setting_there_is() -> None:
+    ours = {f"{name}.{known.name}" for name, kind in SECTIONS.items() for known in dataclasses.fields(kind)}
+    assert {part for full in FOREIGN.values() for part in full.split(" and ")} <= ours
+
+
+def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
+    with pytest.raises(ConfigError, match=r"got ema=0.9, average=5 \(the default\)"):
+        TrainConfig(ema=0.9)
+    with pytest.raises(ConfigError, match=r"got nbest=9, beam=7$"):
+        DecodeConfig(nbest=9, beam=7)
+
+
+@pytest.mark.parametrize("value", ["1\n[model]", "1\nsteps = 3", "1\n[[data.corpus]]"])
+def test_an_override_cannot_set_more_than_one_value(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match="an override sets one value; got 'train.rate=1"):
+        Recipe.read(recipe_file(tmp_path, ""), [f"train.rate={value}"])
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "train.rate=nan", "train.rate=inf", "train.seed=1e3", "train.steps=2020-01-01", "train.steps=[1]",
+        "train.device=[]", "train.steps=" + "[" * 5000, "data.corpus=3", "data.corpus=[3]", "data.corpus.train=x",
+        "data.train={a=1}", "data.train=a\udcffb", "model={d_model=3}", "model.norm=[]", "decode.keep=[1]",
+        'decode.keep=["url"]', "x.y=1",
+    ],
+)  # fmt: skip
+def test_an_override_of_another_type_is_refused(tmp_path: Path, override: str) -> None:
+    with pytest.raises(ConfigError):
+        Recipe.read(recipe_file(tmp_path, ""), [override])
+
+
+def test_a_recipe_that_is_no_text_or_too_large_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    with pytest.raises(ConfigError, match="recipe.toml does not exist"):
+        Recipe.read(path)
+    path.write_bytes(b"\xff\xfe[train]")
+    with pytest.raises(ConfigError, match="recipe.toml is not TOML: 'utf-8' codec"):
+        Recipe.read(path)
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    with pytest.raises(ConfigError, match="recipe.toml is larger than 10,000,000 bytes, which no recipe is"):
+        Recipe.read(path)
+    with pytest.raises(ConfigError, match="could not be read: Is a directory"):
+        Recipe.read(tmp_path)

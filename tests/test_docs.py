@@ -1,8 +1,8 @@
 """What README and docs say is true: snippets run, commands and files exist, links lead somewhere."""
 
 import contextlib
-import inspect
 import io
+import json
 import re
 import shlex
 import tomllib
@@ -100,10 +100,12 @@ def test_every_target_of_the_makefile_is_in_its_first_line() -> None:
 
 
 def settings_table(kind: type) -> list[str]:
-    """The fields of a settings class as rows of a table: name, default, and the comment beside it."""
-    found = re.findall(r"^    (\w+): .*? = (.+?)  # (.+)$", inspect.getsource(kind), re.MULTILINE)
-    assert [name for name, _, _ in found] == [field.name for field in fields(kind)]
-    return [f"| `{name}` | {default.replace('_', '')} | {why} |" for name, default, why in found]
+    """The fields of a settings class as rows of a table: name, default, and what it means."""
+    return [
+        f"| `{known.name}` | {json.dumps(known.default) if isinstance(known.default, str) else known.default} "
+        f"| {known.metadata['help']} |"
+        for known in fields(kind)
+    ]
 
 
 def test_the_settings_of_training_are_documented_as_they_are() -> None:

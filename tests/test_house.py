@@ -11,10 +11,11 @@ import allyouneed
 
 HOUSE = Path(allyouneed.__file__).parent
 
-GROUND = {"config", "settings", "errors", "files", "device", "recipes"}
+GROUND = {"config", "settings", "suggest", "errors", "files", "device", "recipes"}
 MAY_IMPORT = {
     "config": {"settings", "errors"},
-    "settings": {"errors"},
+    "settings": {"suggest", "errors"},
+    "suggest": set(),
     "errors": set(),
     "files": {"errors"},
     "device": {"errors"},

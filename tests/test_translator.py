@@ -328,5 +328,5 @@ def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
         Translator(bundle).using(baem=3)
     with pytest.raises(ConfigError, match="beam must be a multiple of groups; got beam=2, groups=4"):
         Translator(bundle).using(groups=4)
-    with pytest.raises(ConfigError, match="keep names kinds of spans"):
+    with pytest.raises(ConfigError, match="keep must be a list of some of"):
         Translator(bundle).using(keep=["url"])

@@ -1,67 +1,72 @@
 """Every setting there is.
 
 A recipe is a TOML file of five tables, `[data] [clean] [model] [train] [decode]`, whose keys are the fields
-below. `section.key=value` on a command line overrides one of them.
+below. `section.key=value` on a command line overrides one of them. `dataclasses.fields` of a section tell all about
+its settings: type, default, and in the metadata `help` and `range`.
 """
 
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, get_type_hints
+from typing import Any, Literal, Self, get_args
 
 from .errors import ConfigError
-from .settings import Checked, overridden, read_tables, refuse_unknown, require_share, require_whole, settings
+from .settings import (
+    COUNT,
+    COUNT_OR_NONE,
+    SEED,
+    SHARE,
+    Checked,
+    Range,
+    overridden,
+    read_tables,
+    refuse_unknown,
+    setting,
+    settings,
+)
+
+# Sizes beyond these are mistakes: one table of them would fill the memory of any machine.
+_WIDTH = Range(at_least=1, at_most=2**16)
+_DEPTH = Range(at_least=1, at_most=1_000)
+_VOCABULARY = Range(at_least=1, at_most=2**24)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Checked):
     """The sizes of one Transformer; the defaults are Table 3's `base`. Lengths in tokens."""
 
-    vocab_size: int = 37_000
-    target_vocab_size: int | None = None  # None: the same as vocab_size
-    pad_id: int = 0
-    d_model: int = 512
-    d_ff: int = 2048
-    heads: int = 8
-    d_k: int | None = None  # None: d_model / heads
-    d_v: int | None = None  # None: d_model / heads
-    encoder_layers: int = 6
-    decoder_layers: int = 6
-    activation: Literal["relu", "gelu", "silu"] = "relu"
-    norm: Literal["post", "pre"] = "post"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    share: Literal["none", "target", "all"] = "all"  # which tables are one with the projection's, §3.4
-    max_length: int = 512
-    dropout: float = 0.1
-    attention_dropout: float = 0.0  # on the weights of attention; the paper's text has none
+    vocab_size: int = setting(37_000, "ids of the vocabulary, or of the source's", _VOCABULARY)
+    target_vocab_size: int | None = setting(None, "ids of the target's vocabulary; none: the same", _VOCABULARY)
+    pad_id: int = setting(0, "the id that fills up a batch", COUNT_OR_NONE)
+    d_model: int = setting(512, "width of the vectors between the layers", _WIDTH)
+    d_ff: int = setting(2048, "width inside the feed-forward layers", Range(at_least=1, at_most=2**18))
+    heads: int = setting(8, "heads of each attention", _WIDTH)
+    d_k: int | None = setting(None, "width of a head's queries and keys; none: d_model / heads", _WIDTH)
+    d_v: int | None = setting(None, "width of a head's values; none: d_model / heads", _WIDTH)
+    encoder_layers: int = setting(6, "layers of the encoder", _DEPTH)
+    decoder_layers: int = setting(6, "layers of the decoder", _DEPTH)
+    activation: Literal["relu", "gelu", "silu"] = setting("relu", "between the two feed-forward maps")
+    norm: Literal["post", "pre"] = setting("post", "normalise after each sublayer, as the paper does, or before it")
+    positions: Literal["sinusoidal", "learned"] = setting("sinusoidal", "how a token's position is added (§3.5)")
+    share: Literal["none", "target", "all"] = setting("all", "which embeddings are one with the projection's (§3.4)")
+    max_length: int = setting(512, "longest sequence that it reads or writes", Range(at_least=1, at_most=2**20))
+    dropout: float = setting(0.1, "share of each sublayer's output and of the embeddings set to zero (§5.4)", SHARE)
+    attention_dropout: float = setting(0.0, "the same of the attention weights; the paper's text has none", SHARE)
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        for name in (
-            "vocab_size",
-            "d_model",
-            "d_ff",
-            "heads",
-            "encoder_layers",
-            "decoder_layers",
-            "max_length",
-        ):
-            require_whole(name, getattr(self, name))
-        for name in ("target_vocab_size", "d_k", "d_v"):
-            if getattr(self, name) is not None:
-                require_whole(name, getattr(self, name))
-        require_whole("pad_id", self.pad_id, least=0)
-        require_share("dropout", self.dropout)
-        require_share("attention_dropout", self.attention_dropout)
         if self.pad_id >= min(self.vocab_size, self.vocab_size_of_target):
-            raise ConfigError(f"pad_id must be an id of the vocabulary of {self.vocab_size}; got {self.pad_id}")
+            raise ConfigError(
+                f"pad_id must be an id of the vocabulary of {min(self.vocab_size, self.vocab_size_of_target)}; "
+                f"got {self.pad_id}"
+            )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
             raise ConfigError(
-                f"d_model must be a multiple of heads, or d_k and d_v be given; "
-                f"got d_model={self.d_model}, heads={self.heads}"
+                "d_model must be a multiple of heads, or d_k and d_v be given; "
+                f"got {self.values_of('d_model', 'heads')}"
             )
         if self.share == "all" and self.vocab_size_of_target != self.vocab_size:
             raise ConfigError(
@@ -75,6 +80,9 @@ class ModelConfig(Checked):
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
 
+_COLUMNS = "source and target: names or numbers of columns, or two languages"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusConfig(Checked):
     """One corpus of several, `[[data.corpus]]`.
@@ -82,11 +90,11 @@ class CorpusConfig(Checked):
     A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
     """
 
-    train: str | tuple[str, ...] = ()
-    valid: str | tuple[str, ...] = ()
-    test: str | tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # source and target: names or numbers of columns, or two languages
-    weight: float = 1.0  # how often an epoch shows its pairs
+    train: str | tuple[str, ...] = setting((), "pairs to learn from")
+    valid: str | tuple[str, ...] = setting((), "pairs to validate with")
+    test: str | tuple[str, ...] = setting((), "pairs to test with")
+    columns: tuple[str, ...] = setting((), _COLUMNS)
+    weight: float = setting(1.0, "how often an epoch shows its pairs", Range(more_than=0, at_most=10_000))
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -96,33 +104,37 @@ class CorpusConfig(Checked):
                 raise ConfigError(f"{name} must name a file of pairs or two files, [source, target]; got {list(where)}")
         if len(self.columns) not in (0, 2):
             raise ConfigError(f"columns must name two, [source, target]; got {list(self.columns)}")
-        if self.weight <= 0:
-            raise ConfigError(f"weight must be more than 0; got {self.weight}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
     """Which pairs to learn from, and how they become ids; docs/data.md has examples."""
 
-    train: str | tuple[str, ...] = ()  # a file of pairs, two aligned files [source, target], or "dates:train"
-    valid: str | tuple[str, ...] = ()  # without any, a share of train is held out
-    test: str | tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # source and target: names or numbers of columns, or two languages
-    corpus: tuple[CorpusConfig, ...] = ()  # more of them, each with its weight
-    folder: str = ""  # goes before the paths above
-    store: str = ""  # where encoded pairs are kept, for several runs to use; empty: in the run's folder
-    limit: int = 0  # draw this many training pairs; 0: all
-    valid_limit: int = 0
-    held_out: float = 0.02  # of the pairs, for validation; as many again for a test; 0: train on all
-    malformed: float = 0.01  # skip at most this share of a file
-    seed: int = 1  # of the split and of what `limit` draws
-    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = "bpe"
-    vocab_size: int = 0  # 0: from the number of pairs
-    joint: bool = True  # one vocabulary for both sides
-    alphabet: str = ""  # of "characters"; empty: those of the training pairs
-    byte_fallback: bool = False  # "characters" too spells what it lacks in bytes; "bpe" and "unigram" always do
-    codes: str = ""  # of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart
-    sampling: float = 0.0  # segment anew in every epoch: BPE-dropout's share of merges, or unigram's temperature
+    train: str | tuple[str, ...] = setting((), 'a file of pairs, two aligned files [source, target], or "dates:train"')
+    valid: str | tuple[str, ...] = setting((), "the same; without any, a share of train is held out")
+    test: str | tuple[str, ...] = setting((), "the same")
+    columns: tuple[str, ...] = setting((), _COLUMNS)
+    corpus: tuple[CorpusConfig, ...] = setting((), "more corpora, each with its weight")
+    folder: str = setting("", "goes before the paths above")
+    store: str = setting("", "where encoded pairs are kept, for several runs to use; empty: in the run's folder")
+    limit: int = setting(0, "draw this many training pairs; 0: all", COUNT_OR_NONE)
+    valid_limit: int = setting(0, "draw this many validation pairs; 0: all", COUNT_OR_NONE)
+    held_out: float = setting(
+        0.02, "share of the pairs for validation; as many again for a test; 0: none", Range(at_least=0, at_most=0.4)
+    )
+    malformed: float = setting(0.01, "skip at most this share of a file", SHARE)
+    seed: int = setting(1, "of the split and of what limit draws", SEED)
+    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting("bpe", "what a token is")
+    vocab_size: int = setting(0, "tokens to learn; 0: from the number of pairs", Range(at_least=0, at_most=2**24))
+    joint: bool = setting(True, "one vocabulary for both sides")
+    alphabet: str = setting("", 'of "characters"; empty: those of the training pairs')
+    byte_fallback: bool = setting(
+        False, '"characters" too spells what it lacks in bytes; "bpe" and "unigram" always do'
+    )
+    codes: str = setting("", 'of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart')
+    sampling: float = setting(
+        0.0, "segment anew in every epoch: BPE-dropout's share of merges, or unigram's temperature", SHARE
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.corpus, list | tuple):
@@ -132,26 +144,20 @@ class DataConfig(Checked):
             )
             object.__setattr__(self, "corpus", tuple(several))
         Checked.__post_init__(self)
-        for name in ("limit", "valid_limit", "seed", "vocab_size"):
-            require_whole(name, getattr(self, name), least=0)
-        for name in ("malformed", "sampling"):
-            require_share(name, getattr(self, name))
-        if not 0 <= self.held_out <= 0.4:
-            raise ConfigError(f"held_out must be at least 0 and at most 0.4; got {self.held_out}")
         self.corpora()
-        for key, vocabulary in (("alphabet", "characters"), ("byte_fallback", "characters")):
-            if getattr(self, key) and self.vocabulary != vocabulary:
-                raise ConfigError(f'{key} goes with vocabulary = "{vocabulary}"; got vocabulary={self.vocabulary!r}')
+        for key in ("alphabet", "byte_fallback"):
+            if getattr(self, key) and self.vocabulary != "characters":
+                raise ConfigError(f'{key} goes with vocabulary = "characters"; got {self.values_of(key, "vocabulary")}')
         if bool(self.codes) != (self.vocabulary == "codes"):
             raise ConfigError(
-                f'codes, a file of merges, goes with vocabulary = "codes"; '
-                f"got vocabulary={self.vocabulary!r}, codes={self.codes!r}"
+                f'codes, a file of merges, goes with vocabulary = "codes"; got {self.values_of("vocabulary", "codes")}'
             )
         if self.codes and not self.joint:
-            raise ConfigError("codes are one vocabulary for both sides; got joint=False")
+            raise ConfigError(f"codes are one vocabulary for both sides; got {self.values_of('codes', 'joint')}")
         if self.sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
             raise ConfigError(
-                f'sampling goes with vocabulary = "bpe", "unigram" or "codes"; got vocabulary={self.vocabulary!r}'
+                'sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
+                f"got {self.values_of('sampling', 'vocabulary')}"
             )
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
@@ -164,138 +170,156 @@ class DataConfig(Checked):
 class CleanConfig(Checked):
     """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
 
-    unicode: Literal["NFC", "NFKC", "none"] = "NFC"
-    control: bool = True  # a tab or a line's end becomes a blank, other control characters go
-    longest: int = 5_000  # on a side; 0: any
-    ratio: float = 5.0  # of the sides' lengths, 20 added to each; 0: any
-    copies: int = 4  # drop sides that are equal and have this many words or more; 0: keep
-    duplicates: bool = True  # drop all but the first of equal pairs
-    overlap: Literal["either", "source", "target", "none"] = "either"  # drop what also stands in valid or test
-    most: float = 0.5  # a rule that would drop more of the pairs than this is left out, and told
+    unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "the normal form that text is brought to")
+    control: bool = setting(True, "a tab or a line's end becomes a blank, other control characters go")
+    longest: int = setting(5_000, "on a side; 0: any", COUNT_OR_NONE)
+    ratio: float = setting(
+        5.0, "of the sides' lengths, 20 added to each, more than 1; 0: any", Range(at_least=0, at_most=1_000_000)
+    )
+    copies: int = setting(4, "drop sides that are equal and have this many words or more; 0: keep", COUNT_OR_NONE)
+    duplicates: bool = setting(True, "drop all but the first of equal pairs")
+    overlap: Literal["either", "source", "target", "none"] = setting("either", "drop what also stands in valid or test")
+    most: float = setting(
+        0.5, "a rule that would drop more of the pairs than this is left out, and told", Range(more_than=0, at_most=1)
+    )
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        for name in ("longest", "copies"):
-            require_whole(name, getattr(self, name), least=0)
-        if self.ratio and self.ratio <= 1:
+        if 0 < self.ratio <= 1:
             raise ConfigError(f"ratio must be 0 (any) or more than 1; got {self.ratio}")
-        if not 0 < self.most <= 1:
-            raise ConfigError(f"most must be more than 0 and at most 1; got {self.most}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
     """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
 
-    steps: int = 100_000  # updates
-    optimizer: Literal["adam", "adamw", "muon"] = "adam"  # muon: for the matrices inside the layers, adam for the rest
-    weight_decay: float = 0.0  # of "adamw" and of the matrices of "muon", times the rate
-    precision: Literal["float32", "bfloat16", "auto"] = "float32"  # of the products; auto: whichever is faster here
-    batch_tokens: int = 25_000  # of source and of target, padding included, at most (§5.1)
-    schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = "paper"  # of the rate, after the warm-up
-    warmup: int = 4_000  # updates
-    rate: float = 1.0  # of schedule "paper": times the paper's rate; of the others: the highest rate itself
-    cooldown: int = 0  # updates at the end over which the rate falls to zero
-    label_smoothing: float = 0.1  # share of the target spread over all words (§5.4)
-    r_drop: float = 0.0  # go through each batch twice and weigh how far the two differ; 0: go once
-    clip_norm: float = 0.0  # scale gradients down to this norm; 0: never
-    accumulate: int = 1  # batches that make one update
-    pause: int = 1_000  # updates between validations, each with a checkpoint
-    average: int = 5  # pauses at the end whose mean becomes the model (§6.1)
-    ema: float = 0.0  # the model is a running mean that keeps this share of itself at each update; 0: off
-    patience: int = 0  # end after this many pauses without a better `stop_on`, and keep the best; 0: keep the last
-    stop_on: Literal["loss", "bleu", "chrf", "exact"] = "loss"  # of the validation pairs
-    judged: int = 500  # validation pairs translated at each pause for BLEU and chrF; 0: none
-    start: str = ""  # a bundle whose weights and vocabulary to begin with
-    tensorboard: bool = True  # write its files too, when it is installed
-    seed: int = 1  # of the first weights, the order of the pairs, and dropout
-    threads: int = 0  # 0: one for each core
-    device: str = "auto"  # "auto", "cpu", "cuda" or "mps"
+    steps: int = setting(100_000, "updates", COUNT)
+    optimizer: Literal["adam", "adamw", "muon"] = setting(
+        "adam", "muon: for the matrices inside the layers, adam for the rest"
+    )
+    weight_decay: float = setting(
+        0.0, 'of "adamw" and of the matrices of "muon", times the rate', Range(at_least=0, at_most=1_000)
+    )
+    precision: Literal["float32", "bfloat16", "auto"] = setting(
+        "float32", "of the products; auto: whichever is faster here"
+    )
+    batch_tokens: int = setting(25_000, "of source and of target, padding included, at most (§5.1)", COUNT)
+    schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = setting(
+        "paper", "of the rate, after the warm-up"
+    )
+    warmup: int = setting(4_000, "updates", COUNT)
+    rate: float = setting(
+        1.0,
+        'of schedule "paper": times the paper\'s rate; of the others: the highest rate itself',
+        Range(more_than=0, at_most=1_000),
+    )
+    cooldown: int = setting(0, "updates at the end over which the rate falls to zero", COUNT_OR_NONE)
+    label_smoothing: float = setting(0.1, "share of the target spread over all words (§5.4)", SHARE)
+    r_drop: float = setting(
+        0.0,
+        "go through each batch twice and weigh how far the two differ; 0: go once",
+        Range(at_least=0, at_most=1_000),
+    )
+    clip_norm: float = setting(0.0, "scale gradients down to this norm; 0: never", Range(at_least=0, at_most=1_000_000))
+    accumulate: int = setting(1, "batches that make one update", COUNT)
+    pause: int = setting(1_000, "updates between validations, each with a checkpoint", COUNT)
+    average: int = setting(5, "pauses at the end whose mean becomes the model (§6.1)", COUNT)
+    ema: float = setting(
+        0.0, "the model is a running mean that keeps this share of itself at each update; 0: off", SHARE
+    )
+    patience: int = setting(
+        0,
+        "end after this many pauses without a `stop_on` better by 0.1 %, and keep the best; 0: keep the last",
+        COUNT_OR_NONE,
+    )
+    stop_on: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")
+    judged: int = setting(500, "validation pairs translated at each pause for BLEU and chrF; 0: none", COUNT_OR_NONE)
+    start: str = setting("", "a bundle whose weights and vocabulary to begin with")
+    tensorboard: bool = setting(True, "write its files too, when it is installed")
+    seed: int = setting(1, "of the first weights, the order of the pairs, and dropout", SEED)
+    threads: int = setting(0, "0: one for each core", Range(at_least=0, at_most=1_024))
+    device: str = setting("auto", '"auto", "cpu", "cuda" or "mps"')
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        for name in ("steps", "batch_tokens", "warmup", "accumulate", "pause", "average"):
-            require_whole(name, getattr(self, name))
-        for name in ("cooldown", "patience", "judged", "seed", "threads"):
-            require_whole(name, getattr(self, name), least=0)
-        require_share("label_smoothing", self.label_smoothing)
         if self.cooldown and self.schedule == "cosine":
             raise ConfigError(f'schedule = "cosine" falls to zero by itself; got cooldown={self.cooldown}')
-        if self.weight_decay < 0:
-            raise ConfigError(f"weight_decay must be 0 (off) or more; got {self.weight_decay}")
         if self.weight_decay and self.optimizer == "adam":
             raise ConfigError(
-                f'weight_decay goes with optimizer = "adamw" or "muon"; got {self.weight_decay} with "adam"'
+                'weight_decay goes with optimizer = "adamw" or "muon"; '
+                f"got {self.values_of('weight_decay', 'optimizer')}"
             )
-        require_share("ema", self.ema)
         if self.ema and self.average > 1:
             raise ConfigError(
-                f"ema and average both make the model a mean; set average=1 with ema={self.ema}, got {self.average}"
+                "ema and average both make the model a mean; set average=1 beside ema; "
+                f"got {self.values_of('ema', 'average')}"
             )
-        if self.rate <= 0:
-            raise ConfigError(f"rate must be more than 0; got {self.rate}")
-        if self.r_drop < 0:
-            raise ConfigError(f"r_drop must be 0 (off) or more; got {self.r_drop}")
-        if self.clip_norm < 0:
-            raise ConfigError(f"clip_norm must be 0 (off) or more; got {self.clip_norm}")
 
 
-SPANS = ("urls", "emails", "tags", "placeholders", "numbers")
+Span = Literal["urls", "emails", "tags", "placeholders", "numbers"]
+SPANS: tuple[str, ...] = get_args(Span)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(Checked):
     """How to look for a translation (§6.1). Lengths in tokens; docs/decoding.md says more of each."""
 
-    beam: int = 4  # 1: greedy
-    alpha: float = 0.6  # exponent of the length penalty
-    penalty: Literal["gnmt", "plain"] = "gnmt"  # ((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha
-    patience: float = 1.0  # wait for beam · patience hypotheses to end, and for any that are still better
-    nbest: int = 1  # how many translations of each sentence
-    groups: int = 1  # diverse beam: parts of the beam that keep away from each other
-    diversity: float = 0.5  # diverse beam: what it costs to say what another group says, in nats
-    extra_length: int = 50  # an output may have this many tokens more than length_ratio times its input
-    length_ratio: float = 1.0
-    max_length: int = 0  # and no more than this; 0: the model's max_length
-    min_length: int = 0  # an output has at least this many tokens,
-    min_ratio: float = 0.0  # and this many times those of its input
-    no_repeat: int = 0  # no run of this many tokens stands twice in a sentence; 0: it may
-    repetition_penalty: float = 1.0  # more than 1: words already said become less likely
-    sample: bool = False  # draw by chance instead of searching
-    temperature: float = 1.0  # sampling: less than 1 is careful, more is bold
-    top_k: int = 0  # sampling: from so many of the likeliest words; 0: all
-    top_p: float = 1.0  # sampling: from the fewest words that together have this probability
-    seed: int = 1  # sampling
-    keep: tuple[str, ...] = ()  # kinds of spans copied untouched: urls, emails, tags, placeholders, numbers
-    replace_unknown: bool = False  # write the source's word where the vocabulary lacks the target's
-    guard: bool = True  # copy what the training data copied, decode again what goes round in circles
-    batch: int = 64  # sentences at once
+    beam: int = setting(4, "hypotheses kept at a time; 1: greedy", Range(at_least=1, at_most=10_000))
+    alpha: float = setting(0.6, "exponent of the length penalty", Range(at_least=0, at_most=10))
+    penalty: Literal["gnmt", "plain"] = setting("gnmt", "((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha")
+    patience: float = setting(
+        1.0,
+        "wait for beam · patience hypotheses to end, and for any that are still better",
+        Range(more_than=0, at_most=1_000),
+    )
+    nbest: int = setting(1, "how many translations of each sentence", Range(at_least=1, at_most=10_000))
+    groups: int = setting(1, "diverse beam: parts of the beam that keep away from each other", COUNT)
+    diversity: float = setting(
+        0.5, "diverse beam: what it costs to say what another group says, in nats", Range(at_least=0, at_most=1_000)
+    )
+    extra_length: int = setting(50, "an output may have this many tokens more than length_ratio times its input", COUNT)
+    length_ratio: float = setting(1.0, "see extra_length", Range(at_least=0, at_most=1_000))
+    max_length: int = setting(0, "and no more than this; 0: the model's max_length", COUNT_OR_NONE)
+    min_length: int = setting(0, "an output has at least this many tokens", COUNT_OR_NONE)
+    min_ratio: float = setting(0.0, "and this many times those of its input", Range(at_least=0, at_most=1_000))
+    no_repeat: int = setting(0, "no run of this many tokens stands twice in a sentence; 0: it may", COUNT_OR_NONE)
+    repetition_penalty: float = setting(
+        1.0, "more than 1: words already said become less likely", Range(more_than=0, at_most=1_000)
+    )
+    sample: bool = setting(False, "draw by chance instead of searching")
+    temperature: float = setting(
+        1.0, "sampling: less than 1 is careful, more is bold", Range(at_least=0.001, at_most=1_000)
+    )
+    top_k: int = setting(0, "sampling: from so many of the likeliest words; 0: all", COUNT_OR_NONE)
+    top_p: float = setting(
+        1.0, "sampling: from the fewest words that together have this probability", Range(more_than=0, at_most=1)
+    )
+    seed: int = setting(1, "sampling", SEED)
+    keep: tuple[Span, ...] = setting((), "kinds of spans copied untouched")
+    replace_unknown: bool = setting(False, "write the source's word where the vocabulary lacks the target's")
+    guard: bool = setting(True, "copy what the training data copied, decode again what goes round in circles")
+    batch: int = setting(64, "sentences at once", COUNT)
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        for name in ("beam", "nbest", "groups", "extra_length", "batch"):
-            require_whole(name, getattr(self, name))
-        for name in ("max_length", "min_length", "no_repeat", "top_k", "seed"):
-            require_whole(name, getattr(self, name), least=0)
-        for name in ("alpha", "diversity", "length_ratio", "min_ratio"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be 0 or more; got {getattr(self, name)}")
-        for name in ("patience", "repetition_penalty", "temperature"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be more than 0; got {getattr(self, name)}")
-        for kind in self.keep:
-            if kind not in SPANS:
-                raise ConfigError(f"keep names kinds of spans ({', '.join(SPANS)}); got {kind!r}")
-        if not 0 < self.top_p <= 1:
-            raise ConfigError(f"top_p must be more than 0 and at most 1; got {self.top_p}")
         if self.nbest > self.beam and not self.sample:
-            raise ConfigError(f"a beam holds no more than beam translations; got nbest={self.nbest}, beam={self.beam}")
+            raise ConfigError(f"a beam holds no more than beam translations; got {self.values_of('nbest', 'beam')}")
         if self.beam % self.groups:
-            raise ConfigError(f"beam must be a multiple of groups; got beam={self.beam}, groups={self.groups}")
+            raise ConfigError(f"beam must be a multiple of groups; got {self.values_of('beam', 'groups')}")
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(
-                f"min_length must be at most max_length; got min_length={self.min_length}, max_length={self.max_length}"
+                f"min_length must be at most max_length; got {self.values_of('min_length', 'max_length')}"
             )
+
+
+def _full_names(sections: Mapping[str, Any]) -> dict[str, str]:
+    """Every key with the tables that have it: "train.seed or decode.seed"."""
+    names: dict[str, list[str]] = {}
+    for section, kind in sections.items():
+        for known in dataclasses.fields(kind):
+            if section != "model" or known.name not in _FROM_VOCABULARY:
+                names.setdefault(known.name, []).append(f"{section}.{known.name}")
+    return {key: " or ".join(full) for key, full in names.items()}
 
 
 # What the vocabulary decides is no setting of a recipe.
@@ -320,13 +344,19 @@ class Recipe(Checked):
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Self:
         """A recipe from the tables of a TOML file."""
-        sections = get_type_hints(cls)
-        refuse_unknown(tables, sections, where="the recipe")
+        sections: dict[str, Any] = {section.name: section.type for section in dataclasses.fields(cls)}
+        elsewhere = _full_names(sections)
+        refuse_unknown(tables, sections, where="the recipe", elsewhere=elsewhere)
         model = tables.get("model")
         for key in _FROM_VOCABULARY:
             if isinstance(model, Mapping) and key in model:
                 raise ConfigError(f"model.{key} follows from the vocabulary; set data.vocab_size instead")
-        return cls(**{name: settings(sections[name], table, where=f"[{name}]") for name, table in tables.items()})
+        return cls(
+            **{
+                name: settings(sections[name], table, where=f"[{name}]", elsewhere=elsewhere)
+                for name, table in tables.items()
+            }
+        )
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """This recipe as the tables of a TOML file: `Recipe.of(recipe.tables())` equals it."""

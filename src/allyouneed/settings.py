@@ -1,14 +1,54 @@
 """How settings are held: frozen classes that refuse at birth what cannot be, read from the tables of TOML."""
 
+import dataclasses
+import operator
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from .errors import ConfigError
+from .suggest import suggestion
 
-Settings = TypeVar("Settings")
+Settings = TypeVar("Settings", bound="Checked")
+Value = TypeVar("Value")
+
+LARGEST_RECIPE = 10_000_000  # bytes; the longest alphabets take some hundred thousand
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """The numbers that a setting may have. NaN is in none."""
+
+    at_least: float | None = None
+    more_than: float | None = None
+    at_most: float | None = None
+    less_than: float | None = None
+
+    def __contains__(self, number: float) -> bool:
+        return all(_COMPARE[end](number, bound) for end, bound in self.ends().items())
+
+    def __str__(self) -> str:
+        return " and ".join(f"{end.replace('_', ' ')} {bound}" for end, bound in self.ends().items())
+
+    def ends(self) -> dict[str, float]:
+        """The ends there are, by name."""
+        return {end: bound for end in _COMPARE if (bound := getattr(self, end)) is not None}
+
+
+_COMPARE = {"at_least": operator.ge, "more_than": operator.gt, "at_most": operator.le, "less_than": operator.lt}
+
+SHARE = Range(at_least=0, less_than=1)
+COUNT = Range(at_least=1, at_most=2**31 - 1)
+COUNT_OR_NONE = Range(at_least=0, at_most=2**31 - 1)
+SEED = Range(at_least=0, at_most=2**63 - 1)
+
+
+def setting(default: Value, meaning: str, allowed: Range | None = None) -> Value:
+    """A field of a settings class; its metadata hold what it means and, of a number, the range."""
+    return field(default=default, metadata={"help": meaning, "range": allowed})
 
 
 def require_whole(name: str, value: object, *, least: int = 1) -> None:
@@ -21,33 +61,59 @@ def require_whole(name: str, value: object, *, least: int = 1) -> None:
 
 def require_share(name: str, value: float) -> None:
     """Refuse what is not in [0, 1)."""
-    if not 0 <= value < 1:
-        raise ConfigError(f"{name} must be at least 0 and less than 1; got {value}")
+    if value not in SHARE:
+        raise ConfigError(f"{name} must be {SHARE}; got {value}")
 
 
 class Checked:
-    """A settings class whose values are held against their annotations when it is made."""
+    """A settings dataclass whose values are held against their types and ranges when it is made."""
 
     __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            value = getattr(self, name)
+        for known in dataclasses.fields(self):
+            value, kind, allowed = getattr(self, known.name), known.type, known.metadata.get("range")
             if isinstance(value, list) and _takes_tuple(kind):  # TOML has lists only
-                object.__setattr__(self, name, value := tuple(value))
-            elif kind is float and type(value) is int:
-                object.__setattr__(self, name, value := float(value))
-            if not _fits(value, kind):
-                raise ConfigError(f"{name} must be {_in_words(kind)}; got {value!r}")
+                value = tuple(value)
+            if not (_fits(value, kind) or (kind is float and type(value) is int)):
+                raise ConfigError(f"{known.name} must be {_in_words(kind)}; got {shown(value)}")
+            if allowed is not None and value is not None and value not in allowed:
+                raise ConfigError(f"{known.name} must be {allowed}; got {shown(value)}")
+            for text in value if isinstance(value, tuple) else (value,):
+                if isinstance(text, str) and not _is_text(text):
+                    raise ConfigError(f"{known.name} must be text without NUL characters; got {shown(text)}")
+            object.__setattr__(self, known.name, float(value) if kind is float else value)
+
+    def values_of(self, *names: str) -> str:
+        """Some of its values for a message, with a word on those that are defaults: nobody may have set them."""
+        defaults = {known.name: known.default for known in dataclasses.fields(self)}
+        return ", ".join(
+            f"{name}={shown(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
+            for name in names
+        )
+
+
+def shown(value: object) -> str:
+    """A value for a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 figures
+        return "a number of thousands of figures"
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def read_tables(path: Path) -> dict[str, Any]:
     """The tables of a TOML file as they stand there."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > LARGEST_RECIPE:
+            raise ConfigError(f"{path} is larger than {LARGEST_RECIPE:,} bytes, which no recipe is")
+        return _parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
         raise ConfigError(f"{path} is not TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{path} could not be read: {error.strerror or error}") from error
@@ -63,32 +129,59 @@ def overridden(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, An
     return tables
 
 
-def settings(kind: type[Settings], table: object, *, where: str) -> Settings:
-    """One settings class from a table of its fields; `where` is what an error calls the table."""
+def settings(
+    kind: type[Settings], table: object, *, where: str, elsewhere: Mapping[str, str] | None = None
+) -> Settings:
+    """One settings class from a table of its fields.
+
+    `where` is what an error calls the table; `elsewhere` has the full names of keys that belong to other tables.
+    """
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table of settings; got {table!r}")
-    refuse_unknown(table, get_type_hints(kind), where=where)
+        raise ConfigError(f"{where} must be a table of settings; got {shown(table)}")
+    known = [known.name for known in dataclasses.fields(kind)]
+    refuse_unknown(table, known, where=where, elsewhere=elsewhere)
     try:
         return kind(**table)
     except ConfigError as error:
         raise ConfigError(f"{where} {error}") from error
 
 
-def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], *, where: str) -> None:
-    unknown = [key for key in table if key not in known]
-    if unknown:
-        raise ConfigError(f'unknown key "{unknown[0]}" in {where}; known keys: {", ".join(sorted(known))}')
+def refuse_unknown(
+    table: Mapping[str, Any], known: Iterable[str], *, where: str, elsewhere: Mapping[str, str] | None = None
+) -> None:
+    """Refuse a key that is not known, and name the one that was probably meant."""
+    known = sorted(known)
+    for key in table:
+        if key not in known:
+            meant = suggestion(key, known, elsewhere or {})
+            hint = f": did you mean {meant}? Known" if meant else "; known"
+            raise ConfigError(f'unknown key "{shown(key)[1:-1]}" in {where}{hint} keys: {", ".join(known)}')
 
 
 def _parse_override(text: str) -> tuple[str, str, object]:
     name, equals, value = text.partition("=")
     section, dot, key = name.strip().partition(".")
-    if not (equals and dot):
-        raise ConfigError(f"an override is written section.key=value, like train.steps=2000; got {text!r}")
+    if not (equals and dot and section and key):
+        raise ConfigError(f"an override is written section.key=value, like train.steps=2000; got {shown(text)}")
     try:
-        return section, key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        table = _parsed(f"value = {value}")
+    except ValueError:
         return section, key, value.strip()  # a bare word: norm=pre
+    if list(table) != ["value"]:
+        raise ConfigError(f"an override sets one value; got {shown(text)}")
+    return section, key, table["value"]
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+
+
+def _is_text(text: str) -> bool:
+    """Whether a file or a path can hold it: surrogates stand for bytes that were no UTF-8."""
+    return not any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _takes_tuple(kind: object) -> bool:
@@ -103,9 +196,9 @@ def _fits(value: object, kind: Any) -> bool:
     if _choices(kind):
         return any(_fits(value, part) for part in _choices(kind))
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(isinstance(part, get_args(kind)[0]) for part in value)
+        return isinstance(value, tuple) and all(_fits(part, get_args(kind)[0]) for part in value)
     return type(value) is kind
 
 
@@ -115,7 +208,10 @@ def _in_words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(f'"{choice}"' for choice in get_args(kind))
     if get_origin(kind) is tuple:
-        return "a list of strings" if get_args(kind)[0] is str else "a list of tables"
+        part = get_args(kind)[0]
+        if get_origin(part) is Literal:
+            return f"a list of some of {_in_words(part).removeprefix('one of ')}"
+        return "a list of strings" if part is str else "a list of tables"
     words = {
         int: "a whole number",
         float: "a number",
@@ -123,4 +219,4 @@ def _in_words(kind: Any) -> str:
         bool: "true or false",
         NoneType: "left out",
     }
-    return words[kind]
+    return words.get(kind, "a table of settings")

@@ -152,7 +152,9 @@ def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
     assert "datse is no recipe" in refusal("train", "datse", cwd=tmp_path)
     assert 'unknown key "stesp" in [train]' in refusal("train", "dates", "train.stesp=3", cwd=tmp_path)
     assert "heads must be at least 1" in refusal("train", "dates", "model.heads=0", cwd=tmp_path)
-    assert "beam must be at least 1; got 0" in refusal("translate", saved, "--beam", "0", cwd=tmp_path)
+    assert "beam must be at least 1 and at most 10000; got 0" in refusal(
+        "translate", saved, "--beam", "0", cwd=tmp_path
+    )
     assert "half is no run of allyouneed" in refusal("train", "dates", "--output", "half", "--overwrite", cwd=tmp_path)
     assert "train.en does not exist" in refusal("train", "multi30k-en-de", 'data.train=["train.en","x"]', cwd=tmp_path)
     assert not (tmp_path / "runs").exists()

@@ -1,0 +1,91 @@
+"""Which setting an unknown name probably means: one of another section, one of another toolkit, or one misspelt."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+# What PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT call what we have under another name.
+FOREIGN = {
+    name: ours
+    for ours, theirs in {
+        "train.rate": "lr learning_rate learn_rate peak_lr max_lr lrate",
+        "train.steps": "max_steps max_update max_updates train_steps num_steps updates num_train_steps",
+        "train.pause": "eval_steps validate_every valid_freq validation_freq save_steps valid_steps save_freq",
+        "train.judged": "validate_samples max_eval_samples eval_samples",
+        "train.warmup": "warmup_steps warmup_updates lr_warmup num_warmup_steps",
+        "train.batch_tokens": "batch_size per_device_train_batch_size max_tokens mini_batch_words train_batch_size",
+        "train.accumulate": "gradient_accumulation_steps update_freq accum_count accumulate_steps accumulation_steps",
+        "train.clip_norm": "max_grad_norm grad_clip gradient_clip clip grad_norm max_norm clip_grad_norm",
+        "train.label_smoothing": "label_smoothing_factor smoothing",
+        "train.average": "average_checkpoints average_last_checkpoints average_decay",
+        "train.ema": "ema_decay exponential_smoothing use_ema",
+        "train.stop_on": "early_stopping_metric metric_for_best_model eval_metric early_stopping",
+        "train.patience": "early_stopping_patience",
+        "train.start": "init_from finetune_from_model pretrained_model train_from load_model",
+        "train.schedule": "lr_scheduler lr_scheduler_type scheduler scheduling decay_method",
+        "train.optimizer": "optim",
+        "train.precision": "fp16 bf16 half amp dtype model_dtype",
+        "train.seed": "random_seed",
+        "train.threads": "num_threads cpu_threads workers",
+        "model.d_model": "hidden_size embed_dim embedding_dim dim dim_model n_embd rnn_size model_dim dim_emb",
+        "model.d_ff": "ffn_dim dim_feedforward ff_size intermediate_size transformer_ff ffn_embed_dim",
+        "model.heads": "num_heads nhead n_head n_heads num_attention_heads attention_heads transformer_heads",
+        "model.encoder_layers": "num_encoder_layers enc_layers enc_depth",
+        "model.decoder_layers": "num_decoder_layers dec_layers dec_depth",
+        "model.encoder_layers and model.decoder_layers": "num_layers layers n_layers n_layer num_hidden_layers depth",
+        "model.dropout": "dropout_rate p_drop hidden_dropout transformer_dropout",
+        "model.attention_dropout": "attn_dropout dropout_attention",
+        "model.share": "tied_embeddings tie_word_embeddings share_embeddings share_all_embeddings tie_embeddings",
+        "model.max_length": "max_len max_position_embeddings max_seq_len max_source_positions block_size",
+        "model.norm": "pre_norm norm_first normalize_before layer_norm",
+        "model.positions": "position_encoding positional_encoding",
+        "model.activation": "activation_function activation_fn hidden_act",
+        "data.vocabulary": "tokenizer tokenizer_type bpe_type segmentation",
+        "data.joint": "joint_vocabulary share_vocab joined_dictionary joint_vocab",
+        "data.sampling": "subword_sampling bpe_dropout",
+        "data.codes": "bpe_codes",
+        "data.folder": "data_dir path_data",
+        "data.store": "cache_dir",
+        "data.limit": "max_train_samples max_train_examples",
+        "data.valid_limit": "max_valid_samples",
+        "data.valid": "dev validation validation_file valid_sets eval_file",
+        "data.train": "train_file training train_sets",
+        "data.test": "test_file test_sets",
+        "clean.longest": "max_chars",
+        "clean.ratio": "max_length_ratio",
+        "clean.duplicates": "deduplicate dedup",
+        "clean.control": "strip_control",
+        "decode.beam": "beam_size num_beams beam_width",
+        "decode.nbest": "n_best num_return_sequences num_hypotheses",
+        "decode.alpha": "lenpen length_penalty beam_alpha normalize",
+        "decode.no_repeat": "no_repeat_ngram_size block_ngram_repeat no_repeat_ngram",
+        "decode.groups": "beam_groups num_beam_groups diverse_beam_groups",
+        "decode.diversity": "diversity_penalty diverse_beam_strength",
+        "decode.sample": "do_sample sampling_decode random_sampling",
+        "decode.top_k": "sampling_topk random_sampling_topk topk",
+        "decode.top_p": "sampling_topp random_sampling_topp nucleus",
+        "decode.temperature": "sampling_temperature random_sampling_temp",
+        "decode.keep": "copy_spans",
+        "decode.batch": "decode_batch eval_batch_size",
+        "decode.replace_unknown": "replace_unk",
+        "decode.max_length": "max_decoding_length max_new_tokens max_output_length",
+        "decode.min_length": "min_decoding_length min_len",
+    }.items()
+    for name in theirs.split()
+}
+
+
+def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
+    """The setting that an unknown `key` probably means; empty if none is near.
+
+    `known` are the keys of its own table; `elsewhere` the full names of the other tables' keys.
+    """
+    plain = key[:40].lower().replace("-", "_")
+    near = get_close_matches(plain, known, n=1)
+    if plain in known:
+        return f'"{plain}"'
+    if exact := elsewhere.get(plain) or FOREIGN.get(plain):
+        return exact
+    if near:
+        return f'"{near[0]}"'
+    far = get_close_matches(plain, [*elsewhere, *FOREIGN], n=1, cutoff=0.8)
+    return (elsewhere.get(far[0]) or FOREIGN[far[0]]) if far else ""
