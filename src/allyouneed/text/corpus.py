@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import cast
 
 from ..errors import DataError
 from .dates import SPLITS, Split
-from .lines import ARCHIVES, count_lines, decode_lines, not_utf8, raw_lines, read_lines
+from .lines import ARCHIVES, count_lines, decode_lines, not_utf8, raw_lines, read_lines, require_file, text_lines
 from .pair import Fault, Pair, Rows
 from .parquet import read_parquet
 from .po import read_po
@@ -66,8 +67,7 @@ def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), l
             f"or a task ({', '.join(TASKS)}) and a split of it, such as "
             f"{', '.join(f'dates:{split}' for split in SPLITS)}"
         )
-    if not path.exists():
-        raise DataError(f"{path} does not exist")
+    require_file(path)
     return reader(path, columns)
 
 
@@ -90,8 +90,18 @@ def read_pairs(
 
 
 def pair_lines(source: Path, target: Path) -> list[Pair]:
-    """Line n of one file with line n of the other. Refuses files of different length."""
-    return read_pairs((str(source), str(target)))
+    """Line n of one file with line n of the other, both read once, side by side. Refuses files of different length."""
+    pairs = []
+    sides = text_lines(source), text_lines(target)
+    for number, (left, right) in enumerate(zip_longest(*sides)):
+        if left is None or right is None:
+            lines = [
+                number + (side is not None) + sum(1 for _ in rest)
+                for side, rest in zip((left, right), sides, strict=True)
+            ]
+            raise _unequal(source, target, lines)
+        pairs.append(Pair(left, right))
+    return pairs
 
 
 def is_task(where: Where) -> bool:
@@ -113,10 +123,16 @@ def where_in_words(where: Where) -> str:
 
 
 def _aligned(source: Path, target: Path) -> Rows:
+    for path in (source, target):
+        require_file(path)
     lines = [count_lines(path) for path in (source, target)]
     if lines[0] != lines[1]:
-        raise DataError(f"{source} has {lines[0]} lines but {target} has {lines[1]}; the two must pair line by line")
+        raise _unequal(source, target, lines)
     return _pair_up(source, target)
+
+
+def _unequal(source: Path, target: Path, lines: Sequence[int]) -> DataError:
+    return DataError(f"{source} has {lines[0]} lines but {target} has {lines[1]}; the two must pair line by line")
 
 
 def _pair_up(source: Path, target: Path) -> Rows:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import DataError
-from .corpus import read_lines
+from .lines import text_lines
 
 
 class Glossary:
@@ -31,7 +31,7 @@ class Glossary:
     def read(cls, path: Path) -> "Glossary":
         """From a file of lines `term TAB translation`; a term on several lines may become any of its translations."""
         terms: dict[str, list[str]] = {}
-        for number, line in enumerate(read_lines(path), start=1):
+        for number, line in enumerate(text_lines(path), start=1):
             if not line or line.startswith("#"):
                 continue
             term, _, translation = (part.strip() for part in line.partition("\t"))

@@ -13,6 +13,8 @@ from typing import IO, cast
 from ..errors import DataError, MissingExtra
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
+LONGEST_LINE = 1 << 20  # bytes; a small archive can hold a line that no memory does
+TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
 
 
 @contextmanager
@@ -57,17 +59,33 @@ def _open_zstandard(path: Path) -> IO[bytes]:
     return cast(IO[bytes], zstd.open(path))
 
 
+def bounded_lines(stream: IO[bytes]) -> Iterator[bytes | None]:
+    """The lines of a stream with their ends; None for one longer than `LONGEST_LINE`, which is never held whole."""
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
+            yield line
+        else:
+            yield None
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(LONGEST_LINE)
+
+
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their ends and without a byte order mark; they end at a line feed only."""
+    """The lines of a file without their ends and without a byte order mark; they end at a line feed only.
+
+    Refuses, naming the line, one longer than `LONGEST_LINE`.
+    """
     with opened(path) as stream:
-        for number, line in enumerate(stream):
-            yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n")
+        for number, line in enumerate(bounded_lines(stream), start=1):
+            if line is None:
+                raise DataError(f"{path}, line {number} {TOO_LONG}")
+            yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip(b"\r\n")
 
 
 def count_lines(path: Path) -> int:
     """How many lines `raw_lines` gives."""
     with opened(path) as stream:
-        return sum(1 for _ in stream)
+        return sum(1 for _ in bounded_lines(stream))
 
 
 def read_lines(path: Path) -> list[str]:
@@ -76,7 +94,22 @@ def read_lines(path: Path) -> list[str]:
     Only a line feed (or CR LF) ends a line: other separators Unicode knows stay inside it, so that
     the count is the one `wc -l` gives. Refuses, naming the line, what is not UTF-8.
     """
-    return [_decoded(line, str(path), number) for number, line in enumerate(raw_lines(path), start=1)]
+    return list(text_lines(path))
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """What `read_lines` gives, one after another."""
+    for number, line in enumerate(raw_lines(path), start=1):
+        yield _decoded(line, str(path), number)
+
+
+def require_file(path: Path) -> None:
+    """Refuse what is not there, and what is no file: a pipe can be read only once, and training reads often."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device, which can be read only once"
+        raise DataError(f"{path} is {what}; expected a file of text")
 
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
