@@ -22,6 +22,19 @@ msgid_plural "%d birds"
 msgstr[0] "%d uccello"
 msgstr[1] "%d uccelli"
 
+msgctxt "month"
+msgid "May"
+msgstr "maggio"
+
+msgctxt "verb"
+#| msgid "may?"
+msgid "May"
+msgstr "potere"
+
+#, fuzzy
+#~ msgid "older"
+#~ msgstr "più vecchio"
+
 #~ msgid "old"
 #~ msgstr "vecchio"
 """
@@ -34,7 +47,16 @@ def test_messages_are_pairs_and_fuzzy_ones_are_not_translated(tmp_path: Path) ->
         Pair("a cat", ""),
         Pair("%d bird", "%d uccello"),
         Pair("%d birds", "%d uccelli"),
+        Pair("May", "maggio"),
+        Pair("May", "potere"),
     ]
+
+
+@pytest.mark.parametrize(("forms", "last"), [(["uno"], "uno"), (["один", "два", "пять"], "пять")])
+def test_of_plurals_the_first_form_and_the_last_make_pairs(tmp_path: Path, forms: list[str], last: str) -> None:
+    said = "".join(f'msgstr[{number}] "{form}"\n' for number, form in enumerate(forms))
+    (tmp_path / "a.po").write_text(f'msgid "one"\nmsgid_plural "many"\n{said}')
+    assert list(read_po(tmp_path / "a.po")) == [Pair("one", forms[0]), Pair("many", last)]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from allyouneed.text.dates import date_pairs
@@ -12,6 +15,57 @@ def test_spans_of_every_kind_are_found_in_their_order() -> None:
     ]  # fmt: skip
     assert find_spans(text, ["numbers"]) == [("numbers", "1"), ("numbers", "3.50")]
     assert find_spans(text, []) == []
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        "%u|%lu|%.2f|%-10s|%%|%(x).2f|%5.1f|%*d|%zu|%hhx|%'d|%#x|%m|%a",
+        "%1$s|%2$'05d|%1$*2$d|%@|%1$@|%<PRIu64>|%-5<PRId32>|%<count>d",
+        "%1|%L1|%n|%Ln|%99",
+        "%(name)s|%(file name)s|{}|{0}|{name}|{name!r:>10}|{x: >10}|{x.y[0]:.2f}|{x:{w}}",
+        "${var}|{{var}}|{{ user.name }}|{{{raw}}}|%{name}|#{name}|$name$|{%endif%}",
+        "%Y|%m|%d|%H|%M",
+    ],
+)
+def test_placeholders_of_many_kinds_are_found_whole(spans: str) -> None:
+    text = spans.replace("|", " and ")
+    assert "|".join(span for _, span in find_spans(text, ["placeholders"])) == spans
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "{count, plural, one {# file} other {# files}}",
+        "{n, select, a {x {m, plural, one {1} other {2}} y} b {z}}",
+        "{0,number,#.##}",
+    ],
+)
+def test_a_message_of_icu_is_one_placeholder_however_nested(message: str) -> None:
+    assert find_spans(f"a {message} b", ["placeholders"]) == [("placeholders", message)]
+
+
+def test_placeholders_may_touch_letters_and_percentages_are_none() -> None:
+    assert [span for _, span in find_spans("%dMB, %ds, %ux%u", ["placeholders"])] == ["%d", "%d", "%u", "%u"]
+    assert find_spans("100 % sure, 100% sure, 100%ig, eine 10 %ige Lösung, {a b}", ["placeholders"]) == []
+
+
+LONG = """
+import time
+from allyouneed.text.spans import find_spans
+
+UNITS = ("a1", "a.", "a1@", "a@a.", "@", "%", "%0", "%1", "%(", "%<a", "%*", "%1$", "%<PRI", "{", "{}", "{{", "{%",
+         "{ ", "{a,plural,", "{a,plural,{}", "{a,plural,x {y ", "{a{}", "{a: <", "$a", "<a", "<1", "1,", "www.", "http://",
+         ")", "http://)", " ", "a b", "1")
+for unit in UNITS:
+    for before in ("", "{a,plural,", "http://", "<a "):
+        find_spans((before + unit * 100_000)[:100_000])
+"""
+
+
+def test_no_text_takes_more_than_linear_time() -> None:
+    """Each text of 100,000 characters takes milliseconds; in quadratic time one of them would take minutes."""
+    subprocess.run([sys.executable, "-c", LONG], timeout=60, check=True)
 
 
 @pytest.mark.parametrize(

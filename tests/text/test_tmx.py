@@ -18,14 +18,14 @@ def memory(path: Path, *units: str, before: str = "") -> Path:
     return path
 
 
-def test_units_are_pairs_and_their_own_code_is_no_text(tmp_path: Path) -> None:
+def test_units_are_pairs_and_inline_codes_stay_in_the_text(tmp_path: Path) -> None:
     path = memory(
         tmp_path / "a.tmx",
         unit(it="un cane", en="a dog"),
         unit(en='a <bpt i="1">&lt;b&gt;</bpt>big<ept i="1">&lt;/b&gt;</ept> <hi>cat</hi>', it="un gatto"),
     )
-    assert list(read_tmx(path)) == [Pair("a dog", "un cane"), Pair("a big cat", "un gatto")]
-    assert list(read_tmx(path, ("IT", "en"))) == [Pair("un cane", "a dog"), Pair("un gatto", "a big cat")]
+    assert list(read_tmx(path)) == [Pair("a dog", "un cane"), Pair("a <b>big</b> cat", "un gatto")]
+    assert list(read_tmx(path, ("IT", "en"))) == [Pair("un cane", "a dog"), Pair("un gatto", "a <b>big</b> cat")]
 
 
 def test_a_language_is_found_with_its_country_and_one_that_lacks_is_a_fault(tmp_path: Path) -> None:
@@ -48,3 +48,17 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
     bombs = f'<!DOCTYPE tmx [<!ENTITY a "bomb"><!ENTITY s SYSTEM "file://{tmp_path}/secret">]>\n'
     path = memory(tmp_path / "a.tmx", unit(en="a &a;&s;", it="b"), before=bombs)
     assert list(read_tmx(path)) == [Pair("a ", "b")]
+
+
+def test_every_inline_code_of_the_format_leaves_what_it_holds(tmp_path: Path) -> None:
+    text = "<it>(</it><ut>)</ut><ph>{1}</ph><hi>a</hi><ph>&lt;img alt=<sub>dog</sub>&gt;</ph><!-- no -->."
+    path = memory(tmp_path / "a.tmx", unit(en=text, it="{1}"))
+    assert list(read_tmx(path)) == [Pair("(){1}a<img alt=dog>.", "{1}")]
+
+
+@pytest.mark.parametrize(
+    "text", ["<hi>" * 100_000 + "</hi>" * 100_000, f'<ph x="{"1" * 11_000_000}"/>', "a" * 11_000_000]
+)
+def test_depth_and_length_without_measure_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match=r"a.tmx, line \d+ is not XML: .*(depth|limit|Huge).*\Z"):
+        list(read_tmx(memory(tmp_path / "a.tmx", unit(en=text, it="b"))))

@@ -3,17 +3,45 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import islice
 from typing import Literal
 
 from ..config import SPANS
 
+# Quantifiers are possessive (`++`) wherever a text could be made so that giving back takes quadratic time.
+
+# What printf and its kin read: an argument's name or number, flags, a width, a precision, a length, a conversion.
+_PRINTF = (
+    r"(?:\([^()\n]*+\)|<\w++>|\d++\$)?[-+#0'I]*+(?:\d++|\*(?:\d++\$)?)?(?:\.(?:\d++|\*(?:\d++\$)?)?)?"
+    r"(?:hh|ll|[hlLqjzt])?[diouxXeEfFgGaAcCsSpnrm@]"
+)
+_FLAT = r"\{[^{}]*+\}"
+_BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", range(2), _FLAT)  # three deep
+_PLACEHOLDERS = (
+    r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
+    r"\{%[^{}%]*+%\}",
+    # {count, plural, one {# file} other {# files}}, as in ICU's messages: the whole, with what it says
+    r"\{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
+    rf"[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
+    # {}, {name!r:>10}, {x:{width}}, ${name}, %{name}
+    r"[$%#]?\{[^{}\s]*+(?:\{[^{}\s]*+\}[^{}\s]*+)*+(?: [<>=^][^{}\s]*+)?\}",
+    r"%%",
+    r"%[-+#0 ]*+\d*+<PRI\w++>",
+    # "100%ig" and "10 %ige" are words: after a digit a conversion must not run into a letter.
+    rf"(?<!\d)(?<!\d )%{_PRINTF}",
+    rf"%{_PRINTF}(?!\w)",
+    r"(?<!\d)%L?(?:\d\d?|n)(?!\d)",  # Qt
+    r"(?<!\d)(?<!\d )%[A-Za-z](?!\w)",  # strftime
+    r"\$\w++\$",
+)
+
 # In this order: what an earlier kind has taken, a later one does not see.
 _PATTERNS: dict[str, str] = {
     "urls": r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",
-    "emails": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "tags": r"</?[A-Za-z][^<>]*>",
-    "placeholders": r"\{\{[^{}\s]*\}\}|\$?\{[^{}\s]*\}|%\(\w+\)[sdf]|%\d*\$?[sdf@](?!\w)|\$\w+\$",
+    "emails": r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++",
+    "tags": r"</?(?:[A-Za-z][^<>]*+|\d++\s*+/?)>",
+    "placeholders": "|".join(_PLACEHOLDERS),
     "numbers": r"\d+(?:[.,:/-]\d+)*",
 }
 

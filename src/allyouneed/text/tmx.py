@@ -11,12 +11,12 @@ from .lines import opened
 from .pair import Fault, Pair, Rows
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_CODE = {"bpt", "ept", "it", "ph", "ut"}  # what they hold is the format's own code, not text
 
 
 def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
     """The units of a TMX file that have both languages; `en` finds en-US too.
 
+    Inline codes (`<ph>`, `<bpt>` and the like) stand in the text as they are written there.
     Without `columns` the languages are the two of the first unit, the header's source language first.
     Refuses XML that is not well formed by its line. Entities are never expanded and nothing is fetched.
     """
@@ -38,7 +38,7 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
                     yield Pair(texts[0] or "", texts[1] or "")
                 _forget(element)
         except etree.XMLSyntaxError as error:
-            raise DataError(f"{path}, line {error.lineno} is not XML: {error.msg}") from error
+            raise DataError(f"{path}, line {error.lineno} is not XML: {str(error.msg).splitlines()[0]}") from error
 
 
 def _elements(stream: Any) -> Iterator[Any]:
@@ -57,12 +57,12 @@ def _variants(unit: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(element: Any) -> Iterator[str]:
-    if element.tag not in _CODE:
-        yield element.text or ""
-        for child in element:
-            if isinstance(child.tag, str):  # no comment, no entity
-                yield from _text(child)
-            yield child.tail or ""
+    # What stands inside <bpt>, <ph> and the like is the document's own code, "<b>" or "{1}": a part of the text.
+    yield element.text or ""
+    for child in element:
+        if isinstance(child.tag, str):  # no comment, no entity
+            yield from _text(child)
+        yield child.tail or ""
 
 
 def _two_of(said: dict[str, str], first: str, where: str) -> tuple[str, ...]:
