@@ -3,25 +3,32 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test check format bench bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
-test: .venv/installed ; $(BIN)/pytest
-check: .venv/installed ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
-format: .venv/installed ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
+test: .venv/installed-dev ; $(BIN)/pytest
+check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
+format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py --rounds 5
-bench-decode: .venv/installed ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
-docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,tasks]'
+bench-decode: .venv/installed-dev ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
+docs: .venv/installed-docs
 	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack
 	$(BIN)/python docs/make/tasks.py
 	$(BIN)/python docs/make/pictures.py
 	$(BIN)/python docs/make/pages.py
 	$(BIN)/sphinx-build -qW docs build/site
+	@echo "The site is in build/site/index.html"
 
-.venv/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=26'  # older ones are minutes slower
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints.txt  # nothing to resolve
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+# Which build of torch is taken, and so whether it needs the CUDA libraries, is for pip's settings to say;
+# what cannot be imported is not installed, and the next call tries again.
+.venv/installed: Makefile pyproject.toml constraints.txt
+	$(BIN)/python -m pip --version || $(PYTHON) -m venv .venv
+	$(PIP) 'pip>=26'  # older ones take minutes to resolve what is below
+	$(PIP) -e .
+	$(BIN)/python -c 'import torch, allyouneed.cli'
+	touch $@
+
+.venv/installed-%: .venv/installed
+	$(PIP) -e '.[$*]'
 	touch $@

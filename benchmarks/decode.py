@@ -253,11 +253,12 @@ def whole(file: Path, folders: list[Path], trained: Bundle | None) -> list[Case]
 
 
 def peers_python(folder: Path) -> Path:
-    python = folder / "bin" / "python"
-    if not python.exists():
+    python, installed = folder / "bin" / "python", folder / "installed"
+    if not installed.exists():
         print(f"making {folder} for {', '.join(PEERS)}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *PEERS], check=True)
+        subprocess.run([python, "-m", "pip", "install", *PEERS], check=True, stdout=sys.stderr)
+        installed.touch()
     return python
 
 

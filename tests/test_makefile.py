@@ -1,0 +1,64 @@
+"""What `make` installs, and when it says that it has."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A fresh checkout whose environment holds a Python that only notes down what it is asked for."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    set_python(tmp_path, torch_works=True)
+    return tmp_path
+
+
+def set_python(checkout: Path, *, torch_works: bool) -> None:
+    python = checkout / ".venv/bin/python"
+    torch = "" if torch_works else 'case "$*" in *"import torch"*) exit 1;; esac\n'
+    python.write_text(f'#!/bin/sh\necho "$@" >> asked\n{torch}')
+    python.chmod(0o755)
+
+
+def make(checkout: Path, target: str) -> tuple[int, list[str]]:
+    """Its exit code, and every package it asked pip for."""
+    result = subprocess.run(["make", target], cwd=checkout, capture_output=True, check=False)
+    asked = (checkout / "asked").read_text() if (checkout / "asked").exists() else ""
+    (checkout / "asked").unlink(missing_ok=True)
+    return result.returncode, re.findall(r"pip install .*-c constraints\.txt (.+)$", asked, re.MULTILINE)
+
+
+def test_what_cannot_be_imported_is_not_installed_and_tried_again(checkout: Path) -> None:
+    set_python(checkout, torch_works=False)
+    code, _ = make(checkout, ".venv/installed")
+    assert code != 0
+    assert not (checkout / ".venv/installed").exists()
+    set_python(checkout, torch_works=True)
+    assert make(checkout, ".venv/installed") == (0, ["pip>=26", "-e ."])
+    assert make(checkout, ".venv/installed") == (0, [])
+
+
+def test_the_tools_of_the_tests_are_installed_only_for_them(checkout: Path) -> None:
+    assert make(checkout, ".venv/installed-dev") == (0, ["pip>=26", "-e .", "-e .[dev]"])
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    needs = {target: re.findall(rf"^{target}: (\S+)", "\n".join(lines), re.MULTILINE) for target in ("demo", "test")}
+    assert needs == {"demo": [".venv/installed"], "test": [".venv/installed-dev"]}
+
+
+def test_every_library_has_an_exact_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
+    names = {re.split(r"[\[>;=]", line)[0].lower().replace("_", "-") for line in wanted} - {"allyouneed"}
+    exact = re.findall(r"^(\S+)==\S+$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert names <= {name.lower().replace("_", "-") for name in exact}
