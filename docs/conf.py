@@ -4,6 +4,7 @@ project = "allyouneed"
 author = "the authors of allyouneed"
 extensions = ["myst_parser"]
 exclude_patterns = ["make", "pictures"]
+smartquotes = False  # a setting is copied with the quotes it is written with
 html_theme = "furo"
 html_title = "allyouneed"
 html_static_path = ["site"]

@@ -86,6 +86,26 @@ def test_every_file_and_link_a_page_names_exists(page: Path) -> None:
             assert (ROOT / name).exists() or (HOUSE / name).exists(), name
 
 
+def test_every_page_of_the_walk_leads_on_and_back() -> None:
+    walk = ROOT / "docs/walk"
+    index = (walk / "index.md").read_text(encoding="utf-8")
+    order = re.findall(r"^\d+\. \[.+\]\((.+)\.md\)$", index, re.MULTILINE)
+    assert order == re.findall(r"^([\w-]+)$", blocks(walk / "index.md", "{toctree}")[0], re.MULTILINE)
+    assert {f"{name}.md" for name in order} == {path.name for path in walk.glob("*.md")} - {"index.md"}
+    pages = {name: (walk / f"{name}.md").read_text(encoding="utf-8").splitlines() for name in order}
+    title = {name: lines[0].removeprefix("# ") for name, lines in pages.items()}
+    for before, name, after in zip([None, *order], order, [*order[1:], None], strict=False):
+        back = [f"[← {title[before]}]({before}.md)"] if before else []
+        on = [f"[{title[after]} →]({after}.md)"] if after else []
+        assert pages[name][-1] == " · ".join([*back, "[The walk](index.md)", *on])
+
+
+def test_a_file_of_ours_that_the_walk_names_is_a_link() -> None:
+    for page in (ROOT / "docs/walk").glob("*.md"):
+        for name in re.findall(r"(?<!\[)`([a-z_]+/[a-z_]+\.py)`", page.read_text(encoding="utf-8")):
+            assert not (HOUSE / name).exists(), f"{page.name}: {name}"
+
+
 def test_the_map_of_the_readme_names_every_file_of_the_model() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for file in sorted((HOUSE / "nn").glob("[a-z]*.py")):

@@ -11,15 +11,20 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
 
-@pytest.fixture(scope="module")
-def pages() -> ModuleType:
-    """docs/make/pages.py, which writes the tables."""
-    spec = importlib.util.spec_from_file_location("pages", DOCS / "make/pages.py")
+def program(name: str) -> ModuleType:
+    """One of docs/make/."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"make/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    """docs/make/pages.py, which writes the tables."""
+    return program("pages")
 
 
 def test_every_table_is_as_the_records_have_it(pages: ModuleType) -> None:
@@ -35,6 +40,23 @@ def test_a_changed_table_is_written_anew(pages: ModuleType) -> None:
     page = "before\n<!-- table: tasks -->\nold\n<!-- end -->\nafter\n"
     assert "old" not in pages.filled(page)
     assert pages.filled(pages.filled(page)) == pages.filled(page)
+
+
+def test_drawing_the_pictures_again_changes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = program("pictures")
+    monkeypatch.setattr(pictures, "PICTURES", tmp_path)
+    for name in pictures.OF_A_MODEL:  # left alone, though no two models are alike to the last digit
+        (tmp_path / f"{name}.svg").write_text("<svg/>")
+
+    def drawn() -> dict[str, bytes]:
+        pictures.main([])
+        return {path.stem: path.read_bytes() for path in tmp_path.iterdir()}
+
+    first = drawn()
+    assert set(first) == {*pictures.OF_A_MODEL, *pictures.OF_RECORDS}
+    assert drawn() == first
+    assert all(first[name] == b"<svg/>" for name in pictures.OF_A_MODEL)
+    assert all((DOCS / f"pictures/{name}.svg").exists() for name in first)
 
 
 SENTENCES = [

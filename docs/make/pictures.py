@@ -1,12 +1,14 @@
-"""The pictures of the walk-through, from a model that `allyouneed demo` trains: python docs/make/pictures.py [BUNDLE]
+"""The pictures of the walk-through: python docs/make/pictures.py [BUNDLE]
 
-Without BUNDLE the date model is trained first. Writes docs/pictures/*.svg. The curves come from
-docs/make/ablations.json, which `ablations.py` measures.
+Writes docs/pictures/*.svg. The curves come from docs/make/ablations.json, which `ablations.py` measures.
+The pictures of one date in a model are drawn anew from BUNDLE; without BUNDLE they are left alone, unless one
+is missing: then the date model is trained. (A model trained on another processor differs in its last digits.)
 """
 
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -22,10 +24,6 @@ HERE = Path(__file__).parent
 PICTURES = HERE.parent / "pictures"
 
 
-def attention_of(story: Story, name: str, *, rows: list[str], columns: list[str]) -> Figure:
-    return attention_figure(attentions(story)[name], source=columns, target=rows)
-
-
 def one_look(story: Story) -> Figure:
     """Equation 1 for one place: what it finds everywhere, and what softmax makes of it."""
     weights = attentions(story)["decoder.layers.1.cross_attention"]
@@ -35,7 +33,7 @@ def one_look(story: Story) -> Figure:
     wide = 0.8 / len(weights)
     for head, of_head in enumerate(weights):
         places = [i + (head - len(weights) / 2) * wide for i in range(len(story.read))]
-        axes.bar(places, of_head[row], width=wide, color=COLOURS[head], label=f"head {head + 1}", align="edge")
+        axes.bar(places, of_head[row].tolist(), width=wide, color=COLOURS[head], label=f"head {head + 1}", align="edge")
     axes.set_xticks(range(len(story.read)), story.read, family="monospace")
     axes.set(title=f"before it writes “{story.asked[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1))
     axes.legend(frameon=False)
@@ -63,7 +61,7 @@ def normalized(story: Story) -> Figure:
     for axes, values, colour, name in zip(
         figure.subplots(1, 2, sharey=True), (before, after), (ORANGE, BLUE), ("before", "after"), strict=True
     ):
-        axes.bar(range(len(values)), values, color=colour)
+        axes.bar(range(len(values)), values.tolist(), color=colour)
         title = f"{name}: mean {values.mean():+.2f}, variance {values.var(unbiased=False):.2f}"
         axes.set(title=title, xlabel="dimension")
     return figure
@@ -89,8 +87,8 @@ def smoothing() -> Figure:
     axes = figure.subplots()
     plain, smooth = torch.zeros(10), torch.full((10,), 0.1 / 10)
     plain[3], smooth[3] = 1, 0.9 + 0.1 / 10
-    axes.bar([i - 0.2 for i in range(10)], plain, width=0.4, color=BLUE, label="ε = 0")
-    axes.bar([i + 0.2 for i in range(10)], smooth, width=0.4, color=ORANGE, label="ε = 0.1")
+    axes.bar([i - 0.2 for i in range(10)], plain.tolist(), width=0.4, color=BLUE, label="ε = 0")
+    axes.bar([i + 0.2 for i in range(10)], smooth.tolist(), width=0.4, color=ORANGE, label="ε = 0.1")
     axes.set(xlabel="word of a vocabulary of ten", ylabel="target")
     axes.legend(frameon=False)
     return figure
@@ -121,31 +119,45 @@ CURVES = {
 }
 
 
-def pictures(translator: Translator) -> dict[str, Figure]:
-    """Every picture of the walk-through by its name."""
+def attention_of(name: str, *, rows: str, columns: str) -> Callable[[Story], Figure]:
+    """Draws one attention; `rows` and `columns` name the pieces that label it."""
+    return lambda story: attention_figure(
+        attentions(story)[name], source=getattr(story, columns), target=getattr(story, rows)
+    )
+
+
+OF_A_MODEL: dict[str, Callable[[Story], Figure]] = FIGURES | {
+    "encoder-attention": attention_of("encoder.layers.0.attention", rows="read", columns="read"),
+    "self-attention": attention_of("decoder.layers.0.self_attention", rows="given", columns="given"),
+    "cross-attention": attention_of("decoder.layers.1.cross_attention", rows="asked", columns="read"),
+    "one-look": one_look,
+    "hidden": hidden_units,
+    "normalized": normalized,
+    "logits": logits,
+}
+OF_RECORDS: dict[str, Callable[[], Figure]] = (
+    THEORY | {"smoothing": smoothing} | {name: lambda names=names: curves(names) for name, names in CURVES.items()}
+)
+
+
+def of_a_model(translator: Translator) -> dict[str, Figure]:
+    """The pictures of one date in a model."""
     story, beam = tell(translator.using(beam=1), TEXT), tell(translator.using(beam=4), TEXT)
-    drawn = {name: draw(story) for name, draw in FIGURES.items()} | {name: draw() for name, draw in THEORY.items()}
-    drawn["tree"] = FIGURES["tree"](beam)
-    read, given, asked = story.read, story.given, story.asked
-    drawn["encoder-attention"] = attention_of(story, "encoder.layers.0.attention", rows=read, columns=read)
-    drawn["self-attention"] = attention_of(story, "decoder.layers.0.self_attention", rows=given, columns=given)
-    drawn["cross-attention"] = attention_of(story, "decoder.layers.1.cross_attention", rows=asked, columns=read)
-    drawn["one-look"], drawn["hidden"], drawn["normalized"] = one_look(story), hidden_units(story), normalized(story)
-    drawn["logits"], drawn["smoothing"] = logits(story), smoothing()
-    return drawn | {name: curves(names) for name, names in CURVES.items()}
+    return {name: draw(beam if name == "tree" else story) for name, draw in OF_A_MODEL.items()}
 
 
-def main() -> None:
-    if sys.argv[1:]:
-        translator = Translator.load(sys.argv[1], device="cpu")
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            translator = Translator(fit(Recipe.read(recipe_path("dates")), Path(folder) / "run"))
+def main(arguments: list[str]) -> None:
     PICTURES.mkdir(exist_ok=True)
-    for name, figure in pictures(translator).items():
+    drawn = {name: draw() for name, draw in OF_RECORDS.items()}
+    if arguments:
+        drawn |= of_a_model(Translator.load(arguments[0], device="cpu"))
+    elif not all((PICTURES / f"{name}.svg").exists() for name in OF_A_MODEL):
+        with tempfile.TemporaryDirectory() as folder:
+            drawn |= of_a_model(Translator(fit(Recipe.read(recipe_path("dates")), Path(folder) / "run")))
+    for name, figure in drawn.items():
         save(figure, PICTURES / f"{name}.svg")
         print(PICTURES / f"{name}.svg")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
