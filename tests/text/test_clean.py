@@ -64,9 +64,10 @@ def test_a_report_survives_being_written_and_reads_well() -> None:
     report = Report(read=3, train=2, left_out={"copies": 0.9})
     report.dropped["empty"].add("a → ")
     assert Report.of(report.table()) == report
+    assert (report.excluded(), report.sentence()) == (1, "1 with an empty side")
     assert report.text().splitlines() == [
         "3 read: 2 to train on, 0 to validate, 0 to test",
-        "  1 dropped: an empty side",
+        "  1 dropped: with an empty side",
         "      a → ",
-        "  kept though 90% have it, more than clean.most: long copies of the source",
+        "  kept the 90% long copies of the source: more than clean.most",
     ]

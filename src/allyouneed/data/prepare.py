@@ -218,7 +218,7 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
     valid, test = (_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
     train = EncodedPairs(
         *open_sides(folder, "train", about["dtype"]),
-        dropped=report.read - report.train,
+        dropped=report.excluded(),
         weights=tuple((end, weight) for end, weight in about["weights"]),
         anew=_speller(folder, vocabulary, data, max_length) if data.sampling else None,
     )

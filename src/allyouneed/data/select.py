@@ -16,6 +16,7 @@ from .gather import NUMBERS, Gathered, Hashes, Marks
 Mask = NDArray[np.bool_]
 
 HELD_OUT_MOST = 2_000  # pairs that validation holds when it is split off, and the test
+TARGETS_REPEAT = 0.5  # share of the pairs; where more have a target that others have too, that is the task
 FEWEST_HELD_OUT = 8  # pairs that say anything about a model
 BY_THEMSELVES = ("longest", "ratio", "copies")  # rules that saw one pair at a time
 
@@ -62,8 +63,12 @@ def select(
         keep &= parts == 0
 
     sides = [side for side in _SIDES if clean.overlap in (side, "either")]
-    overlaps = [(f"overlap_{side}", ~free & _among(marks.hashes(side), np.concatenate(theirs[side]))) for side in sides]
-    dropped |= _apply(overlaps, keep, clean, report)
+    overlaps = {f"overlap_{side}": ~free & _among(marks.hashes(side), np.concatenate(theirs[side])) for side in sides}
+    report.repeated_targets = _share_repeated(marks.hashes("target")[keep & ~free])
+    if clean.overlap == "either" and report.repeated_targets > TARGETS_REPEAT:
+        by_target = overlaps.pop("overlap_target")
+        report.left_out["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
+    dropped |= _apply(overlaps.items(), keep, clean, report)
     if 0 < data.limit < keep.sum():
         chosen = np.flatnonzero(keep)[random.Random(data.seed).sample(range(int(keep.sum())), data.limit)]
         dropped["limit"] = keep.copy()
@@ -115,6 +120,12 @@ def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, re
             dropped[rule] = found
             keep &= ~found
     return dropped
+
+
+def _share_repeated(hashes: Hashes) -> float:
+    """How many of some texts stand among them more than once."""
+    _, counts = np.unique(hashes, return_counts=True)
+    return float(counts[counts > 1].sum() / max(1, len(hashes)))
 
 
 def _made_on_the_spot(train: Gathered) -> Mask:

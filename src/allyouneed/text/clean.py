@@ -18,16 +18,16 @@ EXAMPLES = 3  # of each rule, kept in the report
 # The rules in the order they are tried, and what a report calls them.
 REASONS = {
     "malformed": "malformed lines",
-    "empty": "an empty side",
-    "longest": "too many characters",
-    "ratio": "sides of very different length",
+    "empty": "with an empty side",
+    "longest": "with too many characters",
+    "ratio": "with sides of very different length",
     "copies": "long copies of the source",
     "duplicates": "exact duplicates",
-    "overlap_source": "source also in valid or test",
-    "overlap_target": "target also in valid or test",
+    "overlap_source": "sharing a source with validation or test",
+    "overlap_target": "sharing a target with validation or test",
     "held_back": "held out beyond what valid and test hold",
     "limit": "beyond data.limit",
-    "tokens": "too many tokens",
+    "tokens": "with too many tokens",
 }
 
 _BLANKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
@@ -64,7 +64,9 @@ class Report:
     """What became of the pairs that were read.
 
     `dropped` is by rule, each pair under the first that found it. `left_out` are rules that would have
-    taken too many pairs and so were not used, with the share they would have taken.
+    taken too many pairs and so were not used, with the share they would have taken. `repeated_targets` is
+    the share of the pairs to train on whose target others have too: where that is usual, a target in common
+    with validation or test is no overlap.
     """
 
     read: int = 0
@@ -74,6 +76,7 @@ class Report:
     mended: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "control": 0})
     dropped: dict[str, Finding] = field(default_factory=lambda: {rule: Finding() for rule in REASONS})
     left_out: dict[str, float] = field(default_factory=dict)
+    repeated_targets: float = 0.0
     sources: list[Source] = field(default_factory=list)
     vocabulary: list[int] = field(default_factory=list)
 
@@ -97,11 +100,29 @@ class Report:
             if found.count:
                 lines.append(f"  {found.count:,} dropped: {REASONS[rule]}")
                 lines += [f"      {example}" for example in found.examples]
-        lines += [
-            f"  kept though {share:.0%} have it, more than clean.most: {REASONS[rule]}"
+        lines += [f"  {line}" for line in self.rules_left_out()]
+        return "\n".join(lines)
+
+    def rules_left_out(self) -> list[str]:
+        """Each rule that was not used, with the share of the pairs it found, and why."""
+        return [
+            f"kept the {share:.0%} {REASONS[rule]}: "
+            + (
+                f"{self.repeated_targets:.0%} of the pairs have a target that others have too"
+                if rule == "overlap_target" and self.repeated_targets > share
+                else "more than clean.most"
+            )
             for rule, share in self.left_out.items()
         ]
-        return "\n".join(lines)
+
+    def excluded(self) -> int:
+        """How many of the pairs and lines of the training corpora are in no part."""
+        return sum(found.count for found in self.dropped.values())
+
+    def sentence(self) -> str:
+        """What was left out, the most first, in a line; empty if nothing was."""
+        found = sorted(self.dropped.items(), key=lambda item: -item[1].count)
+        return ", ".join(f"{finding.count:,} {REASONS[rule]}" for rule, finding in found if finding.count)
 
 
 def tolerated(rows: Rows, *, name: str, malformed: float, found: Finding) -> Iterable[Pair]:

@@ -61,7 +61,7 @@ def fit(
     start = Bundle.load(Path(plan.train.start)) if plan.train.start and begins else None
     vocabulary = _vocabulary_there_is(plan, output, start)
     material = read_material(plan, output, vocabulary=vocabulary, resume=resume, progress=watch.preparing)
-    told = [("data", material.about())]
+    told = [("data", line) for line in material.about()]
     if isinstance(recipe, Draft):
         plan, choices = recipe.complete(_corpus(plan, material, device))
         told += [("auto", str(choice)) for choice in choices]

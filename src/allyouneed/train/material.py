@@ -49,15 +49,16 @@ class Material:
         apart = max(1, ceil(len(self.held_out) / max(1, count)))
         return self.held_out[::apart][:count]
 
-    def about(self) -> str:
-        """Its sizes in a line."""
-        parts = [f"{len(self.train):,} pairs to train on"]
+    def about(self) -> list[str]:
+        """Its sizes, what was left out, and which rules were not used, a line each."""
+        report = self.prepared.report
+        held_out = {"validate": len(self.valid or ()), "test": len(self.prepared.test_pairs)}
+        parts = [f"{count:,} to {what}" for what, count in held_out.items() if count]
+        sizes = " and ".join(f"{size:,}" for size in report.vocabulary)
+        lines = [", ".join([f"{len(self.train):,} pairs to train on", *parts, f"vocabulary of {sizes}"])]
         if self.train.dropped:
-            parts.append(f"{self.train.dropped:,} left out (data-report.json says why)")
-        if self.valid is not None:
-            parts.append(f"{len(self.valid):,} to validate")
-        sizes = " and ".join(f"{size:,}" for size in self.prepared.report.vocabulary)
-        return ", ".join([*parts, f"vocabulary of {sizes}"])
+            lines.append(f"{self.train.dropped:,} left out: {report.sentence()} (data-report.json has examples)")
+        return lines + report.rules_left_out()
 
     def identity(self) -> dict[str, object]:
         """What tells it from any other: sizes, which a person can read, and a fingerprint."""

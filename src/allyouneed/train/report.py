@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_whole
-from ..text.clean import REASONS
+from ..text.clean import REASONS, Report
 from .curves import Points, draw
 from .record import read_lines
 
@@ -146,8 +146,7 @@ def _data(path: Path) -> str:
             for source in report["sources"]
         )
     sizes += "".join(
-        f"<tr><td>kept though {share:.0%} have it</td><td>{escape(REASONS[rule])}</td></tr>"
-        for rule, share in report["left_out"].items()
+        f"<tr><td>rule not used</td><td>{escape(line)}</td></tr>" for line in Report.of(report).rules_left_out()
     )
     dropped = "".join(
         f"<tr><td>{escape(REASONS[rule])}</td><td>{found['count']:,}<br>"
