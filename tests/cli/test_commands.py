@@ -27,6 +27,16 @@ def test_help_is_for_newcomers(command: list[str]) -> None:
     assert b"allyouneed" in result.stdout
 
 
+def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
+    assert "No such option: --bem" in refusal("translate", tmp_path, "--bem", "3")
+    assert "translate --help shows what it takes" in refusal("translate", tmp_path, "--beam", "x")
+    assert "No such command 'translte'" in refusal("translte")
+    assert "Missing argument" in refusal("translate")
+    assert "File name too long" in refusal("translate", "a" * 5000)
+    assert r"a\x1b[2J\nb" in refusal("translate", "a\x1b[2J\nb")
+    assert run_here().returncode == 2
+
+
 def test_help_of_train_names_every_shipped_recipe() -> None:
     from allyouneed.recipes import recipe_names
 

@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,6 +39,9 @@ def _everywhere(
     _Wishes.debug = debug
 
 
+_MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer does not name
+
+
 class _Wishes:
     debug = False
 
@@ -52,7 +55,12 @@ def main() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
-        app()
+        code = app(standalone_mode=False)  # what a call gets wrong is then raised, not printed
+    except _MISUSE as error:
+        if not error.format_message():  # called without anything: the help was printed
+            sys.exit(2)
+        command = error.ctx.command_path if error.ctx else "allyouneed"
+        _leave(2, f"{error.format_message()} ({command} --help shows what it takes)")
     except Stopped as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
@@ -61,17 +69,19 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            _leave(1, f"{type(error).__name__}: {error}")
-        _leave(2, "the disk is full: the output could not be written; free some space")
+        if error.errno == errno.ENOSPC:
+            _leave(2, "the disk is full: the output could not be written; free some space")
+        _leave(2, f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
             _leave(2, "memory ran out; make the batch smaller (train.batch_tokens, --batch), or the model")
         _leave(1, f"{type(error).__name__}: {error} (a fault of the program; --debug shows where)")
+    sys.exit(code)
 
 
 def _leave(code: int, message: str) -> None:
     if _Wishes.debug:
         raise
-    print(f"allyouneed: {message}", file=sys.stderr)
+    line = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message.rstrip("\n"))
+    print(f"allyouneed: {line}", file=sys.stderr)
     sys.exit(code)
