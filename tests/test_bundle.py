@@ -10,6 +10,7 @@ from allyouneed.bundle import Bundle, weights
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError
 from allyouneed.nn import Transformer
+from allyouneed.text.normalization import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 
@@ -22,6 +23,17 @@ def test_a_bundle_comes_back_whole(bundle: Bundle, saved: Path) -> None:
     ids = torch.tensor([bundle.tokenizer.encode("abcj")])
     assert torch.equal(loaded.model(ids, ids), bundle.model(ids, ids))
     assert loaded.tokenizer.encode("jihg") == bundle.tokenizer.encode("jihg")
+
+
+def test_it_keeps_the_form_of_its_text_and_one_of_an_earlier_version_has_that_of_the_defaults(
+    bundle: Bundle, tmp_path: Path
+) -> None:
+    replace(bundle, normalization=Normalization(unicode="NFKC", strip_control=False)).save(tmp_path)
+    assert Bundle.load(tmp_path).normalization == Normalization(unicode="NFKC", strip_control=False)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["normalization"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert Bundle.load(tmp_path).normalization == Normalization(unicode="NFC", strip_control=True)
 
 
 def test_it_is_the_four_files_the_docs_name(saved: Path) -> None:
@@ -84,6 +96,7 @@ def test_weights_of_another_model_are_refused(saved: Path) -> None:
         ({"model": {"d_modle": 3}}, 'unknown key "d_modle"'),
         ({"model": None}, "must be a table of settings"),
         ({"decode": {"beam": 0}}, "beam must be at least 1"),
+        ({"normalization": {"unicode": "NFD"}}, "unicode must be"),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(saved: Path, change: dict[str, object], message: str) -> None:

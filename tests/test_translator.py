@@ -13,6 +13,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import Transformer
+from allyouneed.text.normalization import Normalization
 from allyouneed.text.spans import CopyHabits
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
@@ -174,6 +175,43 @@ def test_every_model_ends_within_its_cap_and_answers_every_text(
         assert translation.tokens <= min(17, len(text) + extra)
         assert translation.confidence <= 0
         assert bool(text) or translation.text == ""
+
+
+def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
+    """`é` in two characters, and a tab, as files have them: the vocabulary has neither."""
+    tokenizer = Tokenizer.characters("abcdéè {}")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=25, dropout=0.0,
+    )  # fmt: skip
+    plain = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=12)))
+    composed, decomposed = "abé è {é}", "abe\u0301\te\u0300 {e\u0301}"
+    for translator, same in (
+        (plain, plain),
+        (
+            plain.using(keep=["placeholders"], glossary={"è": "dé"}),
+            plain.using(keep=["placeholders"], glossary={"e\u0300": "de\u0301"}),
+        ),
+    ):
+        assert same(decomposed) == translator(composed)
+        assert "".join(same.stream(decomposed)) == "".join(translator.stream(composed))
+        (expected,) = translator.translations([composed], prefix="é", align="words")
+        (found,) = same.translations([decomposed], prefix="e\u0301", align="words")
+        assert replace(found, source=composed) == expected
+        assert found.source == decomposed
+        assert [one.text for one in same.alternatives(decomposed, after="e\u0301", count=2)] == [
+            one.text for one in translator.alternatives(composed, after="é", count=2)
+        ]
+    (expected_score,) = plain.score([(composed, composed)])
+    (scored,) = plain.score([(decomposed, decomposed)])
+    assert scored.log_probabilities == expected_score.log_probabilities
+    assert "{é}" in plain.using(keep=["placeholders"])(decomposed)
+
+
+def test_a_bundle_of_another_form_keeps_it(bundle: Bundle) -> None:
+    assert Translator(replace(bundle, normalization=Normalization(unicode="NFKC")))("ª") is not None
+    with pytest.raises(InputError, match="'ª' at place 1"):
+        Translator(bundle)("ª")
 
 
 def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:

@@ -1,6 +1,6 @@
 """A trained model as one folder, and all that is needed to use it; docs/bundle.md has the format.
 
-    config.json          format version, sizes of the model, defaults of the search, habits of the training pairs
+    config.json          format version, sizes of the model, defaults of the search, form and habits of its text
     weights.safetensors  every learned tensor once, under its name in the model
     tokenizer.json       the vocabulary, in the format of the tokenizers library; of the source, if the target
                          has its own, in tokenizer.target.json
@@ -24,6 +24,7 @@ from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, write_whole
 from .nn import Transformer
 from .settings import settings
+from .text.normalization import Normalization
 from .text.spans import CopyHabits
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
@@ -45,6 +46,7 @@ class Bundle:
     copies: CopyHabits = field(default_factory=CopyHabits)  # what the training pairs did with what needs no translation
     longest_source: int = 0  # tokens; hardly any source it learned from was longer. 0: not known
     target_tokenizer: Tokenizer | None = None
+    normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
 
     @property
     def writer(self) -> Tokenizer:
@@ -61,6 +63,7 @@ class Bundle:
             "format": FORMAT,
             "model": asdict(self.model.config),
             "decode": asdict(self.decode),
+            "normalization": asdict(self.normalization),
             "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copies)},
         }
         write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
@@ -71,6 +74,10 @@ class Bundle:
         config = _read_config(folder)
         model = Transformer(settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,"))
         decode = settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+        # A bundle of an earlier version has none: training had these defaults.
+        normalization = settings(
+            Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
+        )
         copies, longest_source = _learned_from(folder, config.get("learned_from"))
         try:
             set_weights(model, load(_read(folder, "weights.safetensors")))
@@ -91,7 +98,7 @@ class Bundle:
                 )
         own = None if vocabulary.joint else vocabulary.target
         card = _read(folder, "README.md").decode()
-        return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own)
+        return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own, normalization)
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:

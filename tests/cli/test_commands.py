@@ -196,6 +196,24 @@ def test_a_trace_is_shown_only_with_debug(saved: Path) -> None:
     assert b"Traceback" not in run_here("translate", saved, stdin=b"X\n").stderr
 
 
+def test_a_decomposed_test_set_is_evaluated_as_a_composed_one(tmp_path: Path) -> None:
+    from allyouneed.bundle import Bundle
+    from allyouneed.config import DecodeConfig, ModelConfig
+    from allyouneed.nn import Transformer
+    from allyouneed.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.characters("é")  # it can write nothing else
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=4, d_ff=4, heads=1,
+        encoder_layers=1, decoder_layers=1, max_length=9,
+    )  # fmt: skip
+    decode = DecodeConfig(beam=1, min_length=2, max_length=2, guard=False)
+    Bundle(Transformer(config), tokenizer, decode).save(tmp_path / "bundle")
+    (tmp_path / "test.tsv").write_text("e\u0301\te\u0301e\u0301\n")
+    scored = run_here("evaluate", tmp_path / "bundle", "--pairs", tmp_path / "test.tsv", "--tokenize", "char")
+    assert b"exact match  100.00" in scored.stdout, scored.stdout + scored.stderr
+
+
 def test_one_line_stays_one_line(tmp_path: Path) -> None:
     """A line end that a model writes may not shift the lines after it."""
     from dataclasses import replace

@@ -88,6 +88,13 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
     assert translator.translate(words[:40]) == words[:40]
 
 
+def test_the_bundle_keeps_the_form_that_cleaning_gave_the_text(tmp_path: Path) -> None:
+    recipe = recipe_of_files(tmp_path, ["ab", "ﬁ"], ["ba", "if"])
+    recipe = replace(recipe, clean=replace(recipe.clean, unicode="NFKC"))
+    assert fit(recipe, tmp_path / "run", watch=Notebook()).normalization.unicode == "NFKC"
+    assert "".join(Translator.load(tmp_path / "run", device="cpu").stream("ﬁﬁ")) is not None  # read as "fifi"
+
+
 def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> None:
     watch = Notebook()
     fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", watch=watch)

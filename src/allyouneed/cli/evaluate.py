@@ -92,6 +92,9 @@ def evaluate(
             translations = translator.translate(sources, done=done)
     except InputError as error:
         raise InputError(f"{source or pairs}, line {error.line}: {error}") from error
+    # An accent that is a character of its own counts as another word: references get the form of what is compared.
+    form = translator.bundle.normalization
+    references = [[form(reference) for reference in of_one] for of_one in references]
     for score in (
         bleu(translations, references, tokenize=tokenize),
         chrf(translations, references),

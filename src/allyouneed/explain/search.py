@@ -112,7 +112,7 @@ def traced(translator: Translator, text: str) -> Trace:
             asked.setdefault(beginning, row.cpu())
         return log_probabilities, _Traced(inner, beginnings)
 
-    ids = tokenizer.encode(text)
+    ids = tokenizer.encode(translator.bundle.normalization(text))
     device = next(model.parameters()).device
     longest = int(config.length_ratio * (len(ids) - 2)) + config.extra_length
     limit = max(1, min(longest, config.max_length or longest, model.config.max_length))

@@ -33,6 +33,7 @@ def tell(translator: Translator, text: str) -> Story:
     """Translate a text and record all of it. Refuses an empty one, and one too long for the model."""
     if not text.strip():
         raise InputError("there is nothing to explain in an empty text; give a sentence")
+    text = translator.bundle.normalization(text)
     tokenizer, writer, model = translator.tokenizer, translator.writer, translator.model
     source, longest = tokenizer.encode(text), model.config.max_length
     if len(source) > longest:

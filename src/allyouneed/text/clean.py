@@ -3,14 +3,13 @@
 Here are the rules that see one pair at a time; `data/select.py` has those that compare pairs.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from ..config import CleanConfig
 from ..errors import DataError
+from .normalization import Normalization
 from .pair import Fault, Pair, Rows
 
 EXAMPLES = 3  # of each rule, kept in the report
@@ -30,9 +29,6 @@ REASONS = {
     "tokens": "with too many tokens",
 }
 
-_BLANKS = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_ANY = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SLACK = 20  # characters: short texts differ in length for good reasons
 
 
@@ -146,18 +142,22 @@ def tolerated(rows: Rows, *, name: str, malformed: float, found: Finding) -> Ite
         )
 
 
+def normalization_of(clean: CleanConfig) -> Normalization:
+    """The form that `clean` gives to text."""
+    return Normalization(unicode=clean.unicode, strip_control=clean.control)
+
+
 def mend(text: str, clean: CleanConfig, mended: dict[str, int]) -> str:
     """A text composed as `clean.unicode` says, without control characters and outer blanks; counts what it changes."""
     text = text.strip()
     if text.isascii() and text.isprintable():
         return text
-    if clean.control and _ANY.search(text):
-        text = _CONTROLS.sub("", _BLANKS.sub(" ", text)).strip()
-        mended["control"] += 1
-    if clean.unicode != "none" and not unicodedata.is_normalized(clean.unicode, text):
-        text = unicodedata.normalize(clean.unicode, text).strip()
-        mended["unicode"] += 1
-    return text
+    form = normalization_of(clean)
+    plain = form.without_control(text).strip()
+    composed = form.composed(plain).strip()
+    mended["control"] += plain != text
+    mended["unicode"] += composed != plain
+    return composed
 
 
 def fault_of(pair: Pair, clean: CleanConfig) -> str:

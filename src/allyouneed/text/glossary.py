@@ -1,7 +1,7 @@
 """Terms whose translation is settled: `term → translation`, from a file of two columns."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import DataError
@@ -39,6 +39,13 @@ class Glossary:
                 raise DataError(f"{path}, line {number} must be a term, a tab and its translation; got {line!r}")
             terms.setdefault(term, []).append(translation)
         return cls(terms)
+
+    def normalized(self, form: Callable[[str], str]) -> "Glossary":
+        """The same glossary, its terms and translations in another form."""
+        terms: dict[str, list[str]] = {}
+        for term, translations in self._terms.items():
+            terms.setdefault(form(term), []).extend(map(form, translations))
+        return Glossary(terms)
 
     def __len__(self) -> int:
         return len(self._terms)

@@ -12,16 +12,22 @@ from ..data.prepare import Prepared, prepare
 from ..data.store import EncodedPairs
 from ..files import write_whole
 from ..nn import Transformer
+from ..text.clean import normalization_of
+from ..text.normalization import Normalization
 from ..text.pair import Pair
 from ..text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a run learns from. `held_out` are the validation pairs as text that a model can read."""
+    """What a run learns from. `held_out` are the validation pairs as text that a model can read.
+
+    `normalization` is the form all of its text was put into.
+    """
 
     prepared: Prepared
     held_out: list[Pair]
+    normalization: Normalization
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -42,7 +48,9 @@ class Material:
         """A model of this vocabulary with what it has to know of these pairs."""
         longest_source = self.train.source.length_at(0.999)
         own = None if self.vocabulary.joint else self.vocabulary.target
-        return Bundle(model, self.vocabulary.source, decode, card, self.prepared.copies, longest_source, own)
+        return Bundle(
+            model, self.vocabulary.source, decode, card, self.prepared.copies, longest_source, own, self.normalization
+        )
 
     def some_held_out(self, count: int) -> list[Pair]:
         """At most so many validation pairs, from all over; always the same."""
@@ -92,4 +100,8 @@ def read_material(
     encode = prepared.vocabulary.source.encode_all
     lengths = map(len, encode([pair.source for pair in prepared.valid_pairs]))
     readable = zip(prepared.valid_pairs, lengths, strict=True)
-    return Material(prepared, [pair for pair, length in readable if length <= recipe.model.max_length])
+    return Material(
+        prepared,
+        [pair for pair, length in readable if length <= recipe.model.max_length],
+        normalization_of(recipe.clean),
+    )

@@ -56,6 +56,7 @@ class Translator:
         """
         self.bundle = bundle
         self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
+        self._form = bundle.normalization  # of every text that comes in
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
         self._compiled = compiled
@@ -105,7 +106,7 @@ class Translator:
     def _prepare(self) -> None:
         self._demands = None
         if self._glossary or self.decode.keep:
-            self._demands = Demands(self.writer, self._glossary, self.decode.keep)
+            self._demands = Demands(self.writer, self._glossary.normalized(self._form), self.decode.keep)
         seams = self._demands.seams if self._demands else None
         self._finder = Finder(self.model, self._fast, self.writer, self.decode, seams)
         self._aligner = Aligner(self._finder, self.tokenizer)
@@ -156,7 +157,7 @@ class Translator:
         goes round in circles is not decoded again, and one that must say something (by a glossary or
         `keep`) comes as a whole once it is found. Unknown words are not said.
         """
-        (text,) = checked_texts([text])
+        text = self._form(*checked_texts([text]))
         if self._nothing_to_do(text) is not None:
             yield from filter(None, [text.strip()])
             return
@@ -181,8 +182,8 @@ class Translator:
         pairs = checked_pairs(pairs)
         first = 1
         while batch := list(islice(pairs, self.decode.batch)):
-            sources = self._encode([source for source, _ in batch], first)
-            targets = self._encode([target for _, target in batch], first, self.writer)
+            sources = self._encode([self._form(source) for source, _ in batch], first)
+            targets = self._encode([self._form(target) for _, target in batch], first, self.writer)
             gains = self._finder.log_probabilities(sources, targets, never=self._finder.silent)
             for (source, target), ids, gained in zip(batch, targets, gains, strict=True):
                 yield Scored(source, target, tuple(self.writer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
@@ -197,7 +198,8 @@ class Translator:
         first: int,
         done: Callable[[int], None],
     ) -> list[Translation]:
-        begun = self.writer.encode(prefix)[1:-1] if prefix else []
+        originals, texts = texts, [self._form(text) for text in texts]
+        begun = self.writer.encode(self._form(prefix))[1:-1] if prefix else []
         ready = {place: same for place, text in enumerate(texts) if (same := self._nothing_to_do(text))}
         encoded = self._encode(["" if place in ready else text for place, text in enumerate(texts)], first)
         pieces = [
@@ -224,7 +226,10 @@ class Translator:
         of_text: list[list[Translation]] = [[] for _ in texts]
         for i, piece in enumerate(pieces):
             of_text[piece.place].append(parts[i])
-        return [ready.get(place) or joined(text, of_text[place]) for place, text in enumerate(texts)]
+        return [
+            replace(ready[place], source=original) if place in ready else joined(original, of_text[place])
+            for place, original in enumerate(originals)
+        ]
 
     def _batches(self, pieces: Sequence[_Piece], branches: int) -> Iterator[list[int]]:
         """Sentences of similar length, those with demands among themselves: they have wider beams."""
