@@ -14,6 +14,17 @@ def test_terms_are_found_whole_the_longest_first_in_their_order() -> None:
     assert list(Glossary({}).find("dog")) == []
 
 
+def test_a_capital_that_begins_a_sentence_may_be_carried_over() -> None:
+    glossary = Glossary({"dog": "cane", "Hund": "cane", "hot dog": ("il panino", "Panino")})
+    assert list(glossary.find("Dog, dog. “Dog!” A Dog.")) == [
+        ("dog", ("cane", "Cane")), ("dog", ("cane",)), ("dog", ("cane", "Cane")), ("dog", ("cane", "Cane")),
+    ]  # fmt: skip
+    assert list(glossary.find("Hund? Hund und Hund")) == [
+        ("Hund", ("cane", "Cane")), ("Hund", ("cane", "Cane")), ("Hund", ("cane",)),
+    ]  # fmt: skip
+    assert list(glossary.find("Hot dog")) == [("hot dog", ("il panino", "Panino", "Il panino"))]
+
+
 def test_a_file_may_give_a_term_several_translations(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text("# animals\ndog\tHund\n\ndog\tHunde\ncat\tKatze\n")

@@ -8,11 +8,16 @@ from ..errors import DataError
 from .lines import text_lines
 
 
+_SIGNS = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
+_ENDS = ".!?…:。！？"
+
+
 class Glossary:
     """Terms and what each must become.
 
     A term is found as whole words, ignoring case unless it has a capital letter; of two that overlap
-    the longer counts. With several translations any one of them will do.
+    the longer counts. With several translations any one of them will do; a capital at the beginning of
+    a sentence may be carried over.
     """
 
     def __init__(self, terms: Mapping[str, str | Iterable[str]]) -> None:
@@ -51,14 +56,29 @@ class Glossary:
         return len(self._terms)
 
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The terms that stand in a text, one after another, and what each may become."""
+        """The terms that stand in a text, one after another, and what each may become.
+
+        Where the text gives a term a capital, at the beginning of a sentence or because it is in a title,
+        each translation may have one too.
+        """
         if self._pattern is None:
             return
         for match in self._pattern.finditer(text):
             found = " ".join(match.group().split())
             term = found if found in self._terms else self._exact.get(found.lower())
             if term is not None:
-                yield term, self._terms[term]
+                capital = found[0].isupper() and (term[0] != found[0] or _begins_sentence(text, match.start()))
+                yield term, _with_capitals(self._terms[term]) if capital else self._terms[term]
+
+
+def _begins_sentence(text: str, place: int) -> bool:
+    """Whether nothing but signs stands between a place and the beginning of the text, or the end of a sentence."""
+    before = text[:place].rstrip(_SIGNS)
+    return not before or before[-1] in _ENDS
+
+
+def _with_capitals(translations: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*translations, *(word[:1].upper() + word[1:] for word in translations))))
 
 
 def _key(term: str) -> str:
