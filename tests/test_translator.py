@@ -361,6 +361,14 @@ def test_a_penalty_leaves_the_log_probabilities_true(bundle: Bundle) -> None:
                 assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-4)
 
 
+@pytest.mark.parametrize("setting", [{"repetition_penalty": 3.0}, {"groups": 4, "diversity": 3.0}])
+def test_of_several_translations_the_best_comes_first(bundle: Bundle, setting: dict[str, Any]) -> None:
+    translator = Translator(bundle).using(beam=4, nbest=4, alpha=0.0, **setting)
+    for best in translator.translations(["abc", "defg", "hij", "a"]):
+        several = [("unfinished" in one.flags, -one.log_probability) for one in (best, *best.alternatives)]
+        assert several == sorted(several)
+
+
 def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
     with pytest.raises(ConfigError, match='unknown key "baem"'):
         Translator(bundle).using(baem=3)

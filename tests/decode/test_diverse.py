@@ -1,4 +1,6 @@
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from allyouneed.decode import diverse_beam_search
 from tables import EOS, SOS, Table
@@ -19,3 +21,21 @@ def first_words(diversity: float) -> int:
 
 def test_more_diversity_makes_more_different_sentences() -> None:
     assert first_words(0.0) < first_words(1.0) < first_words(10.0)
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=9, max_size=12), st.integers(3, 9))
+@settings(deadline=None, max_examples=15)
+def test_many_together_are_as_one_by_one(seed: int, limits: list[int], vocabulary: int) -> None:
+    """Of nine or more, one that is done stays in the batch for a while: it must no longer count."""
+    table = Table(vocabulary=vocabulary, seed=seed)
+
+    def search(sentences: list[int]) -> list[list[list[int]]]:
+        found = diverse_beam_search(
+            table, table.start(len(limits)).keep(torch.tensor(sentences)), sos_id=SOS, eos_id=EOS,
+            max_lengths=torch.tensor([limits[sentence] for sentence in sentences]),
+            beam=6, alpha=0.6, groups=3, diversity=2.0, nbest=3,
+        )  # fmt: skip
+        return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
+
+    together = search(list(range(len(limits))))
+    assert together == [alone for sentence in range(len(limits)) for alone in search([sentence])]

@@ -1,7 +1,7 @@
 """Weights → ids: searches over a `Step`."""
 
 from .align import cross_attention, source_of_each
-from .beam import beam_search, length_penalty, plain_length_penalty
+from .beam import beam_search, best_first, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
 from .demand import Phrase, Seams, longest_need
 from .diverse import diverse_beam_search
@@ -30,6 +30,7 @@ __all__ = [
     "Step",
     "beam_search",
     "beam_width",
+    "best_first",
     "constrained_beam_search",
     "cross_attention",
     "diverse_beam_search",

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache, partial
 from heapq import nlargest
+from itertools import takewhile
 from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 import torch
@@ -110,13 +111,13 @@ def beam_search(
         kept, parents = [], []
         for b, (sentence, candidates) in enumerate(zip(alive, map(zip, *best), strict=True)):
             rows, beams[b], found = beams[b], [], ended[sentence]
-            for rank, (total, parent, word) in enumerate(candidates):
+            for rank, (total, parent, word) in enumerate(takewhile(_is_possible, candidates)):
                 if word != eos_id and len(beams[b]) < beam:
                     beams[b].append(Written(total, word, rows[parent]))
                     parents.append(b * beam + parent)
-                elif word == eos_id and rank < beam and total > -math.inf:
+                elif word == eos_id and rank < beam:
                     found.append(Hypothesis(rows[parent].ids(), total, total / divisor))
-            while len(beams[b]) < beam:  # there were not so many continuations
+            while len(beams[b]) < beam:  # there were not so many possible continuations
                 beams[b].append(Written(-math.inf, eos_id))
                 parents.append(b * beam)
             if length == limits[sentence]:
@@ -151,6 +152,10 @@ def beam_search(
 def best_first(found: list[Hypothesis]) -> list[Hypothesis]:
     """The finished before the unfinished, each by score."""
     return sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
+
+
+def _is_possible(continuation: tuple[float, int, int]) -> bool:
+    return continuation[0] > -math.inf
 
 
 def is_decided(

@@ -34,7 +34,7 @@ def diverse_beam_search(
     Every group gives its best before any gives its second, so `nbest` = `groups` is one of each.
     A log-probability has what diversity cost taken off.
     """
-    max_lengths, nbest = wishes["max_lengths"], wishes.get("nbest", 1)
+    max_lengths, eos_id, nbest = wishes["max_lengths"], wishes["eos_id"], wishes.get("nbest", 1)
     each = wishes["beam"] // groups
     of_a_group: _Wishes = {**wishes, "beam": each, "nbest": min(nbest, each)}
     said: list[dict[int, _Words]] = []  # for each group before: place → what it said there
@@ -47,7 +47,8 @@ def diverse_beam_search(
         ) -> Tensor:
             place = written.size(1)
             if place:  # the newest word shows only now, one place later
-                now[place - 1] = sentences, written[:, -1]
+                goes_on = written[:, -1] != eos_id  # what stands for a hypothesis that does not, says the end sign
+                now[place - 1] = sentences[goes_on], written[goes_on, -1]
             cost = log_probabilities.new_zeros(len(max_lengths), log_probabilities.size(-1))
             for words in (before[place] for before in said if place in before):
                 cost.index_put_(words, cost.new_tensor(diversity), accumulate=True)

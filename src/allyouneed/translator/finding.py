@@ -15,6 +15,7 @@ from ..decode import (
     Phrase,
     Rule,
     Seams,
+    best_first,
     log_probabilities_of,
     longest_loop,
     longest_need,
@@ -149,7 +150,7 @@ class Finder:
     def _judged_anew(
         self, wanted: Sequence[Wanted], found: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """What was found, its log-probabilities without what a rule took off."""
+        """What was found, its log-probabilities without what a rule took off, and so ordered anew."""
         sources = [one.source for one, hypotheses in zip(wanted, found, strict=True) for _ in hypotheses]
         targets = [self.target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
         gains = iter(self.log_probabilities(sources, targets, never=self.never))
@@ -158,4 +159,4 @@ class Finder:
             total = sum(next(gains))
             return hypothesis._replace(log_probability=total, score=total / penalty_of(config, hypothesis))
 
-        return [[judged(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+        return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in found]
