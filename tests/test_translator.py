@@ -1,3 +1,4 @@
+import math
 import multiprocessing
 import pickle
 from dataclasses import replace
@@ -65,6 +66,18 @@ def test_an_output_has_at_most_so_many_tokens_more_than_its_input(bundle: Bundle
         translator = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=extra))
         (found,) = translator.translations(["ab"])
         assert found.tokens <= 2 + extra
+
+
+@pytest.mark.parametrize("setting", [{"beam": 1}, {"beam": 4}, {"beam": 4, "groups": 2}, {"sample": True}])
+def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting: dict[str, Any]) -> None:
+    """Both count the end sign; a model that ends as soon as it may, ends with exactly so many tokens."""
+    loud(bundle, "a")
+    with torch.no_grad():
+        table = bundle.model.projection.get_parameter("table")
+        table[bundle.tokenizer.eos_id] = 3 * table[bundle.tokenizer.encode("a")[1]]
+    for lengths in ({"min_length": 5, "max_length": 5}, {"min_ratio": 9.0, "extra_length": 3}):
+        (found,) = Translator(bundle).using(**setting, **lengths, guard=False).translations(["bc"])
+        assert (found.text, found.tokens, found.flags) == ("aaaa", 5, ())
 
 
 def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
@@ -263,6 +276,22 @@ def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
     for translation, scored in zip(found, translator.score((each.source, each.text) for each in found), strict=True):
         assert scored.log_probability == pytest.approx(translation.log_probability, abs=1e-4)
         assert len(scored.pieces) == translation.tokens
+
+
+def test_scores_give_no_chance_to_what_the_search_never_says() -> None:
+    tokenizer = Tokenizer.learn_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
+        encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
+    )  # fmt: skip
+    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=1, max_length=5)))
+    for may_say_unknown in (False, True):
+        searched = translator.using(replace_unknown=may_say_unknown)
+        (okapi,) = searched.score([("a dog", "a okapi")])
+        assert (okapi.log_probability > -math.inf) == may_say_unknown
+        words = ["", "a", "dog", "sees", "cat", ".", *(["okapi"] if may_say_unknown else [])]
+        firsts = [scored.log_probabilities[0] for scored in searched.score(("a dog", word) for word in words)]
+        assert math.fsum(map(math.exp, firsts)) == pytest.approx(1, abs=1e-4)
 
 
 def test_alternatives_go_on_differently_after_the_same_beginning(bundle: Bundle) -> None:

@@ -262,7 +262,10 @@ SPANS: tuple[str, ...] = get_args(Span)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(Checked):
-    """How to look for a translation (§6.1). Lengths in tokens; docs/decoding.md says more of each."""
+    """How to look for a translation (§6.1); docs/decoding.md says more of each.
+
+    Lengths in tokens: those of an output count its end sign, those of an input are without signs.
+    """
 
     beam: int = setting(4, "hypotheses kept at a time; 1: greedy", Range(at_least=1, at_most=10_000))
     alpha: float = setting(0.6, "exponent of the length penalty", Range(at_least=0, at_most=10))

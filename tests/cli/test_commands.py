@@ -1,15 +1,22 @@
 """The commands as a shell runs them: output, exit codes, and one line for each mistake."""
 
 import gzip
+import json
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+from conftest import SMALL
 from shell import ENVIRONMENT, refusal, run, run_here
 
 TINY = [
@@ -297,3 +304,17 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     assert "starting from first" in (tmp_path / "second/README.md").read_text()
     both = refusal("train", "my.toml", "--resume", "--overwrite", cwd=tmp_path)
     assert "--resume goes on with a run and --overwrite removes it; say one of them" in both
+
+
+def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.learn_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
+    Bundle(Transformer(config).eval(), tokenizer, DecodeConfig()).save(tmp_path / "words")
+    (tmp_path / "source").write_text("a dog\n")
+    (tmp_path / "target").write_text("a okapi\n")
+    result = run_here(
+        "score", tmp_path / "words", "--source", tmp_path / "source", "--target", tmp_path / "target", "--json"
+    )
+    row = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert row["log_probability"] is None
+    assert [value is None for _, value in row["tokens"]] == [False, True, False]

@@ -1,6 +1,7 @@
 """`allyouneed score`: what a model thinks of translations that are given."""
 
 import json
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -39,9 +40,9 @@ def score(
                 row = {
                     "source": scored.source,
                     "target": scored.target,
-                    "log_probability": round(scored.log_probability, 6),
+                    "log_probability": _rounded(scored.log_probability),
                     "tokens": [
-                        [piece, round(value, 6)]
+                        [piece, _rounded(value)]
                         for piece, value in zip(scored.pieces, scored.log_probabilities, strict=True)
                     ],
                 }
@@ -50,3 +51,7 @@ def score(
                 print(f"{scored.log_probability:.4f}\t{mean:.4f}")
     except InputError as error:
         raise InputError(f"{source} or {target}, line {error.line}: {error}") from error
+
+
+def _rounded(log_probability: float) -> float | None:
+    return round(log_probability, 6) if isfinite(log_probability) else None  # JSON has no infinity

@@ -74,10 +74,12 @@ def translate(
         typer.Option(help="Wait for beam · patience hypotheses to end.", show_default=False, rich_help_panel=_LENGTH),
     ] = None,
     min_length: Annotated[
-        int | None, typer.Option(help="Tokens at least.", show_default=False, rich_help_panel=_LENGTH)
+        int | None,
+        typer.Option(help="Tokens at least, the end sign included.", show_default=False, rich_help_panel=_LENGTH),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(help="Tokens at most.", show_default=False, rich_help_panel=_LENGTH)
+        int | None,
+        typer.Option(help="Tokens at most, the end sign included.", show_default=False, rich_help_panel=_LENGTH),
     ] = None,
     min_ratio: Annotated[
         float | None,

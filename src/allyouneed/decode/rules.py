@@ -68,10 +68,10 @@ def with_rules(
 
 
 def no_early_end(min_lengths: Tensor, *, eos_id: int) -> Rule:
-    """The end sign waits until sentence b has `min_lengths[b]` words. Shapes: min_lengths (B,)."""
+    """Sentence b has at least `min_lengths[b]` ids, the end sign included. Shapes: min_lengths (B,)."""
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
-        too_short = min_lengths[sentences] > written.size(1)
+        too_short = min_lengths[sentences] > written.size(1) + 1
         is_end = torch.arange(log_probabilities.size(-1), device=written.device) == eos_id
         return log_probabilities.masked_fill(too_short[:, None] & is_end, -torch.inf)
 

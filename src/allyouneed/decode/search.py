@@ -123,7 +123,7 @@ def rules_of(
 ) -> list[Rule]:
     """The rules that `config` asks for; none of those that would change nothing.
 
-    `min_lengths` (B,) counts words, the end sign left out; sentence b begins with `prefixes[b]`.
+    `min_lengths` (B,) counts ids, the end sign included; sentence b begins with `prefixes[b]`.
     """
     rules: list[Rule] = []
     if prefixes and any(prefixes):  # the first, so that a later one that forbids all but it is lifted

@@ -47,11 +47,11 @@ class Finder:
         self.model, self.fast, self.writer, self.config, self.seams = model, fast, writer, config, seams
         self.device = next(model.parameters()).device
         self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
-        self.silent = (writer.pad_id, writer.sos_id)
+        silent = (writer.pad_id, writer.sos_id)
         unknown = () if writer.unk_id is None else (writer.unk_id,)
-        self.never = self.silent if config.replace_unknown else (*self.silent, *unknown)
+        self.never = silent if config.replace_unknown else (*silent, *unknown)
         self._step = step_of(fast, never=self.never, log_step=fast.log_step)
-        self._step_of_stream = step_of(fast, never=(*self.silent, *unknown), log_step=fast.log_step)
+        self._step_of_stream = step_of(fast, never=(*silent, *unknown), log_step=fast.log_step)
 
     def find(self, wanted: Sequence[Wanted], generator: torch.Generator) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
@@ -94,12 +94,10 @@ class Finder:
         )
 
     @torch.inference_mode()
-    def log_probabilities(
-        self, sources: Sequence[list[int]], targets: Sequence[list[int]], *, never: Sequence[int]
-    ) -> list[list[float]]:
-        """Those of every id of each target but its first; `never` are ids that had no chance."""
+    def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
+        """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
         memory = self.model.encode(self.tensor(sources))
-        gained = log_probabilities_of(self.model, self.tensor(targets), memory, never=never)
+        gained = log_probabilities_of(self.model, self.tensor(targets), memory, never=self.never)
         return gained.tolist()
 
     def max_lengths(self, wanted: Sequence[Wanted]) -> Tensor:
@@ -140,10 +138,11 @@ class Finder:
 
     def _rules(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[Rule]:
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
+        min_lengths = torch.tensor(shortest, device=self.device)
         return rules_of(
             config,
             eos_id=self.writer.eos_id,
-            min_lengths=torch.tensor(shortest, device=self.device),
+            min_lengths=min_lengths.minimum(self.max_lengths(wanted)),  # so that each can end
             prefixes=[one.prefix for one in wanted],
         )
 
@@ -153,7 +152,7 @@ class Finder:
         """What was found, its log-probabilities without what a rule took off, and so ordered anew."""
         sources = [one.source for one, hypotheses in zip(wanted, found, strict=True) for _ in hypotheses]
         targets = [self.target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
-        gains = iter(self.log_probabilities(sources, targets, never=self.never))
+        gains = iter(self.log_probabilities(sources, targets))
 
         def judged(hypothesis: Hypothesis) -> Hypothesis:
             total = sum(next(gains))

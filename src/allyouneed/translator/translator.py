@@ -178,13 +178,17 @@ class Translator:
                     shown = text_so_far
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
-        """What the model thinks of given translations: the log-probability of every token of each target."""
+        """What the model thinks of given translations: the log-probability of every token of each target.
+
+        It is that of a search. A word outside the vocabulary has minus infinity, as no search writes it,
+        unless `replace_unknown` is set.
+        """
         pairs = checked_pairs(pairs)
         first = 1
         while batch := list(islice(pairs, self.decode.batch)):
             sources = self._encode([self._form(source) for source, _ in batch], first)
             targets = self._encode([self._form(target) for _, target in batch], first, self.writer)
-            gains = self._finder.log_probabilities(sources, targets, never=self._finder.silent)
+            gains = self._finder.log_probabilities(sources, targets)
             for (source, target), ids, gained in zip(batch, targets, gains, strict=True):
                 yield Scored(source, target, tuple(self.writer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
             first += len(batch)
