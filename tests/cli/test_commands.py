@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from allyouneed.bundle import Bundle
-from allyouneed.config import DecodeConfig
+from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from conftest import SMALL
@@ -204,17 +204,13 @@ def test_a_trace_is_shown_only_with_debug(saved: Path) -> None:
 
 
 def test_a_decomposed_test_set_is_evaluated_as_a_composed_one(tmp_path: Path) -> None:
-    from allyouneed.bundle import Bundle
-    from allyouneed.config import DecodeConfig, ModelConfig
-    from allyouneed.nn import Transformer
-    from allyouneed.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.characters("é")  # it can write nothing else
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=4, d_ff=4, heads=1,
         encoder_layers=1, decoder_layers=1, max_length=9,
     )  # fmt: skip
-    decode = DecodeConfig(beam=1, min_length=2, max_length=2, guard=False)
+    decode = DecodeConfig(beam=1, min_length=3, max_length=3, repetition_penalty=99.0, guard=False)  # two, and the end
     Bundle(Transformer(config), tokenizer, decode).save(tmp_path / "bundle")
     (tmp_path / "test.tsv").write_text("e\u0301\te\u0301e\u0301\n")
     scored = run_here("evaluate", tmp_path / "bundle", "--pairs", tmp_path / "test.tsv", "--tokenize", "char")
