@@ -89,6 +89,59 @@ def test_weights_of_another_model_are_refused(saved: Path) -> None:
         Bundle.load(saved)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64])
+def test_weights_of_another_dtype_are_refused(saved: Path, dtype: torch.dtype) -> None:
+    tensors = load_file(saved / "weights.safetensors")
+    tensors["encoder.layers.0.attention.query.weight"] = tensors["encoder.layers.0.attention.query.weight"].to(dtype)
+    save_file(tensors, saved / "weights.safetensors")
+    with pytest.raises(BundleError, match=r"attention.query.weight must be float32 \(F32\); got "):
+        Bundle.load(saved)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(saved: Path, value: float) -> None:
+    tensors = load_file(saved / "weights.safetensors")
+    tensors["source_embedding.table"][3, 1] = value
+    save_file(tensors, saved / "weights.safetensors")
+    with pytest.raises(BundleError, match=r"source_embedding.table has numbers that are not finite"):
+        Bundle.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"encoder_layers": 1000}, "the encoder must have 1000 layers; got 2"),
+        ({"decoder_layers": 999}, "the decoder must have 999 layers; got 3"),
+        ({"d_model": 60_000, "d_ff": 250_000}, r"must have shape \(.*; got \("),
+        ({"d_model": 65_536, "heads": 1, "max_length": 2**20}, "max_length times d_model must be at most"),
+    ],
+)
+def test_a_model_that_the_weights_are_too_few_for_is_never_built(
+    saved: Path, sizes: dict[str, int], message: str
+) -> None:
+    """The largest would take 250 GB."""
+    config = json.loads((saved / "config.json").read_text())
+    config["model"] |= sizes
+    (saved / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BundleError, match=message):
+        Bundle.load(saved)
+
+
+def test_a_tokenizer_that_does_not_frame_its_text_is_refused(saved: Path) -> None:
+    tokenizer = json.loads((saved / "tokenizer.json").read_text())
+    (saved / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
+    with pytest.raises(BundleError, match=r"tokenizer.json must put \[\d+, \d+\] .* around a text; it makes \[\]"):
+        Bundle.load(saved)
+
+
+def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
+    config = json.loads((saved / "config.json").read_text())
+    config["model"]["pad_id"] = 0
+    (saved / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BundleError, match="has <pad> as id 12 but the model was made for pad_id=0"):
+        Bundle.load(saved)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

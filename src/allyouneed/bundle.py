@@ -10,13 +10,14 @@ Nothing in it is code, and loading it runs none.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from .config import DecodeConfig, ModelConfig
@@ -30,6 +31,7 @@ from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
 
 FORMAT = 1
+MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Bundle:
     def load(cls, folder: Path, *, device: torch.device | None = None) -> "Bundle":
         """Read a folder that `save` wrote, ready to translate. Refuses one that is not whole."""
         config = _read_config(folder)
-        model = Transformer(settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,"))
+        sizes = settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
         decode = settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
         # A bundle of an earlier version has none: training had these defaults.
         normalization = settings(
@@ -80,7 +82,7 @@ class Bundle:
         )
         copies, longest_source = _learned_from(folder, config.get("learned_from"))
         try:
-            set_weights(model, load(_read(folder, "weights.safetensors")))
+            model = _read_model(folder, sizes)
         except (SafetensorError, ConfigError) as error:
             raise BundleError(f"{folder}/weights.safetensors does not hold this model's weights: {error}") from error
         try:
@@ -96,6 +98,7 @@ class Bundle:
                     f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
                     "the two files are not of one model"
                 )
+            _require_framing(tokenizer, sizes.pad_id, f"{folder}/{name}")
         own = None if vocabulary.joint else vocabulary.target
         card = _read(folder, "README.md").decode()
         return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own, normalization)
@@ -108,15 +111,60 @@ def weights(model: Transformer) -> dict[str, Tensor]:
 
 def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
     """Give `model` the tensors that `weights` returned. Refuses other names and other shapes."""
-    parameters = dict(model.named_parameters())
-    if parameters.keys() != tensors.keys():
-        different = sorted(parameters.keys() ^ tensors.keys())
-        raise ConfigError(f"names differ from the model's, {different[0]} for one")
+    _require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})
     with torch.no_grad():
-        for name, parameter in parameters.items():
-            if parameter.shape != tensors[name].shape:
-                raise ConfigError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(tensors[name].shape)}")
+        for name, parameter in model.named_parameters():
             parameter.copy_(tensors[name])
+
+
+def _require_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]]) -> None:
+    parameters = dict(model.named_parameters())
+    if parameters.keys() != shapes.keys():
+        different = sorted(parameters.keys() ^ shapes.keys())
+        raise ConfigError(f"names differ from the model's, {different[0]} for one")
+    for name, parameter in parameters.items():
+        if tuple(parameter.shape) != tuple(shapes[name]):
+            raise ConfigError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(shapes[name])}")
+
+
+def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
+    """The model with the weights of the file. Its header is compared first, so that no memory is taken in vain."""
+    _read(folder, "weights.safetensors", 0)
+    with safe_open(folder / "weights.safetensors", framework="pt") as file:
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
+        for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):
+            stored = {name.split(".")[2] for name in parts if name.startswith(f"{stack}.layers.")}
+            if len(stored) != layers:
+                raise ConfigError(f"the {stack} must have {layers} layers; got {len(stored)}")
+        if sizes.positions == "sinusoidal" and sizes.max_length * sizes.d_model > MOST_POSITIONS:
+            raise ConfigError(
+                f"max_length times d_model must be at most {MOST_POSITIONS}; "
+                f"got max_length={sizes.max_length}, d_model={sizes.d_model}"
+            )
+        with torch.device("meta"):
+            _require_shapes(Transformer(sizes), {name: part.get_shape() for name, part in parts.items()})
+        for name, part in parts.items():
+            if part.get_dtype() != "F32":
+                raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
+        tensors = {name: file.get_tensor(name) for name in parts}
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ConfigError(f"{name} has numbers that are not finite; load a bundle from before training failed")
+    model = Transformer(sizes)
+    set_weights(model, tensors)
+    return model
+
+
+def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str) -> None:
+    """Refuse a tokenizer that does not put its start and end signs around a text, or pads otherwise than the model."""
+    ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
+    if [*ids[:1], *ids[1:][-1:]] != framed:
+        raise BundleError(
+            f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
+            "Its post_processor is missing or another one"
+        )
+    if tokenizer.pad_id != pad_id:
+        raise BundleError(f"{path} has <pad> as id {tokenizer.pad_id} but the model was made for pad_id={pad_id}")
 
 
 def _read_config(folder: Path) -> dict[str, object]:
@@ -144,11 +192,12 @@ def _learned_from(folder: Path, table: Any) -> tuple[CopyHabits, int]:
         ) from error
 
 
-def _read(folder: Path, name: str) -> bytes:
+def _read(folder: Path, name: str, count: int = -1) -> bytes:
     if not folder.is_dir():
         raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it")
     try:
-        return (folder / name).read_bytes()
+        with (folder / name).open("rb") as file:
+            return file.read(count)
     except OSError as error:
         raise _not_whole(folder, f"{name}: {error.strerror or error}") from error
 

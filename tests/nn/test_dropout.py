@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from allyouneed.errors import ConfigError
+from allyouneed.nn import PositionalEncoding, Residual
 from allyouneed.nn.dropout import Dropout, kept
 
 
@@ -48,3 +49,16 @@ def test_the_same_seed_drops_the_same() -> None:
 def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="dropout must be at least 0 and less than 1; got 1"):
         Dropout(1.0)
+
+
+def test_a_share_too_near_to_1_is_refused_and_the_next_is_kept_to() -> None:
+    with pytest.raises(ConfigError, match=r"dropout must be at most 1 - 2\*\*-16, .* got 0.9999923706"):
+        Dropout(1 - 2**-17)
+    assert kept((2_000_000,), 1 - 2**-16).sum() < 70  # 31 are expected
+
+
+def test_no_part_takes_a_share_too_near_to_1() -> None:
+    with pytest.raises(ConfigError, match="dropout must be at most"):
+        Residual(d_model=4, dropout=1 - 2**-20, norm="pre")
+    with pytest.raises(ConfigError, match="dropout must be at most"):
+        PositionalEncoding(d_model=4, dropout=1 - 2**-20)

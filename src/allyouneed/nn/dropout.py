@@ -11,15 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..errors import ConfigError
 from ..settings import require_share
 
 
 class Dropout(nn.Module):
-    """`x`, each number zero with probability `p` and else divided by 1 − p; `x` itself when not training."""
+    """`x`, each number zero with probability `p` and else divided by 1 − p; `x` itself when not training.
+
+    Refuses a `p` that 16 bits do not tell from 1.
+    """
 
     def __init__(self, p: float) -> None:
         super().__init__()
         require_share("dropout", p)
+        if round(p * 2**16) == 2**16:
+            raise ConfigError(f"dropout must be at most 1 - 2**-16, or nothing would be kept; got {p}")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
