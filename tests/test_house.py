@@ -11,7 +11,7 @@ import allyouneed
 
 HOUSE = Path(allyouneed.__file__).parent
 
-GROUND = {"config", "settings", "suggest", "errors", "files", "device", "recipes"}
+GROUND = {"config", "settings", "suggest", "errors", "files", "device", "recipes", "versions"}
 MAY_IMPORT = {
     "config": {"settings", "errors"},
     "settings": {"suggest", "errors"},
@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "errors": set(),
     "files": {"errors"},
     "device": {"errors"},
+    "versions": set(),
     "recipes": {"errors"},
     "text": GROUND,
     "score": GROUND,

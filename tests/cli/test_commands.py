@@ -14,6 +14,7 @@ import pytest
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.errors import AllYouNeedError
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from conftest import SMALL
@@ -42,6 +43,28 @@ def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
     assert "File name too long" in refusal("translate", "a" * 5000)
     assert r"a\x1b[2J\nb" in refusal("translate", "a\x1b[2J\nb")
     assert run_here().returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_versions_are_told(option: str) -> None:
+    told = run_here(option).stdout.decode()
+    assert re.fullmatch(r"allyouneed \d\S+, torch \d\S+, Python 3\.\d+\.\d+\S*\n", told)
+
+
+def test_shells_can_complete_commands() -> None:
+    assert "_ALLYOUNEED_COMPLETE" in run_here("--show-completion", "bash").stdout.decode()
+
+
+@pytest.mark.parametrize("words", [["--debug", "train", "nothing"], ["train", "nothing", "--debug"]])
+def test_debug_shows_where_before_the_command_and_after_it(words: list[str]) -> None:
+    with pytest.raises(AllYouNeedError):
+        run_here(*words)
+    refusal("train", "nothing")  # and is forgotten by the next call
+
+
+def test_output_is_o_for_short_wherever_there_is_one() -> None:
+    for command in ("demo", "train", "translate", "explain", "export", "paper"):
+        assert re.search(r"--output +-o ", run_here(command, "--help").stdout.decode()), command
 
 
 def test_help_of_train_names_every_shipped_recipe() -> None:

@@ -12,6 +12,7 @@ from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.text.corpus import Pair
 from allyouneed.train import Sample, Verdict
 from allyouneed.train.average import snapshots
+from allyouneed.versions import versions
 from runs import TINY, Notebook, weights_of
 
 
@@ -28,6 +29,7 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     assert watch.lines == [
         "data: 200 pairs to train on, 20 to validate, vocabulary of 42",
         "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters, products in float32",
+        f"program: {versions()}",
     ]
     assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
     assert [json.loads(line)["step"] for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()] == [
@@ -38,6 +40,7 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     ]
     assert [path.stem for path in snapshots(tmp_path / "run/snapshots", until=99)] == ["00000008", "00000012"]
     assert Recipe.read(tmp_path / "run/recipe.toml") == TINY
+    assert f"Trained with {versions()}." in loaded.card
     assert "Trained on 200 pairs for 12 updates." in loaded.card
     assert "Validation luck: 7.00." in loaded.card
     assert not result.model.training

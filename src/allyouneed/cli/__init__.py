@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -11,6 +11,7 @@ from ..errors import AllYouNeedError, Stopped
 from .check import check
 from .demo import demo
 from .evaluate import evaluate
+from .everywhere import Debug, Version, Wishes, with_debug
 from .explain import explain
 from .export import export
 from .paper import paper
@@ -23,27 +24,19 @@ app = typer.Typer(
     help="The Transformer of 'Attention Is All You Need': train your own from pairs of text, and use it.",
     epilog="Start with: allyouneed demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (demo, train, translate, evaluate, score, explain, check, paper, export):
-    app.command()(command)
+    app.command()(with_debug(command))
 
 
 @app.callback()
-def _everywhere(
-    debug: Annotated[bool, typer.Option("--debug", help="On an error, show where in the code it arose.")] = False,
-) -> None:
-    _Wishes.debug = debug
+def _everywhere(debug: Debug = False, version: Version = False) -> None: ...
 
 
 _MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer does not name
-
-
-class _Wishes:
-    debug = False
 
 
 def main() -> None:
@@ -54,6 +47,7 @@ def main() -> None:
     # threads then wait for each other; so let them wait briefly, then sleep. OpenMP reads this once.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+    Wishes.debug = False
     try:
         code = app(standalone_mode=False)  # what a call gets wrong is then raised, not printed
     except _MISUSE as error:
@@ -80,7 +74,7 @@ def main() -> None:
 
 
 def _leave(code: int, message: str) -> None:
-    if _Wishes.debug:
+    if Wishes.debug:
         raise
     line = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message.rstrip("\n"))
     print(f"allyouneed: {line}", file=sys.stderr)

@@ -12,7 +12,9 @@ EXAMPLES = ("1845-01-05", "1467-07-28", "1468-01-11", "1996-09-08", "1959-03-02"
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="The folder to leave the model in.")] = Path("runs/dates"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to leave the model in.")] = Path(
+        "runs/dates"
+    ),
     seed: Annotated[int, typer.Option(help="Which dates, which weights to begin with, which order.")] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that stands there.")] = False,
 ) -> None:

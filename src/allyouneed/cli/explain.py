@@ -22,6 +22,8 @@ def explain(
     output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             help="The page's file (explained.html if not given); with svg or png the folder of the pictures.",
             show_default=False,
         ),

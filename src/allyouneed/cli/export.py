@@ -16,7 +16,7 @@ class Format(StrEnum):
 def export(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     to: Annotated[Format, typer.Option(help="The program that is to read it.", show_default=False)],
-    output: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)],
     sentences: Annotated[int, typer.Option(help="Sentences of random words to prove it with.", min=1)] = 50,
 ) -> None:
     """Convert a model to another program's format, and prove that it still says the same.

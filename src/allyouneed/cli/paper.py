@@ -33,7 +33,10 @@ def paper(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The folder for --ablate or --figures; runs/ablation or figures if not given.", show_default=False
+            "--output",
+            "-o",
+            help="The folder for --ablate or --figures; runs/ablation or figures if not given.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

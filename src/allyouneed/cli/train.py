@@ -29,7 +29,9 @@ def train(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The folder to leave the model in; runs/NAME if not given.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="The folder to leave the model in; runs/NAME if not given.", show_default=False
+        ),
     ] = None,
     start: Annotated[
         str,

@@ -20,7 +20,9 @@ def translate(
     ] = "-",
     output: Annotated[
         Path | None,
-        typer.Option(help="Write to this file; it grows as FILE.partial until it is whole.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="Write to this file; it grows as FILE.partial until it is whole.", show_default=False
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,

@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from ..files import write_whole
 from ..nn import Transformer
 from ..text.vocabulary import Vocabulary
+from ..versions import versions
 from .auto import Corpus, Draft
 from .card import about_model
 from .estimate import in_words, seconds_per_update
@@ -73,6 +74,7 @@ def fit(
     model = model.to(device)
     dtype = str(products_in(plan.train.precision, model)).removeprefix("torch.")
     told.append(("model", f"{about_model(model)}, products in {dtype}"))
+    told.append(("program", versions()))
     if isinstance(recipe, Draft):
         told.append(("time", _about_time(plan, material, model)))
 

@@ -3,6 +3,7 @@
 from math import exp
 
 from ..nn import Transformer
+from ..versions import versions
 from .watch import Pause
 
 
@@ -31,5 +32,11 @@ def card(name: str, model: Transformer, pause: Pause, *, pairs: int, start: str 
             f"{pause.accuracy:.2f} % of tokens right."
         )
     lines += [f"Validation {score}: {value:.2f}." for score, value in pause.scores.items()]
-    lines += ["", "    from allyouneed import Translator", '    Translator.load("this/folder")("…")', ""]
+    lines += [
+        f"Trained with {versions()}.",
+        "",
+        "    from allyouneed import Translator",
+        '    Translator.load("this/folder")("…")',
+        "",
+    ]
     return "\n".join(lines)
