@@ -4,7 +4,7 @@ import sys
 import pytest
 import torch
 
-from allyouneed.device import at_once, pick_device
+from allyouneed.device import at_once, pick_device, use_threads
 from allyouneed.errors import ConfigError
 
 
@@ -47,3 +47,10 @@ print(held() - before)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert int(result.stdout) < 120
+
+
+def test_more_threads_than_a_machine_can_use_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"train.threads=1000000 is too many for the \d+ cores here; expected at most"
+    ):
+        use_threads(1_000_000)

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from allyouneed.errors import OutputError
-from allyouneed.files import check_output_file, locked, parse_json, refuse_to_replace, write_whole, written_whole
+from allyouneed.files import (
+    check_output_file,
+    locked,
+    parse_json,
+    read_json_lines,
+    refuse_to_replace,
+    to_json,
+    write_whole,
+    written_whole,
+)
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -127,3 +136,21 @@ with locked(pathlib.Path(sys.argv[1]), what="x"):
 def test_what_is_not_json_is_refused_in_one_way(content: str | bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_json(content)
+
+
+def test_json_has_null_for_what_is_not_finite() -> None:
+    assert to_json({"a": [1.5, float("nan"), (float("inf"),)], "b": True}) == '{"a": [1.5, null, [null]], "b": true}'
+
+
+def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
+    texts = ["a\u2028b", "c\u2029\x85d\r\n\x0c"]
+    (tmp_path / "lines").write_bytes("".join(to_json(text) + "\n" for text in texts).encode() + b'"cut of')
+    assert read_json_lines(tmp_path / "lines") == texts
+
+
+def test_nobody_splits_lines_at_the_other_ends_that_a_text_may_hold() -> None:
+    """str.splitlines ends a line at U+2028 too, and would cut a text in two."""
+    import allyouneed
+
+    files = Path(allyouneed.__file__).parent.rglob("*.py")
+    assert [file for file in files if ".splitlines(" in file.read_text(encoding="utf-8")] == []

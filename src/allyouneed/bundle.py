@@ -9,7 +9,6 @@
 Nothing in it is code, and loading it runs none.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from torch import Tensor
 
 from .config import DecodeConfig, ModelConfig
 from .errors import BundleError, ConfigError, DataError
-from .files import parse_json, write_whole
+from .files import parse_json, to_json, write_whole
 from .nn import Transformer
 from .settings import settings
 from .text.normalization import Normalization
@@ -68,7 +67,7 @@ class Bundle:
             "normalization": asdict(self.normalization),
             "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copies)},
         }
-        write_whole(folder / "config.json", json.dumps(config, indent=2) + "\n")
+        write_whole(folder / "config.json", to_json(config, indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: Path, *, device: torch.device | None = None) -> "Bundle":

@@ -12,6 +12,9 @@ import torch
 
 from .errors import ConfigError
 
+# A recipe goes from a large machine to a small one, where some threads too many only wait for each other.
+MOST_THREADS, THREADS_PER_CORE = 256, 4
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,7 +29,7 @@ def pick_device(name: str = "auto") -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0]
         raise ConfigError(
             f'device must be "auto", "cpu", "cuda" or "mps", and be there; got {name!r} ({reason})'
         ) from error
@@ -41,7 +44,17 @@ def likes_bfloat16(device: torch.device) -> bool:
 
 
 def use_threads(count: int) -> None:
-    """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core."""
+    """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core.
+
+    Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` where that is more: what starts too many
+    threads ends the process.
+    """
+    cores = os.cpu_count() or 1
+    most = max(MOST_THREADS, THREADS_PER_CORE * cores)
+    if count > most:
+        raise ConfigError(
+            f"train.threads={count} is too many for the {cores} cores here; expected at most {most}, or 0: one a core"
+        )
     if count:
         torch.set_num_threads(count)
 

@@ -6,10 +6,11 @@ stands.
 
 import errno
 import json
+import math
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -152,6 +153,20 @@ def rename(partial: Path, path: Path) -> None:
             os.close(descriptor)
 
 
+def to_json(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """`value` as JSON by the standard, which has no NaN and no infinity: such numbers become null."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """The values of a file with one on each line; a last line without a line feed, cut off by a kill, is left out.
+
+    Only a line feed ends a line: a text may hold other ends, such as U+2028. Raises ValueError for what is not JSON.
+    """
+    *lines, _ = path.read_bytes().split(b"\n")
+    return [parse_json(line) for line in lines]
+
+
 def parse_json(content: str | bytes) -> Any:
     """The value that is written as JSON. Raises ValueError, in one line, for whatever it cannot read."""
     try:
@@ -179,6 +194,14 @@ def _lock(lock: Path) -> int | None:
         if is_same_file(descriptor, lock):
             return descriptor
         os.close(descriptor)  # the process that held it removed it meanwhile
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 @contextmanager

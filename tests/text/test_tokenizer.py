@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,29 @@ def test_learning_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
     BPE.save(tmp_path / "a.json")
     Tokenizer.learn_bpe(LINES, vocab_size=330).save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+UNIGRAM_PROGRAM = """
+import sys
+from pathlib import Path
+from allyouneed.text.tokenizer import Tokenizer
+words = zip("abcdefgh" * 9, "xyzxz" * 20, "klmno" * 20)
+texts = [f"{a}{b}{c} {c}{a} {chr(0x4e00 + i)}" for i, (a, b, c) in enumerate(words)]
+tokenizer = Tokenizer.learn_unigram(texts, vocab_size=380)
+tokenizer.save(Path(sys.argv[1]))
+print(tokenizer.fingerprint(), Tokenizer.load(Path(sys.argv[1])).fingerprint())
+"""
+
+
+def test_unigram_pieces_are_the_same_in_every_process_and_after_a_file(tmp_path: Path) -> None:
+    """Most letters here stand in one text only: the library scores those by chance."""
+    files, fingerprints = set(), set()
+    for number in range(3):
+        path = tmp_path / f"{number}.json"
+        done = subprocess.run([sys.executable, "-c", UNIGRAM_PROGRAM, path], capture_output=True, text=True, check=True)
+        files.add(path.read_bytes())
+        fingerprints |= set(done.stdout.split())
+    assert (len(files), len(fingerprints)) == (1, 1)
 
 
 @pytest.mark.parametrize("tokenizer", [BPE, Tokenizer.characters("abc<>")])

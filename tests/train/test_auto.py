@@ -113,3 +113,46 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     assert recipe.train.steps < 1_000
     with pytest.raises(ConfigError, match="the model of .*general is not of the sizes this recipe asks for"):
         fit(Recipe.of({**TINY.tables(), "model": {}, "train": {"start": str(tmp_path / "general")}}), tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{"train": {"ema": 0.9}}, {"train": {"weight_decay": 0.1}}, {"model": {"d_model": 100}}, {"model": {"heads": 8}}],
+)
+def test_a_setting_is_held_against_what_is_chosen_and_not_against_the_papers(
+    tables: dict[str, dict[str, object]],
+) -> None:
+    draft = Draft.of(tables)
+    assert draft.preliminary
+    recipe, _ = draft.complete(SMALL)
+    for section, table in tables.items():
+        for key, value in table.items():
+            assert getattr(getattr(recipe, section), key) == value
+
+
+def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
+    draft = Draft.of({"model": {"heads": 3}})
+    assert draft.preliminary
+    with pytest.raises(
+        ConfigError, match=r"got d_model=256, heads=3 \(model.d_model=256 was chosen here; set it too\)"
+    ):
+        draft.complete(SMALL)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"train": {"ema": 0.9, "average": 5}},
+        {"model": {"d_model": 100, "heads": 3}},
+        {"train": {"stesp": 1}},
+        {"model": 3},
+    ],
+)
+def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"average=1 with ema=0\.9, got 5|heads=3|stesp|must be a table"):
+        assert Draft.of(tables).preliminary
+
+
+def test_a_draft_keeps_what_is_set_of_cleaning() -> None:
+    recipe, _ = Draft({"clean": {"ratio": 9.0}}).complete(SMALL)
+    assert recipe.clean.ratio == 9.0

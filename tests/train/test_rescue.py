@@ -1,6 +1,7 @@
 """Faults planted into a run: memory that is not there, numbers that are not finite, a disk that is full."""
 
 import errno
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from allyouneed import OutputError, fit
-from allyouneed.errors import TrainingError
-from allyouneed.train import Update, projected_loss
+from allyouneed import Bundle, OutputError, fit
+from allyouneed.errors import BundleError, TrainingError
+from allyouneed.nn import Transformer
+from allyouneed.train import Update, Verdict, projected_loss
 from allyouneed.train.rescue import is_out_of_memory
 from runs import TINY, Notebook, StopAt, weights_of
 
@@ -160,3 +162,83 @@ def test_a_rescued_run_can_be_killed_and_resumed(tmp_path: Path, monkeypatch: py
     watch = Notebook()
     fit(TINY, tmp_path / "run", resume=True, watch=watch)
     assert watch.pauses[-1].skipped == 5
+
+
+class Breaks(Notebook):
+    """A `Watch` that breaks a number of the model's weights, once, after some update."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step: int, *, always: bool = False) -> None:
+        super().__init__()
+        self._step, self._always, self._broken = step, always, False
+        self._models: list[Transformer] = []
+        make = Transformer.__init__
+
+        def made(model: Transformer, *given: object) -> None:
+            make(model, *given)  # type: ignore[arg-type]
+            self._models.append(model)
+
+        monkeypatch.setattr(Transformer, "__init__", made)
+
+    def updated(self, update: Update) -> None:
+        if update.step == self._step and (self._always or not self._broken):
+            self._broken = True
+            with torch.no_grad():
+                next(self._models[0].parameters()).view(-1)[0] = float("nan")
+
+
+def test_a_checkpoint_of_broken_weights_never_replaces_a_sound_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Breaks(monkeypatch, 8)
+    result = fit(TINY, tmp_path / "run", watch=watch)
+    assert "rescue: the weights were not finite at update 8: back to update 4, with 0.5 times the rate" in watch.lines
+    assert all(parameter.isfinite().all() for parameter in result.model.parameters())
+    assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
+    assert "NaN" not in (tmp_path / "run/metrics.jsonl").read_text()
+
+
+def test_a_run_that_always_diverges_ends_as_an_error_with_its_last_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TrainingError, match=r"the weights were not finite around update 8, even with 0\.03125 times"):
+        fit(TINY, tmp_path / "run", watch=Breaks(monkeypatch, 8, always=True))
+    kept = Bundle.load(tmp_path / "run").model
+    assert all(parameter.isfinite().all() for parameter in kept.parameters())
+
+
+def test_a_validation_that_is_not_finite_is_a_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.train.run.validate", lambda *_, **__: (float("nan"), 0.0))
+    with pytest.raises(TrainingError, match="the validation loss was not finite around update 4, even with"):
+        fit(TINY, tmp_path / "run")
+    assert not (tmp_path / "run/config.json").exists()
+
+
+def test_a_short_run_none_of_whose_updates_was_finite_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    not_finite_at(monkeypatch, set(range(1, 1000)))
+    with pytest.raises(TrainingError, match="all 3 updates were not finite around update 3"):
+        fit(replace(TINY, train=replace(TINY.train, steps=3)), tmp_path / "run")
+
+
+def test_a_score_that_is_no_number_is_never_the_best_and_stands_as_null(tmp_path: Path) -> None:
+    settings = replace(TINY.train, patience=9, stop_on="chrf", average=1)
+    scores = iter([1.0, float("nan"), 0.5])
+    watch = Notebook()
+    fit(replace(TINY, train=replace(settings, steps=12)), tmp_path / "run", watch=watch,
+        judge=lambda bundle, pairs: Verdict({"chrf": next(scores)}))  # fmt: skip
+    text = (tmp_path / "run/metrics.jsonl").read_text()
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
+    assert [line["scores"]["chrf"] for line in lines] == [1.0, None, 0.5]
+    with pytest.raises(TrainingError, match="no pause had a chrf that is a finite number"):
+        fit(replace(TINY, train=settings), tmp_path / "none", judge=lambda *_: Verdict({"chrf": float("nan")}))
+
+
+def test_a_run_does_not_begin_with_broken_weights(tmp_path: Path) -> None:
+    result = fit(TINY, tmp_path / "run")
+    with torch.no_grad():
+        next(result.model.parameters()).fill_(float("inf"))
+    result.save(tmp_path / "broken")
+    tuned = replace(TINY, train=replace(TINY.train, start=str(tmp_path / "broken")))
+    with pytest.raises(BundleError, match="the weights of .*broken are not all finite numbers"):
+        fit(tuned, tmp_path / "tuned")

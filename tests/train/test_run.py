@@ -12,6 +12,7 @@ from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.text.corpus import Pair
 from allyouneed.train import Sample, Verdict
 from allyouneed.train.average import snapshots
+from allyouneed.train.record import read_lines
 from allyouneed.versions import versions
 from runs import TINY, Notebook, weights_of
 
@@ -115,3 +116,14 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="data.train: 'x' at place 1 of 'x' is not in the vocabulary"):
         fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", watch=watch)
     assert not (tmp_path / "other").exists()
+
+
+def test_texts_may_hold_ends_of_lines_that_are_none(tmp_path: Path) -> None:
+    words = [f"a\u2028{letter}\u2029b\x85c" for letter in "abcdefghij"]
+    recipe = recipe_of_files(tmp_path, words, words, valid=["source", "target"])
+    recipe = replace(recipe, clean=replace(recipe.clean, control=False, overlap="none"))
+    fit(recipe, tmp_path / "run", judge=lucky)
+    samples = read_lines(tmp_path / "run/samples.jsonl")
+    assert len(samples) == 4
+    assert samples[0]["samples"][0]["source"] in words
+    assert fit(recipe, tmp_path / "run", judge=lucky, resume=True)

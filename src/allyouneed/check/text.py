@@ -1,6 +1,5 @@
 """What can be checked of a bundle's text: its vocabulary and its remembered translations."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import torch
 
 from ..bundle import Bundle
 from ..errors import BundleError, InputError
-from ..files import parse_json, write_whole
+from ..files import parse_json, to_json, write_whole
 from ..text.tokenizer import Tokenizer
 from ..translator import Translator
 from .verdict import Verdict
@@ -40,7 +39,7 @@ def remember(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
         raise InputError("there is no text to remember: every line is empty")
     translations = Translator(bundle).translate(texts)
     probes = [{"source": text, "target": target} for text, target in zip(texts, translations, strict=True)]
-    write_whole(folder / PROBES, json.dumps(probes, indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / PROBES, to_json(probes, indent=1) + "\n")
     return len(probes)
 
 

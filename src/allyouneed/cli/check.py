@@ -39,12 +39,12 @@ def check(
     if remember is not None and bundle is None:
         raise InputError("--remember needs a bundle's folder: an untrained model has nothing worth remembering")
 
-    import json
     from dataclasses import asdict
 
     from ..check import check_bundle, check_recipe
     from ..check import remember as remember_in
     from ..config import Recipe
+    from ..files import to_json
     from ..recipes import recipe_path
 
     if bundle is not None:
@@ -67,7 +67,7 @@ def check(
             print(f"{mark:<7}{verdict.check:<10}{verdict.words}", flush=True)
     wrong = [verdict.check for verdict in told if verdict.fine is False]
     if as_json:
-        print(json.dumps({"sound": not wrong, "checks": [asdict(verdict) for verdict in told]}, indent=2))
+        print(to_json({"sound": not wrong, "checks": [asdict(verdict) for verdict in told]}, indent=2))
     elif wrong:
         print(f"\nNot sound: {', '.join(wrong)}.")
     else:

@@ -50,10 +50,8 @@ def explain(
 
       allyouneed explain --positions --format png
     """
-    import json
-
     from ..errors import InputError
-    from ..files import refuse_to_replace, write_whole
+    from ..files import refuse_to_replace, to_json, write_whole
     from .screen import console
 
     wanted = [name for name, wish in (("positions", positions), ("schedule", schedule), ("masks", masks)) if wish]
@@ -81,7 +79,7 @@ def explain(
         if form is Form.html:
             write_whole(place, page_of(story, translator))
         elif form is Form.json:
-            write_whole(place, json.dumps(as_data(story), ensure_ascii=False, indent=1) + "\n")
+            write_whole(place, to_json(as_data(story), indent=1) + "\n")
         else:
             figures = {name: draw(story) for name, draw in FIGURES.items()} | attention_figures(story)
     if pictures:

@@ -1,7 +1,9 @@
 """Translations as lines: text with tabs, or JSON."""
 
-import json
+import re
 from typing import TYPE_CHECKING
+
+from ..files import to_json
 
 if TYPE_CHECKING:
     from ..translator import Translation
@@ -14,7 +16,7 @@ def as_text(translation: "Translation") -> str:
     columns = [" ".join(text.split("\t") if len(texts) > 1 else [text]) for text in texts]
     if translation.alignment is not None:
         columns.append(str(translation.alignment))
-    return "\t".join(" ".join(column.splitlines()) for column in columns)
+    return "\t".join(re.sub(r"[\r\n]+", " ", column.strip("\r\n")) for column in columns)
 
 
 def as_json(translation: "Translation") -> str:
@@ -32,4 +34,4 @@ def as_json(translation: "Translation") -> str:
     if translation.alignment is not None:
         row["alignment"] = str(translation.alignment)
         row["source_units"], row["target_units"] = translation.alignment.source, translation.alignment.target
-    return json.dumps(row, ensure_ascii=False)
+    return to_json(row)

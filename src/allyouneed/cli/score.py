@@ -1,6 +1,5 @@
 """`allyouneed score`: what a model thinks of translations that are given."""
 
-import json
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +30,7 @@ def score(
 
     pairs = pair_lines(source, target)
 
+    from ..files import to_json
     from ..translator import Translator
 
     try:
@@ -46,7 +46,7 @@ def score(
                         for piece, value in zip(scored.pieces, scored.log_probabilities, strict=True)
                     ],
                 }
-                print(json.dumps(row, ensure_ascii=False))
+                print(to_json(row))
             else:
                 print(f"{scored.log_probability:.4f}\t{mean:.4f}")
     except InputError as error:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError, InputError, OutputError
-from ..files import parse_json, write_whole
+from ..files import parse_json, read_json_lines, to_json, write_whole
 from ..text.clean import Report, shown
 from ..text.corpus import paths_of
 from ..text.pair import Pair
@@ -128,7 +128,7 @@ def _build(
         "copies": asdict(CopyHabits.of(everything.pairs(chosen.train))),
         "report": report.table(),
     }
-    write_whole(folder / "prepared.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    write_whole(folder / "prepared.json", to_json(about, indent=2) + "\n")
 
 
 def _learn(data: DataConfig, everything: Gathered, chosen: NDArray[np.int32]) -> Vocabulary:
@@ -230,7 +230,7 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
 
 
 def _pairs(path: Path) -> list[Pair]:
-    return [Pair(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Pair(*pair) for pair in read_json_lines(path)]
 
 
 def _stored(folder: Path) -> dict[str, Any] | None:

@@ -1,10 +1,10 @@
 """A story as one HTML page that needs nothing else: no network, no other file."""
 
-import json
 from html import escape
 from pathlib import Path
 from string import Template
 
+from ..files import to_json
 from ..translator import Translator
 from .data import MOST_CANDIDATES
 from .draw import svg_of
@@ -112,4 +112,4 @@ def _attention(story: Story) -> list[dict[str, object]]:
 
 def _for_script(data: object) -> str:
     """JSON that cannot end the script it stands in."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return to_json(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -24,6 +24,8 @@ PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
 
 _WORD_END = "</w>"
+_STEP = 0.0001  # between the scores of letters that the library could not estimate
+_DECIMALS = 5  # of a score: what the library reads back from a file exactly as it was
 _FALLBACK = [f"<0x{byte:02X}>" for byte in range(256)]
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
@@ -132,11 +134,11 @@ class Tokenizer:
                 f"vocab_size={vocab_size} is too small for these. Raise data.vocab_size, or set "
                 'data.vocabulary="bpe", which spells rare characters in bytes'
             ) from error
-        pieces = [(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]]
+        pieces = _settled([(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]])
         lowest = min((score for _, score in pieces), default=0.0)
         # No piece crosses a word's edge, so no text can spell the name of a sign or of a byte.
-        named = [(name, 0.0) for name in SPECIALS] + [(name, lowest - 10) for name in _FALLBACK]
-        symbols = [*named, *pieces, (UNK, lowest - 20)]
+        named = [(name, 0.0) for name in SPECIALS] + [(name, round(lowest - 10, _DECIMALS)) for name in _FALLBACK]
+        symbols = [*named, *pieces, (UNK, round(lowest - 20, _DECIMALS))]
         backend.model = models.Unigram(symbols, unk_id=len(symbols) - 1, byte_fallback=True)
         backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
         return cls(_with_specials(backend))
@@ -187,8 +189,15 @@ class Tokenizer:
         write_whole(path, self._backend.to_str(pretty=True))
 
     def fingerprint(self) -> str:
-        """The same for equal vocabularies only."""
-        return sha256(self._backend.to_str().encode()).hexdigest()[:16]
+        """The same for equal vocabularies only, and the same after a file."""
+        text = self._backend.to_str()
+        if isinstance(
+            self._backend.model, models.Unigram
+        ):  # the library's reading may change the last decimal of a score
+            table = json.loads(text)
+            table["model"]["vocab"] = [(piece, round(score, 9)) for piece, score in table["model"]["vocab"]]
+            text = json.dumps(table)
+        return sha256(text.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
         """How many ids there are: `vocab_size` to a model."""
@@ -278,6 +287,20 @@ class Tokenizer:
                 f"is not in the vocabulary; it knows {known!r}",
                 line=line,
             )
+
+
+def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Pieces and their log-probabilities, the same at every training on the same texts, and after a file.
+
+    The library adds them up in an order that differs from process to process: their last decimals differ, the order
+    of equal ones, and which of the rarest letters gets which of the lowest scores, each `_STEP` above the other.
+    """
+    letters = sorted(piece for piece, _ in pieces if len(piece) == 1)
+    below = min((score for _, score in pieces), default=0.0) + _STEP * len(letters)
+    scores = {piece: round(score, _DECIMALS) for piece, score in pieces}
+    rarest = [letter for letter in letters if scores[letter] < below]
+    scores.update(zip(rarest, sorted((scores[letter] for letter in rarest), reverse=True), strict=True))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _characters_or_bytes(alphabet: Sequence[str]) -> Backend:

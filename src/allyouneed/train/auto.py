@@ -5,6 +5,7 @@ three layers of 256 reach 39.8 BLEU here, the paper's base model 38.3 (Wu et al.
 batches win where time is short, and a rate that ends at zero does what a mean of checkpoints would.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, sqrt
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from ..bundle import Bundle
 from ..config import Recipe
+from ..errors import ConfigError
 
 
 class Size(NamedTuple):
@@ -48,6 +50,9 @@ PEAK_RATES = {64: 0.01, 128: 0.005, 256: 0.003, 512: 0.0015}
 
 SHARE_OF_WARMUP, MOST_WARMUP = 0.05, 2_000
 FEWEST_STEPS, PAUSES, PATIENCE = 800, 20, 10
+
+# What is chosen whatever the corpus, if it is not set.
+ALWAYS = {"optimizer": "muon", "average": 1}
 
 # A model that has learned already is led on gently, and for a shorter time.
 FINE_TUNING = {"epochs": 3.0, "share_of_rate": 0.2, "fewest_steps": 100}
@@ -90,14 +95,25 @@ class Draft:
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Self:
         """A draft from the tables of a TOML file; a bundle named in `train.start` gives the model's sizes."""
+        for name, table in tables.items():
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"[{name}] must be a table of settings; got {table!r}")
         start = tables.get("train", {}).get("start")
         sizes = Bundle.load(Path(start)).model.config if start else None
         return cls(tables, {} if sizes is None else Recipe(model=sizes).tables()["model"])
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe with the paper's values for what is left out: enough to read the corpus by."""
+        """The recipe with the paper's values for what is left out."""
         return Recipe.of({**self.tables, "model": {**self.model, **self.tables.get("model", {})}})
+
+    @property
+    def preliminary(self) -> Recipe:
+        """A recipe to read the corpus by. Refuses what is set wrongly, but nothing for what is still to be chosen."""
+        model = {**self.model, **self.tables.get("model", {})}
+        if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
+            model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
+        return Recipe.of({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
 
     def over(self, saved: Recipe) -> Recipe:
         """A saved recipe with what this draft says itself, for going on with a run."""
@@ -138,7 +154,7 @@ class Draft:
         choose("train", f"each pair about {steps / per_epoch:.0f} times", steps=steps)
         steps = train["steps"]
 
-        choose("train", "learns in half of Adam's time", optimizer="muon")
+        choose("train", "learns in half of Adam's time", optimizer=ALWAYS["optimizer"])
         choose("train", "bfloat16 where the device is made for it", precision="auto")
         warmup = max(1, min(MOST_WARMUP, rounded(steps * SHARE_OF_WARMUP)))
         why = "the rate goes up, then down to zero in a straight line"
@@ -152,14 +168,24 @@ class Draft:
             rate *= sqrt(model["d_model"] * train["warmup"])  # there it is a factor
         choose("train", why, rate=float(f"{rate:.2g}"))
         choose("train", f"{PAUSES} looks at how it does", pause=max(1, ceil(steps / PAUSES)))
-        choose("train", "the end at rate zero does what a mean would", average=1)
+        choose("train", "the end at rate zero does what a mean would", average=ALWAYS["average"])
         if corpus.has_valid:
             choose("train", "the best by chrF on the validation pairs is kept", patience=PATIENCE, stop_on="chrf")
-        return Recipe.of(tables), choices
+        try:
+            return Recipe.of(tables), choices
+        except ConfigError as error:
+            named = [
+                f"{name}={value}"
+                for choice in choices
+                for name, value in choice.settings.items()
+                if re.search(rf"\b{name.partition('.')[2]}\b", str(error))
+            ]
+            chosen = f" ({', '.join(named)} was chosen here; set it too)" if named else ""
+            raise ConfigError(f"{error}{chosen}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
-        """Its tables, all four there; the model's sizes those it begins from."""
-        tables = {name: self.tables.get(name, {}) for name in ("data", "model", "train", "decode")}
+        """Its tables, all five there; the model's sizes those it begins from."""
+        tables = {name: self.tables.get(name, {}) for name in ("data", "clean", "model", "train", "decode")}
         return tables | {"model": {**self.model, **tables["model"]}}
 
 

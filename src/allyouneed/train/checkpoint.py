@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from ..bundle import set_weights, weights
 from ..errors import ConfigError, DataError
-from ..files import write_whole
+from ..files import to_json, write_whole
 from ..nn import Transformer
 from .place import Place
 
@@ -54,7 +54,7 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     tensors["losses"] = torch.zeros(0) if losses is None else losses.cpu()
-    write_whole(path, save(tensors, metadata={"place": json.dumps(asdict(place)), "data": json.dumps(data)}))
+    write_whole(path, save(tensors, metadata={"place": to_json(asdict(place)), "data": to_json(data)}))
 
 
 def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, data: Mapping[str, object]) -> Checkpoint:

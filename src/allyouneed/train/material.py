@@ -1,6 +1,5 @@
 """What a run learns from: its pairs as ids, and their vocabulary."""
 
-import json
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -10,7 +9,7 @@ from ..config import DecodeConfig, Recipe
 from ..data.gather import Progress
 from ..data.prepare import Prepared, prepare
 from ..data.store import EncodedPairs
-from ..files import write_whole
+from ..files import to_json, write_whole
 from ..nn import Transformer
 from ..text.clean import normalization_of
 from ..text.normalization import Normalization
@@ -80,8 +79,7 @@ class Material:
     def save(self, output: Path) -> None:
         """Write the vocabulary and the report on the data."""
         self.vocabulary.save(output)
-        report = json.dumps(self.prepared.report.table(), indent=2, ensure_ascii=False)
-        write_whole(output / "data-report.json", report + "\n")
+        write_whole(output / "data-report.json", to_json(self.prepared.report.table(), indent=2) + "\n")
 
 
 def read_material(

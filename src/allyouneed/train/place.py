@@ -1,6 +1,7 @@
 """Where a run is: all that changes besides tensors."""
 
 from dataclasses import dataclass
+from math import isfinite
 
 FEWEST_UPDATES = 100  # of a new model: before that its score says nothing
 TOLERANCE = 0.001  # share of the score by which a pause must be better for patience to begin anew
@@ -33,13 +34,15 @@ class Place:
         """Whether this pause is the best so far (an equal one is not); more is better.
 
         Before update `first` nothing is known of a model, so each pause replaces the one before. Up to
-        update `warmup`, and after a gain of more than `TOLERANCE`, patience begins anew.
+        update `warmup`, and after a gain of more than `TOLERANCE`, patience begins anew. What is not finite is
+        never the best.
         """
         known = self.step >= first
-        is_best = self.best is None or goodness > self.best
+        is_best = isfinite(goodness) and (self.best is None or goodness > self.best)
         if is_best:
             self.best, self.best_step = goodness if known else None, self.step
-        if not known or self.step <= warmup or self.level is None or _is_gain(self.level, goodness):
+        begins_anew = not known or self.step <= warmup or self.level is None or _is_gain(self.level, goodness)
+        if isfinite(goodness) and begins_anew:
             self.level, self.pauses_since_best = goodness if known else None, 0
         else:
             self.pauses_since_best += 1

@@ -8,7 +8,6 @@ tensorboard/      the same numbers for TensorBoard, where that is installed
 report.html       all of it on one page
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -17,7 +16,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files import append, write_whole
+from ..files import append, read_json_lines, to_json, write_whole
 from .watch import Pause, Sample
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Record:
         for name in ("metrics.jsonl", "samples.jsonl"):
             path = self.folder / name
             lines = [line for line in read_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
-            write_whole(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+            write_whole(path, "".join(to_json(line) + "\n" for line in lines))
         if self._wants_board:
             from torch.utils.tensorboard.writer import SummaryWriter
 
@@ -58,20 +57,20 @@ class Record:
 
     def outputs(self, samples: Sequence[Sample]) -> None:
         """Note what the model that now stands in the folder makes of the validation pairs."""
-        lines = [json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples]
+        lines = [to_json(asdict(sample)) + "\n" for sample in samples]
         write_whole(self.folder / "outputs.jsonl", "".join(lines))
 
     def paused(self, pause: Pause) -> None:
         """Note a pause."""
         line = numbers_of(pause)
-        append(self.folder / "metrics.jsonl", json.dumps(line) + "\n")
+        append(self.folder / "metrics.jsonl", to_json(line) + "\n")
         if pause.samples:
             shown = {
                 "step": pause.step,
                 "averaged": pause.averaged,
                 "samples": [asdict(sample) for sample in a_few(pause.samples)],
             }
-            append(self.folder / "samples.jsonl", json.dumps(shown, ensure_ascii=False) + "\n")
+            append(self.folder / "samples.jsonl", to_json(shown) + "\n")
         if self._board is not None:
             for name, value in (line | line["scores"]).items():
                 if isinstance(value, int | float) and name not in ("step", "averaged"):
@@ -95,7 +94,4 @@ def a_few(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a .jsonl file; one that a kill cut off at the end is left out."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    return read_json_lines(path) if path.exists() else []

@@ -21,7 +21,10 @@ BEST_AND_WORST = 8
 def write_report(folder: Path) -> None:
     """Write `report.html` for the run in a folder, as far as it has got."""
     pauses = read_lines(folder / "metrics.jsonl")
-    outputs = sorted(read_lines(folder / "outputs.jsonl"), key=lambda sample: -sample["score"])
+    for pause in pauses:
+        pause["scores"] = {name: value for name, value in pause["scores"].items() if value is not None}
+    scored = [sample for sample in read_lines(folder / "outputs.jsonl") if sample["score"] is not None]
+    outputs = sorted(scored, key=lambda sample: -sample["score"])
     settings = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
     log = (folder / "log.txt").read_text(encoding="utf-8") if (folder / "log.txt").exists() else ""
     half = min(BEST_AND_WORST, len(outputs) // 2)

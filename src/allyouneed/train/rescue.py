@@ -1,6 +1,6 @@
 """What keeps a run alive: batches that do not fit are cut, and a run that diverges goes back and slows down."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import torch
@@ -17,7 +17,13 @@ RETREATS = 5  # in a row, before it gives up
 
 
 class Diverged(Exception):  # noqa: N818  it is caught by the run, never shown
-    """Several updates in a row were not finite."""
+    """What is not finite: several updates in a row, the weights, or what a pause measured of them."""
+
+
+def refuse_broken(tensors: Iterable[Tensor]) -> None:
+    """Raise `Diverged` if a number among the weights, or what an optimizer keeps of them, is not finite."""
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors):
+        raise Diverged("the weights were not finite")
 
 
 class Gradients(Protocol):
@@ -65,14 +71,14 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
 
 
-def retreat(place: Place, go_back: Callable[[], Place]) -> Place:
-    """After several updates that were not finite: the last checkpoint's place, with half the rate.
+def retreat(place: Place, why: Diverged, go_back: Callable[[], Place]) -> Place:
+    """After what was not finite: the last checkpoint's place, with half the rate.
 
     Refuses when that has not helped several times in a row.
     """
     if place.retreats == RETREATS:
         raise TrainingError(
-            f"the loss is not finite around update {place.step:,}, even with {place.rate:g} times the rate; "
+            f"{why} around update {place.step:,}, even with {place.rate:g} times the rate; "
             "lower train.rate, lengthen train.warmup or set train.clip_norm=1, and begin anew"
         )
     back = go_back()

@@ -11,8 +11,10 @@ written down, and writes the files of one that was not once more, the same.
 """
 
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 import torch
@@ -21,7 +23,7 @@ from torch.optim import Optimizer
 
 from ..config import Recipe
 from ..data.sampler import batches
-from ..errors import ConfigError, Stopped
+from ..errors import ConfigError, Stopped, TrainingError
 from ..nn import Transformer
 from .average import RunningMean, mean_of, save_snapshot, snapshots, wearing
 from .card import card
@@ -31,7 +33,7 @@ from .material import Material
 from .place import FEWEST_UPDATES, TOLERANCE, Place
 from .record import Record
 from .report import write_report
-from .rescue import SKIPPED_IN_A_ROW, Diverged, retreat
+from .rescue import SKIPPED_IN_A_ROW, Diverged, refuse_broken, retreat
 from .stop import Request
 from .validate import validate
 from .watch import Judge, Pause, Verdict, Watch
@@ -84,8 +86,8 @@ class Run:
                     self.model, self.optimizer, feed, settings,
                     after=lambda update: self._after(update, request), place=self.place,
                 )  # fmt: skip
-            except Diverged:
-                self._retreat()
+            except Diverged as why:
+                self._retreat(why)
             else:
                 break
         self._finish()
@@ -128,8 +130,13 @@ class Run:
             self.tell("memory", f"out of memory at update {update.step:,}: batches now go in {update.pieces} pieces")
         self._watch.updated(update)
         if self.place.skipped_in_a_row == SKIPPED_IN_A_ROW:
-            raise Diverged
-        paused = update.step % self.recipe.train.pause == 0 or update.step == self.recipe.train.steps
+            raise Diverged(f"{SKIPPED_IN_A_ROW} updates in a row were not finite")
+        is_last = update.step == self.recipe.train.steps
+        if is_last and self.place.skipped_in_a_row == update.step:
+            raise Diverged(f"all {update.step} updates were not finite")
+        paused = update.step % self.recipe.train.pause == 0 or is_last
+        if paused or request.signal is not None:  # a checkpoint that is sound is replaced by a sound one only
+            refuse_broken(self._tensors())
         if paused:
             self._pause(update.rate)
         if request.signal is not None and not self.place.enough:
@@ -144,6 +151,8 @@ class Run:
         settings, place = self.recipe.train, self.place
         with wearing(self.model, self._mean.tensors) if self._mean else nullcontext():
             pause = self._look(rate)
+            if not _is_sound(pause):
+                raise Diverged("the validation loss was not finite")
             if self._is_to_be_left(pause):
                 self._leave(pause)
         place.enough = 0 < settings.patience <= place.pauses_since_best
@@ -166,9 +175,14 @@ class Run:
         if settings.average > 1 and len(last) > 1 and not self.place.finished:
             with wearing(self.model, mean_of(last)):
                 pause = replace(self._look(0.0), averaged=len(last))
-                if self._is_to_be_left(pause):
+                if _is_sound(pause) and self._is_to_be_left(pause):
                     self._leave(pause)
             self._note(pause)
+        if not (self.output / "config.json").exists():
+            raise TrainingError(
+                f"no pause had a {settings.stop_on} that is a finite number, so none is the best and no model is left; "
+                f"{self.output}/metrics.jsonl has the pauses; choose another train.stop_on"
+            )
         self.place.finished = True
         self.save()
 
@@ -187,7 +201,8 @@ class Run:
         valid_loss, accuracy, verdict = None, None, Verdict({})
         if material.valid is not None:
             valid_loss, accuracy = validate(self.model, material.valid, batch_tokens=self.recipe.train.batch_tokens)
-        if self._judge and (some := material.some_held_out(self.recipe.train.judged)):
+        sound = valid_loss is None or isfinite(valid_loss)
+        if sound and self._judge and (some := material.some_held_out(self.recipe.train.judged)):
             self.model.eval()
             with torch.inference_mode():
                 verdict = self._judge(material.bundle(self.model, self.recipe.decode), some)
@@ -209,19 +224,27 @@ class Run:
         write_report(self.output)
         self._watch.paused(pause)
 
-    def _retreat(self) -> None:
+    def _retreat(self, why: Diverged) -> None:
         at = self.place.step
-        self.place = retreat(self.place, self.go_back)
+        self.place = retreat(self.place, why, self.go_back)
         self.save()
         self.tell(
             "rescue",
-            f"{SKIPPED_IN_A_ROW} updates in a row were not finite at update {at:,}: back to update "
-            f"{self.place.step:,}, with {self.place.rate:g} times the rate",
+            f"{why} at update {at:,}: back to update {self.place.step:,}, with {self.place.rate:g} times the rate",
         )
+
+    def _tensors(self) -> Iterator[Tensor]:
+        yield from self.model.parameters()
+        yield from (value for state in self.optimizer.state.values() for value in state.values())
+        yield from self._mean.tensors.values() if self._mean else ()
 
     @property
     def _snapshots(self) -> Path:
         return self.output / "snapshots"
+
+
+def _is_sound(pause: Pause) -> bool:
+    return pause.valid_loss is None or isfinite(pause.valid_loss)
 
 
 def _goodness(pause: Pause, measure: str) -> float:
