@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from allyouneed import Bundle, OutputError, fit
-from allyouneed.errors import BundleError, TrainingError
+from allyouneed.errors import TrainingError
 from allyouneed.nn import Transformer
 from allyouneed.train import Update, Verdict, projected_loss
 from allyouneed.train.rescue import is_out_of_memory
@@ -232,13 +232,3 @@ def test_a_score_that_is_no_number_is_never_the_best_and_stands_as_null(tmp_path
     assert [line["scores"]["chrf"] for line in lines] == [1.0, None, 0.5]
     with pytest.raises(TrainingError, match="no pause had a chrf that is a finite number"):
         fit(replace(TINY, train=settings), tmp_path / "none", judge=lambda *_: Verdict({"chrf": float("nan")}))
-
-
-def test_a_run_does_not_begin_with_broken_weights(tmp_path: Path) -> None:
-    result = fit(TINY, tmp_path / "run")
-    with torch.no_grad():
-        next(result.model.parameters()).fill_(float("inf"))
-    result.save(tmp_path / "broken")
-    tuned = replace(TINY, train=replace(TINY.train, start=str(tmp_path / "broken")))
-    with pytest.raises(BundleError, match="the weights of .*broken are not all finite numbers"):
-        fit(tuned, tmp_path / "tuned")

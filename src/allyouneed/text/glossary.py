@@ -7,7 +7,6 @@ from pathlib import Path
 from ..errors import DataError
 from .lines import text_lines
 
-
 _SIGNS = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
 _ENDS = ".!?…:。！？"
 

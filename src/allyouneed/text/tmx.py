@@ -38,7 +38,8 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
                     yield Pair(texts[0] or "", texts[1] or "")
                 _forget(element)
         except etree.XMLSyntaxError as error:
-            raise DataError(f"{path}, line {error.lineno} is not XML: {str(error.msg).partition('\n')[0]}") from error
+            why = str(error.msg).partition("\n")[0]
+            raise DataError(f"{path}, line {error.lineno} is not XML: {why}") from error
 
 
 def _elements(stream: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from ..bundle import Bundle, set_weights, weights
 from ..config import Recipe
 from ..data.sampler import batches
 from ..device import keep_freed_memory, pick_device, remember_few_shapes, use_threads
-from ..errors import BundleError, ConfigError
+from ..errors import ConfigError
 from ..files import write_whole
 from ..nn import Transformer
 from ..text.vocabulary import Vocabulary
@@ -126,8 +126,6 @@ def _corpus(plan: Recipe, material: Material, device: torch.device) -> Corpus:
 
 
 def _begin_from(start: Bundle, model: Transformer, name: str) -> None:
-    if not all(bool(tensor.isfinite().all()) for tensor in start.model.parameters()):
-        raise BundleError(f"the weights of {name} are not all finite numbers; begin with a model that can translate")
     try:
         set_weights(model, weights(start.model))
     except ConfigError as error:
