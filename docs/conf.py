@@ -13,6 +13,5 @@ html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 2
 suppress_warnings = [
-    "myst.xref_missing",
     "misc.highlighting_failure",
 ]  # links to files outside docs/ are for readers of the source

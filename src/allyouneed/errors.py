@@ -14,6 +14,10 @@
 Every message says what was looked at, what was seen, what was expected and what to do.
 """
 
+import re
+import shlex
+import sys
+
 
 class AllYouNeedError(Exception):
     """The family's name: catch this one to catch them all.
@@ -60,7 +64,22 @@ class MissingExtra(AllYouNeedError, ImportError):  # noqa: N818
     """A library that is installed only on wish: `what` needs it, `extra` brings it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an extra that is not installed: pip install 'allyouneed[{extra}]'")
+        install = shlex.join([sys.executable or "python", "-m", "pip", "install", *_requirements(extra)])
+        super().__init__(f"{what} needs the extra [{extra}], which is not installed: {install}")
+
+
+def _requirements(extra: str) -> list[str]:
+    """What pip is asked for, for an extra of this package, wherever the package itself came from."""
+    from importlib import metadata  # slow to import, and seldom needed
+
+    # Not allyouneed[extra]: what is installed may be a checkout, of which no index knows.
+    try:
+        lines = metadata.requires("allyouneed") or []
+    except metadata.PackageNotFoundError:
+        lines = []
+    condition = re.compile(rf"(; | and )extra == ['\"]{extra}['\"]$")
+    wanted = [condition.sub("", line).replace("'", '"') for line in lines if condition.search(line)]
+    return wanted or [f"allyouneed[{extra}]"]
 
 
 class TrainingError(AllYouNeedError):

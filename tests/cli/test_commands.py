@@ -9,10 +9,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from allyouneed.bundle import Bundle
+from allyouneed.cli import app
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import AllYouNeedError
 from allyouneed.nn import Transformer
@@ -65,6 +69,33 @@ def test_debug_shows_where_before_the_command_and_after_it(words: list[str]) -> 
 def test_output_is_o_for_short_wherever_there_is_one() -> None:
     for command in ("demo", "train", "translate", "explain", "export", "paper"):
         assert re.search(r"--output +-o ", run_here(command, "--help").stdout.decode()), command
+
+
+def lost_words(app: typer.Typer) -> list[str]:
+    """Words of help texts that the page of help does not show: taken for markup, say. `[bold]` is meant."""
+    runner, whole = CliRunner(), typer.main.get_command(app)
+    commands = getattr(whole, "commands", {"": whole})
+    lost = []
+    for name, command in commands.items():
+        page = runner.invoke(app, [name, "--help"] if name else ["--help"], env={"COLUMNS": "400"}).output
+        texts = [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]
+        written = " ".join(texts).replace("[bold]", "").replace("[/bold]", "").replace("\\[", "[")
+        lost += [f"{name}: {word}" for word in written.split() if word not in page]
+    return lost
+
+
+def test_help_shows_every_word_that_was_written() -> None:
+    assert lost_words(app) == []
+
+
+def test_a_word_taken_for_markup_is_seen() -> None:
+    planted = typer.Typer(rich_markup_mode="rich")
+
+    @planted.command()
+    def planted_command(quick: Annotated[bool, typer.Option(help="Quicker; extra [fast].")] = False) -> None:
+        """Do it."""
+
+    assert lost_words(planted) == [": [fast]."]
 
 
 def test_help_of_train_names_every_shipped_recipe() -> None:

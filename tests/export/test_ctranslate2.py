@@ -84,5 +84,5 @@ def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'allyouneed\[ctranslate2\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'ctranslate2>="):
         convert(bundle_of(), tmp_path / "out")

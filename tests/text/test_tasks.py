@@ -61,7 +61,7 @@ def test_without_its_library_a_task_names_the_extra(task: str, library: str, mon
         return original(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"pip install 'allyouneed\[tasks\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'babel>=\S+' 'inflect>="):
         task_pairs(task, "test", count=1)
 
 

@@ -53,7 +53,7 @@ def evaluate(
     ] = "auto",
     compiled: Annotated[
         bool,
-        typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra [fast]."),
+        typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra \\[fast]."),
     ] = False,
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.

@@ -57,7 +57,7 @@ def translate(
     ] = "auto",
     compiled: Annotated[
         bool,
-        typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra [fast]."),
+        typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra \\[fast]."),
     ] = False,
     alpha: Annotated[
         float | None,
