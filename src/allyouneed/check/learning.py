@@ -13,7 +13,7 @@ from ..train.loss import mean_loss
 from .verdict import Ids, Verdict
 
 UPDATES = 300  # at most; most models need a quarter of them
-BY_HEART = 0.05  # nats a word
+BY_HEART = 0.05  # nats a token
 RATE = 0.01  # over √d_model
 
 
@@ -25,10 +25,10 @@ def loss_starts_at_guessing(model: Transformer, ids: Ids) -> Verdict:
     if abs(loss - guessing) > 0.25 * guessing + 0.5:
         return Verdict(
             "start", False,
-            f"an untrained model has a loss of {loss:.2f} nats a word, but guessing among "
+            f"an untrained model has a loss of {loss:.2f} nats a token, but guessing among "
             f"{model.config.vocab_size_of_target:,} words costs ln V = {guessing:.2f}: weights start at a wrong scale.",
         )  # fmt: skip
-    return Verdict("start", True, f"an untrained model loses {loss:.2f} nats a word, near ln V = {guessing:.2f}")
+    return Verdict("start", True, f"an untrained model loses {loss:.2f} nats a token, near ln V = {guessing:.2f}")
 
 
 def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
@@ -39,7 +39,7 @@ def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
     """
     loss, updates = _learn(model.eval(), ids)  # no dropout
     if loss > BY_HEART:
-        stuck = f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats a word: "
+        stuck = f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats a token: "
         return [
             Verdict("by heart", False, stuck + "gradients do not reach the weights, or steps are far too large."),
             Verdict("labels", None, "not tried, since nothing was learned by heart"),

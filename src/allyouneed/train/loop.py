@@ -23,7 +23,7 @@ WIDE = 128  # from this d_model on bfloat16 gains more than its conversions cost
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update did: the loss in nats a word (still on the device), the rate, the target's tokens.
+    """What one update did: the loss in nats a token (still on the device), the rate, the target's tokens.
 
     One whose loss or gradient was not finite is `skipped`: it left the weights as they were. `pieces`
     says in how many a batch was cut so that it fits into memory.
@@ -69,7 +69,7 @@ def train(
 
 
 def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, pieces: int = 1) -> Tensor:
-    """The mean loss over the words of some batches, in nats a word, its gradients added to the model's.
+    """The mean loss over the words of some batches, in nats a token, its gradients added to the model's.
 
     Each batch goes through the model in so many `pieces`; without dropout that changes nothing. With
     R-Drop each piece goes through twice, side by side, under other dropout.

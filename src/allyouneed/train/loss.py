@@ -26,7 +26,7 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) 
 
 
 def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
-    """`smoothed_cross_entropy` over the words of a batch, padding left out: its mean, in nats a word.
+    """`smoothed_cross_entropy` over the words of a batch, padding left out: its mean, in nats a token.
 
     Shapes: logits (B, T, V), target (B, T) → ().
     """
@@ -34,7 +34,7 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
 
 
 def disagreement(first: Tensor, second: Tensor) -> Tensor:
-    """How far two predictions of the same words are apart: the mean of KL(p ‖ q) and KL(q ‖ p), in nats a word.
+    """How far two predictions of the same words are apart: the mean of KL(p ‖ q) and KL(q ‖ p), in nats a token.
 
     Shapes: log-probabilities, (…, V) each → (…). The term that R-Drop adds to the loss (Liang et al., 2021).
     """

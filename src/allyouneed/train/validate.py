@@ -12,7 +12,7 @@ LOGITS_AT_ONCE = 2**26  # numbers: what a training step never holds is not to be
 
 @torch.inference_mode()
 def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> tuple[float, float]:
-    """The mean cross entropy over the words of some pairs, in nats a word, and the share foretold right, in percent.
+    """The mean cross entropy over the words of some pairs, in nats a token, and the share foretold right, in percent.
 
     Without label smoothing and without dropout; each word follows the reference's words before it.
     """
