@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import typer
+from rich.markup import escape
 
 from ..errors import AllYouNeedError, Stopped
 from .check import check
@@ -15,6 +16,7 @@ from .everywhere import Debug, Version, Wishes, with_debug
 from .explain import explain
 from .export import export
 from .paper import paper
+from .program import shell_command
 from .score import score
 from .train import train
 from .translate import translate
@@ -22,7 +24,7 @@ from .translate import translate
 app = typer.Typer(
     name="allyouneed",
     help="The Transformer of 'Attention Is All You Need': train your own from pairs of text, and use it.",
-    epilog="Start with: allyouneed demo",
+    epilog=f"Start with: {escape(shell_command('demo'))}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -53,8 +55,8 @@ def main() -> None:
     except _MISUSE as error:
         if not error.format_message():  # called without anything: the help was printed
             sys.exit(2)
-        command = error.ctx.command_path if error.ctx else "allyouneed"
-        _leave(2, f"{error.format_message()} ({command} --help shows what it takes)")
+        command = [error.ctx.info_name] if error.ctx and error.ctx.parent else []
+        _leave(2, f"{error.format_message()} ({shell_command(*command, '--help')} shows what it takes)")
     except Stopped as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
