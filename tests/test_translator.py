@@ -14,6 +14,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import Transformer
+from allyouneed.text.agreement import spans_differ
 from allyouneed.text.normalization import Normalization
 from allyouneed.text.spans import CopyHabits
 from allyouneed.text.tokenizer import Tokenizer
@@ -242,6 +243,65 @@ def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
         Translator(replace(bundle, model=Transformer(replace(roomy, max_length=17)).eval())).using(
             glossary={"d": "abcdefghij" * 2}
         )("d")
+
+
+def percents() -> Bundle:
+    """A model that says nothing but "%" if it may."""
+    tokenizer = Tokenizer.characters("abcdefgh<>/%sd ")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=12, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0,
+    )  # fmt: skip
+    bundle = Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=9, guard=False))
+    loud(bundle, "%")
+    return bundle
+
+
+@pytest.mark.parametrize("text", ["ab", "a%%b", "a%%b%%", "%s a"])
+def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
+    free, bound = Translator(percents()), Translator(percents()).using(keep=["placeholders"])
+    assert spans_differ(text, free(text), ["placeholders"])
+    (found,) = bound.translations([text])
+    assert not spans_differ(text, found.text, ["placeholders"])
+    assert "wrong_spans" not in found.flags
+
+
+def test_where_the_spans_are_wrong_all_the_same_the_translation_says_so() -> None:
+    """A prefix that begins a placeholder leaves no way out: whatever follows, one too many comes out."""
+    bound = Translator(percents()).using(keep=["placeholders"], nbest=2)
+    (found,) = bound.translations(["ab"], prefix="%", branches=1)
+    assert "%%" in found.text
+    assert "wrong_spans" in found.flags
+
+
+@given(
+    st.lists(st.sampled_from(["%s", "%d", "<b>a</b>", "ab", "%%", "<d>"]), min_size=1, max_size=4), st.integers(0, 99)
+)
+@settings(deadline=None, max_examples=20)
+def test_every_translation_has_the_spans_of_its_source_or_a_flag(words: list[str], seed: int) -> None:
+    torch.manual_seed(seed)
+    kinds = ["placeholders", "tags"]
+    bundle = percents()
+    bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
+    for found in Translator(bundle).using(keep=kinds, nbest=2, extra_length=20).translations([" ".join(words)]):
+        for each in (found, *found.alternatives):
+            assert spans_differ(found.source, each.text, kinds) == ("wrong_spans" in each.flags)
+
+
+def test_arguments_without_a_number_keep_their_order() -> None:
+    """Untrained models, of which many would rather say %d first."""
+    free, flagged = 0, 0
+    for seed in range(12):
+        torch.manual_seed(seed)
+        bundle = percents()
+        bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
+        (found,) = Translator(bundle).using(keep=["placeholders"]).translations(["%s a %d"])
+        flagged += "wrong_spans" in found.flags
+        free += spans_differ(
+            "%s a %d", Translator(bundle).using(glossary={"%s": "%s", "%d": "%d"})("%s a %d"), ["placeholders"]
+        )
+    assert free > 0
+    assert flagged == 0
 
 
 def test_what_training_copied_is_copied(bundle: Bundle) -> None:

@@ -11,7 +11,9 @@ from allyouneed.config import DecodeConfig
 from allyouneed.decode import (
     Hypothesis,
     Rule,
+    at_most,
     forced_prefix,
+    in_order,
     no_early_end,
     no_repeated_ngram,
     repetition_penalty,
@@ -77,3 +79,24 @@ def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
         table, table.start(2), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([6, 6])
     ):
         assert best.ids not in [other.ids for other in others]
+
+
+@given(SEARCHES, SEEDS, st.integers(2, 6), st.integers(0, 2))
+@settings(deadline=None, max_examples=25)
+def test_an_id_is_said_no_more_often_than_it_may(config: DecodeConfig, seed: int, word: int, limit: int) -> None:
+    rules = [no_early_end(torch.tensor([6, 6]), eos_id=EOS), at_most([{word: limit}, {}])]
+    limited, _ = found(config, seed, [7, 7], rules)
+    assert limited.ids.count(word) <= limit
+
+
+@given(SEARCHES, SEEDS)
+@settings(deadline=None, max_examples=25)
+def test_what_has_an_order_is_not_said_before_its_turn(config: DecodeConfig, seed: int) -> None:
+    """2 3 (or 4 3) before 5, and 5 before 2 6, which begins like the first."""
+    order = [[(2, 3), (4, 3)], [(5,)], [(2, 6)]]
+    rules = [no_early_end(torch.tensor([8]), eos_id=EOS), in_order([[order]])]
+    (best,) = found(config, seed, [9], rules)
+    said = "".join(map(str, best.ids))
+    first = min((said.find(text) for text in ("23", "43") if text in said), default=len(said))
+    assert said.find("5") == -1 or said.find("5") > first
+    assert said.find("26") == -1 or -1 < said.find("5") < said.find("26")

@@ -29,7 +29,8 @@ def as_json(translation: "Translation") -> str:
     }
     if translation.alternatives:
         row["alternatives"] = [
-            {"text": other.text, "confidence": round(other.confidence, 6)} for other in translation.alternatives
+            {"text": other.text, "confidence": round(other.confidence, 6), "flags": other.flags}
+            for other in translation.alternatives
         ]
     if translation.alignment is not None:
         row["alignment"] = str(translation.alignment)

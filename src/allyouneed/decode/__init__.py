@@ -9,8 +9,11 @@ from .greedy import greedy_search, likeliest
 from .likelihood import log_probabilities_of
 from .loops import longest_loop, runs_in_circles
 from .rules import (
+    Order,
     Rule,
+    at_most,
     forced_prefix,
+    in_order,
     no_early_end,
     no_repeated_ngram,
     repetition_penalty,
@@ -23,11 +26,13 @@ from .walk import walk
 
 __all__ = [
     "Hypothesis",
+    "Order",
     "Phrase",
     "Rule",
     "Seams",
     "State",
     "Step",
+    "at_most",
     "beam_search",
     "beam_width",
     "best_first",
@@ -36,6 +41,7 @@ __all__ = [
     "diverse_beam_search",
     "forced_prefix",
     "greedy_search",
+    "in_order",
     "length_penalty",
     "likeliest",
     "log_probabilities_of",

@@ -5,13 +5,14 @@ of a `Step` another one that keeps them, so that no search knows of rules, and a
 rules pays nothing for them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
 import torch
 from torch import Tensor
 
+from .demand import Spelling
 from .step import AnyState, Step
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -123,3 +124,50 @@ def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
         return forced
 
     return rule
+
+
+def at_most(limits: Sequence[Mapping[int, int]]) -> Rule:
+    """Sentence b says id i `limits[b][i]` times at most."""
+
+    def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
+        blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
+        for row, sentence in enumerate(sentences.tolist()):
+            for i, limit in limits[sentence].items():
+                blocked[row, i] = int((written[row] == i).sum()) >= limit
+        return log_probabilities.masked_fill(blocked, -torch.inf)
+
+    return rule
+
+
+Order = Sequence[Sequence[Spelling]]
+"""Phrases, each in several spellings, that may be said only one after the other."""
+
+
+def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
+    """Sentence b ends no phrase of an order before those that come earlier there."""
+
+    def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
+        blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
+        for row, (sentence, ids) in enumerate(zip(sentences.tolist(), written.tolist(), strict=True)):
+            for order in orders[sentence]:
+                following = order[_said(order, ids) :]
+                early = {spelling[-1] for phrase in following[1:] for spelling in phrase if _is_next(spelling, ids)}
+                due = {spelling[-1] for phrase in following[:1] for spelling in phrase if _is_next(spelling, ids)}
+                blocked[row, list(early - due)] = True
+        return log_probabilities.masked_fill(blocked, -torch.inf)
+
+    return rule
+
+
+def _said(order: Order, ids: list[int]) -> int:
+    """How many phrases of an order stand in `ids`, the first of them first."""
+    count = 0
+    for end in range(1, len(ids) + 1):
+        if count < len(order) and any(tuple(ids[:end][-len(spelling) :]) == spelling for spelling in order[count]):
+            count += 1
+    return count
+
+
+def _is_next(spelling: Spelling, ids: list[int]) -> bool:
+    """Whether one id more would end this spelling."""
+    return len(spelling) == 1 or tuple(ids[1 - len(spelling) :]) == spelling[:-1]

@@ -1,7 +1,7 @@
 """What in a text is no language: URLs, placeholders, tags, numbers, signs. It is copied, not translated."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import islice
@@ -48,11 +48,14 @@ _PATTERNS: dict[str, str] = {
 
 def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]:
     """The spans of these kinds, in the order they stand in; none overlaps another."""
+    return [(match.lastgroup or "", match.group()) for match in span_matches(text, kinds)]
+
+
+def span_matches(text: str, kinds: Iterable[str] = SPANS) -> Iterator[re.Match[str]]:
+    """The same with their places; `lastgroup` is the kind."""
     wanted = [kind for kind in SPANS if kind in set(kinds)]
-    if not wanted:
-        return []
-    pattern = "|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in wanted)
-    return [(match.lastgroup or "", match.group()) for match in re.finditer(pattern, text)]
+    if wanted:
+        yield from re.finditer("|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in wanted), text)
 
 
 Untranslatable = Literal["urls", "emails", "numbers", "signs"]

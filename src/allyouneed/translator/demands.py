@@ -1,10 +1,11 @@
 """What the translation of a text must hold: the glossary's words and what is copied, as ids."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from ..decode import Phrase, Seams
+from ..decode import Order, Phrase, Seams
 from ..errors import InputError
+from ..text.agreement import extra_spans, ordered_spans, spans_differ
 from ..text.glossary import Glossary
 from ..text.spans import find_spans
 from ..text.tokenizer import Tokenizer
@@ -38,6 +39,27 @@ class Demands:
             text = text.replace(span, "\n", 1)
         terms = [translations for _, translations in self._glossary.find(text)]
         return [(span,) for span in spans] + terms
+
+    def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
+        """Whether a translation has other kept spans than its source, or in an order that breaks them."""
+        return spans_differ(source, target, self._keep, also=self._also(source, prefix))
+
+    def extra_spans(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> list[tuple[int, int]]:
+        """Where in a translation kept spans stand that its source does not have, or not as often: (start, end)."""
+        return extra_spans(source, target, self._keep, also=self._also(source, prefix))
+
+    def orders(self, source: str) -> list[Order]:
+        """The spans whose order is that of the source, as ids."""
+        return [
+            [tuple(self._spellings(span)) for span in spans]
+            for spans in ordered_spans(source, self._keep)
+            if len(set(spans)) > 1
+        ]
+
+    def _also(self, source: str, prefix: Sequence[int]) -> list[str]:
+        """What may bring spans of its own: the glossary's translations, and how the translation must begin."""
+        terms = [text for _, translations in self._glossary.find(source) for text in translations]
+        return [*terms, self._tokenizer.decode(prefix)]
 
     def of(self, text: str) -> list[Phrase]:
         """The same as phrases in ids. Refuses what the vocabulary cannot spell."""

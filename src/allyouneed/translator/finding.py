@@ -1,8 +1,9 @@
 """Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -12,10 +13,13 @@ from ..config import DecodeConfig
 from ..data.batch import pad
 from ..decode import (
     Hypothesis,
+    Order,
     Phrase,
     Rule,
     Seams,
+    at_most,
     best_first,
+    in_order,
     log_probabilities_of,
     longest_loop,
     longest_need,
@@ -31,11 +35,13 @@ from ..text.tokenizer import Tokenizer
 
 
 class Wanted(NamedTuple):
-    """A source, how its translation must begin, and what it must say."""
+    """A source, how its translation must begin, what it must say, how often some ids at most, and what in order."""
 
     source: list[int]
     prefix: list[int]
     demands: list[Phrase]
+    at_most: Mapping[int, int] = MappingProxyType({})
+    orders: Sequence[Order] = ()
 
 
 class Finder:
@@ -67,6 +73,13 @@ class Finder:
                 # Where the demands themselves repeat, nothing may be left.
                 found[b], again[b] = better or found[b], True
         return found, again
+
+    def find_widely(self, wanted: Wanted) -> list[Hypothesis]:
+        """All that a beam of 4 at least holds at its end, the best first."""
+        beam = max(4, self.config.beam)
+        config = replace(self.config, beam=beam, nbest=beam, groups=1, sample=False)
+        (found,) = self._search([wanted], config, torch.Generator(self.device))
+        return found
 
     @torch.inference_mode()
     def next_words(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
@@ -139,12 +152,17 @@ class Finder:
     def _rules(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[Rule]:
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
         min_lengths = torch.tensor(shortest, device=self.device)
-        return rules_of(
+        rules = rules_of(
             config,
             eos_id=self.writer.eos_id,
             min_lengths=min_lengths.minimum(self.max_lengths(wanted)),  # so that each can end
             prefixes=[one.prefix for one in wanted],
         )
+        if any(one.at_most for one in wanted):
+            rules.append(at_most([one.at_most for one in wanted]))
+        if any(one.orders for one in wanted):
+            rules.append(in_order([one.orders for one in wanted]))
+        return rules
 
     def _judged_anew(
         self, wanted: Sequence[Wanted], found: list[list[Hypothesis]], config: DecodeConfig

@@ -21,6 +21,7 @@ from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
 from .demands import Demands
 from .finding import Finder, Wanted
+from .span_search import search_for_spans
 from .texts import checked_pairs, checked_texts
 from .translation import Flag, Scored, Translation, joined
 
@@ -165,8 +166,8 @@ class Translator:
             if number:
                 yield " "
             if piece.wanted.demands:
-                (found,), _ = self._finder.find([piece.wanted], self._generator(1))
-                yield self._translation(piece, found or self._refuse(piece, 1), ()).text
+                (found,), _ = self._found([piece], 0, 1, self._generator(1))
+                yield self._translation(piece, found, ()).text
                 continue
             written, shown = [], ""
             for word in self._finder.words(piece.wanted.source, self._generator(1)):
@@ -271,7 +272,10 @@ class Translator:
         for piece, some in zip(pieces, each, strict=True):
             lists, again = zip(*islice(answers, len(some)), strict=True)
             best = [hypotheses[0] for hypotheses in lists if hypotheses] if branches else lists[0]
-            found.append(best or self._refuse(piece, first))
+            best = best or self._refuse(piece, first)
+            if self._demands and not branches:
+                best = search_for_spans(self._finder, self._demands, piece.text, piece.wanted, best)
+            found.append(best)
             flags.append(("repeats",) if again[0] else ())
         return found, flags
 
@@ -291,16 +295,20 @@ class Translator:
     def _translation(self, piece: _Piece, found: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
         texts = self.writer.decode_all([hypothesis.ids for hypothesis in found])
         best, *others = (
-            Translation(
-                piece.text,
-                self._aligner.without_unknown(text, piece.text, piece.wanted.source, hypothesis),
-                hypothesis.log_probability,
-                len(hypothesis.ids) + hypothesis.finished,
-                flags if hypothesis.finished else (*flags, "unfinished"),
-            )
-            for text, hypothesis in zip(texts, found, strict=True)
+            self._one_translation(piece, text, hypothesis, flags) for text, hypothesis in zip(texts, found, strict=True)
         )
         return replace(best, alternatives=tuple(others))
+
+    def _one_translation(
+        self, piece: _Piece, text: str, hypothesis: Hypothesis, flags: tuple[Flag, ...]
+    ) -> Translation:
+        text = self._aligner.without_unknown(text, piece.text, piece.wanted.source, hypothesis)
+        if self._demands and self._demands.spans_differ(piece.text, text, prefix=piece.wanted.prefix):
+            flags = (*flags, "wrong_spans")
+        if not hypothesis.finished:
+            flags = (*flags, "unfinished")
+        tokens = len(hypothesis.ids) + hypothesis.finished
+        return Translation(piece.text, text, hypothesis.log_probability, tokens, flags)
 
     def _pieces(self, text: str, ids: list[int], prefix: list[int], place: int, line: int) -> list[_Piece]:
         """A text and its ids, in pieces if it is longer than the model reads or has learned to read."""

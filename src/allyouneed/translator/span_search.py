@@ -1,0 +1,59 @@
+"""A second search where the first left spans that the source does not have, or in an order that breaks them."""
+
+from ..decode import Hypothesis
+from ..text.tokenizer import Tokenizer
+from .demands import Demands
+from .finding import Finder, Wanted
+
+TRIES = 4
+
+
+def search_for_spans(
+    finder: Finder, demands: Demands, source: str, wanted: Wanted, found: list[Hypothesis]
+) -> list[Hypothesis]:
+    """`found`, or if its best has other spans than `source`, what a wider beam finds that has the right ones.
+
+    Each try forbids one token of every span that was too much, beyond as often as the demands need it, and says
+    what has an order in that of the source. If all tries fail, `found` as it was.
+    """
+    writer = finder.writer
+
+    def is_wrong(hypothesis: Hypothesis) -> bool:
+        return demands.spans_differ(source, writer.decode(hypothesis.ids), prefix=wanted.prefix)
+
+    if not is_wrong(found[0]):
+        return found
+    at_most: dict[int, int] = {}
+    orders = demands.orders(source)
+    best = found[0]
+    for _ in range(TRIES):
+        extra = demands.extra_spans(source, writer.decode(best.ids), prefix=wanted.prefix)
+        markers = _markers(writer, best.ids, extra)
+        forbidden = {i: _needed(wanted, i) for i in markers}
+        again = finder.find_widely(wanted._replace(at_most=at_most | forbidden, orders=orders))
+        again.sort(key=is_wrong)  # the best of the right ones first
+        if again and not is_wrong(again[0]):
+            return again[: len(found)]
+        if not again or forbidden.keys() <= at_most.keys():
+            break
+        at_most |= forbidden
+        best = again[0]
+    return found
+
+
+def _markers(writer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
+    """For every span that is too much, the first of its ids with a sign in it (`%`, `<`, a digit), or its first."""
+    starts = [len(writer.decode(ids[:end])) for end in range(len(ids) + 1)]
+    pieces = writer.pieces(ids)
+    markers: set[int] = set()
+    for start, end in extra:
+        inside = [k for k in range(len(ids)) if starts[k] < end and starts[k + 1] > start]
+        signs = [k for k in inside if not pieces[k].replace("␣", "").isalpha()]
+        markers.update(ids[k] for k in (signs or inside)[:1])
+    return markers
+
+
+def _needed(wanted: Wanted, i: int) -> int:
+    """How often an id stands in the prefix and in all that must be said."""
+    said = sum(phrase.times * max(spelling.count(i) for spelling in phrase.spellings) for phrase in wanted.demands)
+    return wanted.prefix.count(i) + said
