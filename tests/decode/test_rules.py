@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from allyouneed.config import DecodeConfig
 from allyouneed.decode import (
     Hypothesis,
+    Order,
     Rule,
     at_most,
     forced_prefix,
@@ -93,7 +94,7 @@ def test_an_id_is_said_no_more_often_than_it_may(config: DecodeConfig, seed: int
 @settings(deadline=None, max_examples=25)
 def test_what_has_an_order_is_not_said_before_its_turn(config: DecodeConfig, seed: int) -> None:
     """2 3 (or 4 3) before 5, and 5 before 2 6, which begins like the first."""
-    order = [[(2, 3), (4, 3)], [(5,)], [(2, 6)]]
+    order: Order = [[(2, 3), (4, 3)], [(5,)], [(2, 6)]]
     rules = [no_early_end(torch.tensor([8]), eos_id=EOS), in_order([[order]])]
     (best,) = found(config, seed, [9], rules)
     said = "".join(map(str, best.ids))
