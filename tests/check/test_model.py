@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from allyouneed.check import model as checks
 from allyouneed.check.verdict import Ids, Verdict, random_ids
 from allyouneed.decode import Hypothesis
-from allyouneed.nn import DecoderState, FastState, FastTransformer, Transformer, real_tokens, transformer
+from allyouneed.nn import DecoderState, FastTransformer, Transformer, real_tokens, transformer
 
 Check = Callable[[Transformer, Ids], Verdict]
 ALL: list[Check] = [
@@ -109,7 +109,7 @@ def test_a_position_that_is_off_while_decoding_is_found(
 def test_a_fast_step_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     step = FastTransformer.step
 
-    def off(self: FastTransformer, last: Tensor, state: FastState) -> tuple[Tensor, FastState]:
+    def off(self: FastTransformer, last: Tensor, state: Any) -> tuple[Tensor, Any]:
         logits, after = step(self, last, state)
         return logits + 0.01, after
 

@@ -80,13 +80,6 @@ def test_bytes_read_and_write_nearly_as_floats(
                 assert (logits - expected).std() < 0.06 * expected.std()
 
 
-def test_an_id_outside_the_vocabulary_is_refused(model: Transformer, source: torch.Tensor) -> None:
-    fast = FastTransformer(model, compiled=True)
-    for word in (-1, 10_000):
-        with torch.inference_mode(), pytest.raises(IndexError, match="an id is outside the vocabulary"):
-            fast.step(torch.tensor([word]), fast.start(source[:1]))
-
-
 @given(st.integers(0, 2**31), st.integers(1, 4), st.integers(2, 300), st.floats(0.01, 40))
 @settings(deadline=None, max_examples=40)
 def test_log_softmax_is_that_of_pytorch(seed: int, rows: int, vocabulary: int, spread: float) -> None:

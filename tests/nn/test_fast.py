@@ -1,6 +1,7 @@
 """The quick step is held to the definition, `Transformer`."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError, InputError, MissingExtra
-from allyouneed.nn import FastTransformer, Transformer, pick_precision
+from allyouneed.nn import FastTransformer, FeedForward, LayerNorm, MultiHeadAttention, Transformer, pick_precision
+from allyouneed.nn.parts import find_custom_part
+from allyouneed.translator import Translator
 from conftest import SMALL
 from twins import scatter
 
@@ -147,3 +151,115 @@ def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
 def test_an_unknown_precision_is_refused(model: Transformer) -> None:
     with pytest.raises(ConfigError, match='precision must be "auto", "float32" or "int8"; got \'int4\''):
         FastTransformer(model, precision="int4")
+
+
+class Tripled(FeedForward):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 3 * super().forward(x)
+
+
+class RootMeanSquare(LayerNorm):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gain * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
+
+
+class Grouped(MultiHeadAttention):
+    """Heads share the keys and values of the first."""
+
+    def offer(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = super().offer(key, value)
+        return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
+
+
+class Longer(torch.nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+def _become(part: torch.nn.Module, kind: type[torch.nn.Module]) -> None:
+    part.__class__ = kind
+
+
+CUSTOM: dict[str, Callable[[Transformer], object]] = {
+    "a feed-forward": lambda model: _become(model.get_submodule("decoder.layers.1.feed_forward"), Tripled),
+    "an attention": lambda model: _become(model.get_submodule("encoder.layers.0.attention"), Grouped),
+    "a cross-attention": lambda model: _become(model.get_submodule("decoder.layers.2.cross_attention"), Grouped),
+    "a norm": lambda model: _become(model.get_submodule("decoder.layers.0.around_feed_forward.norm"), RootMeanSquare),
+    "a map": lambda model: _become(model.get_submodule("decoder.layers.0.self_attention.value"), Longer),
+    "a closing norm": lambda model: setattr(model.encoder, "norm", torch.nn.Tanh()),
+    "a hook": lambda model: model.get_submodule("decoder.layers.0.feed_forward").register_forward_hook(
+        lambda module, given, result: 2 * result
+    ),
+    "a forward of its own": lambda model: setattr(
+        model.projection, "forward", lambda x: x @ model.projection.table.T / 2
+    ),
+    "an activation": lambda model: setattr(model.decoder.layers[1].feed_forward, "activation", torch.tanh),
+    "an epsilon": lambda model: setattr(model.decoder.layers[1].around_feed_forward.norm, "eps", 0.5),
+    "a missing bias": lambda model: model.get_submodule("decoder.layers.0.feed_forward.inner").register_parameter(
+        "bias", None
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CUSTOM)
+def test_a_part_of_ones_own_is_run_as_it_is(
+    change: str, model: Transformer, source: torch.Tensor, target: torch.Tensor
+) -> None:
+    scatter(model)
+    with torch.inference_mode():
+        before = model(source, target)
+        CUSTOM[change](model)
+        full = model(source, target)
+        assert not torch.allclose(before, full, atol=1e-3)
+        fast = FastTransformer(model)
+        state = fast.start(source)
+        for place in range(target.size(1)):
+            logits, state = fast.step(target[:, place], state)
+            torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
+        found, _ = fast.log_step(target[:, 0], fast.start(source), torch.tensor([0]))
+        expected = full[:, 0].index_fill(1, torch.tensor([0]), -torch.inf).log_softmax(-1)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    assert pick_precision(model) == "float32"
+    for settings_of_speed in ({"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}):
+        with pytest.raises(ConfigError, match=r"does not know; use precision \"float32\" without compiled"):
+            FastTransformer(model, **settings_of_speed)
+
+
+def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
+    _become(bundle.model.get_submodule("decoder.layers.1.feed_forward"), Tripled)
+    translator = Translator(bundle).using(beam=3, nbest=2)
+    together = translator.translate(["abcab", "jihg", "dd"])
+    assert together == [translator(text) for text in ("abcab", "jihg", "dd")]
+    assert Translator(bundle).precision == "float32"
+
+
+def test_its_own_parts_are_what_a_model_is_made_of(model: Transformer) -> None:
+    assert find_custom_part(model) is None
+    assert find_custom_part(model.train()) is None
+
+
+WAYS = [(precision, compiled) for precision in ("float32", "int8") for compiled in (False, True)]
+
+
+@pytest.mark.parametrize("engine", [None, *WAYS])
+def test_every_way_refuses_the_same_with_the_same_error(
+    engine: tuple[str, bool] | None, model: Transformer, source: torch.Tensor
+) -> None:
+    fast = FastTransformer(model, precision=engine[0], compiled=engine[1]) if engine else model
+    with torch.inference_mode():
+        for rows in (1, 2):
+            state = fast.start(source[:rows])
+            for word in (-1, 13, 10_000):
+                with pytest.raises(InputError, match=rf"id {word} is outside the vocabulary of 13 \(0 to 12\)"):
+                    fast.step(torch.full((rows,), word), state)  # type: ignore[arg-type]
+                with pytest.raises(InputError, match=rf"id {word} is outside the vocabulary of 13 \(0 to 12\)"):
+                    fast.start(torch.full((rows, 3), word))
+            with pytest.raises(InputError, match="ids must be whole numbers, such as torch.int64; got torch.float32"):
+                fast.step(torch.ones(rows), state)  # type: ignore[arg-type]
+            with pytest.raises(InputError, match="ids must be whole numbers"):
+                fast.start(torch.ones(rows, 3))
+        for ids in (torch.ones(3, dtype=torch.int64), torch.ones(2, 0, dtype=torch.int64)):
+            with pytest.raises(InputError, match=r"source must be ids of shape \(sentences, length\); got shape"):
+                fast.start(ids)
+        with pytest.raises(InputError, match="a sequence of 18 tokens is longer than max_length=17"):
+            fast.start(torch.ones(1, 18, dtype=torch.int64))

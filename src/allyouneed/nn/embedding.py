@@ -29,11 +29,12 @@ class Embedding(nn.Module):
         nn.init.normal_(self.table, std=d_model**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:
-        _refuse_strangers(ids, self.vocab_size)
+        refuse_unknown_ids(ids, self.vocab_size)
         return F.embedding(ids, self.table) * math.sqrt(self.d_model)  # (B, L) → (B, L, D)
 
 
-def _refuse_strangers(ids: Tensor, vocab_size: int) -> None:
+def refuse_unknown_ids(ids: Tensor, vocab_size: int) -> None:
+    """Refuse what are no whole numbers, or outside the vocabulary."""
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise InputError(f"ids must be whole numbers, such as torch.int64; got {ids.dtype}")
     if ids.numel() == 0:

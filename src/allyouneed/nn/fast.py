@@ -20,24 +20,32 @@ from torch import Tensor, nn
 
 from ..errors import ConfigError, InputError, MissingExtra
 from .attention import MultiHeadAttention, shut
-from .decoder import DecoderBlock
+from .decoder import DecoderBlock, DecoderState
+from .embedding import refuse_unknown_ids
 from .encoder import EncoderBlock
 from .feedforward import FeedForward
 from .int8 import Int8Map, can_int8
+from .parts import find_custom_part
 from .past import FastState, Pool, split
 from .residual import Residual
-from .transformer import Transformer
+from .transformer import Transformer, require_rows
 
 if TYPE_CHECKING:
     from .compiled import Compiled
 
 Precision = Literal["float32", "int8"]
+AnyState = FastState | DecoderState  # the latter of a model that is run as it is
 Map = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
 Continuations = Callable[[list[list[float]], Tensor, int], tuple[list[list[float]], list[list[int]], list[list[int]]]]
 
 
 def pick_precision(model: Transformer) -> Precision:
-    """What "auto" means: int8 on an x86 processor for a projection of a million weights or more, else float32."""
+    """What "auto" means: int8 on an x86 processor for a projection of a million weights or more, else float32.
+
+    A model with parts of its own stays float32.
+    """
+    if find_custom_part(model):
+        return "float32"
     table = model.projection.table
     return "int8" if can_int8(table.device) and table.numel() >= 1_000_000 else "float32"
 
@@ -48,6 +56,9 @@ class FastTransformer:
     In float32 its logits are those of `model` but for rounding. It takes a copy of the weights:
     training `model` further does not change it. `compiled` makes all of it quicker, in float32 the step
     of one sentence alone (compiled.py); it needs the extra `fast`, and the first time half a minute.
+
+    A model with a part that this file does not know (a subclass, a forward hook; parts.py) is run as it
+    is, by its own `start` and `step`, in float32; int8 and `compiled` refuse it.
     """
 
     @torch.inference_mode()
@@ -55,6 +66,17 @@ class FastTransformer:
         if precision not in get_args(Precision):
             raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
         self.config, self.precision = model.config, cast(Precision, precision)
+        self.compiled: Compiled | None = None
+        self.best_continuations: Continuations | None = None  # for a beam to use in place of its own
+        custom = find_custom_part(model)
+        self.plain = model if custom else None
+        if custom:
+            if compiled or precision == "int8":
+                raise ConfigError(
+                    f"{custom}, which {'compiled=True' if compiled else 'int8'} does not know; "
+                    'use precision "float32" without compiled'
+                )
+            return
         make: Callable[[Tensor, Tensor | None], Map] = Int8Map if precision == "int8" else _FloatMap
         self.scale = math.sqrt(model.config.d_model)
         self.source_table = model.source_embedding.table.detach()
@@ -65,19 +87,21 @@ class FastTransformer:
         self.decoder = [_FastDecoderBlock(block, make) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
         self.projection = make(model.projection.table, None)
-        self.compiled: Compiled | None = None
-        self.best_continuations: Continuations | None = None  # for a beam to use in place of its own
         if compiled:
             self._compile(model)
 
-    def start(self, source: Tensor) -> FastState:
+    def start(self, source: Tensor) -> AnyState:
         """The state from which `step` writes a translation of the source (B, S)."""
+        if self.plain:
+            return self.plain.start(source)
+        require_rows("source", source)
         rows, length = source.shape
         if length > len(self.source_position):
             raise InputError(f"a sequence of {length} tokens is longer than max_length={len(self.source_position)}")
         real = source != self.config.pad_id
         padding = None if bool(real.all()) else shut(real, self.source_table.dtype)[:, None, None, :]
-        x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
+        with _refusing_unknown_ids(source, self.source_table):
+            x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
         if self.compiled and self.compiled.reading_pays(source.numel()):
             self.compiled.read(x, padding)
         else:
@@ -88,15 +112,19 @@ class FastTransformer:
         pools = tuple(block.self_attention.empty(x) for block in self.decoder)
         return FastState(memory, padding, pools, hypotheses=rows)
 
-    def step(self, last: Tensor, state: FastState) -> tuple[Tensor, FastState]:
+    def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         """Logits of the next word, (N, V), after the `last` one, (N,), and the state with it in."""
         return self._step(last, state, None)
 
-    def log_step(self, last: Tensor, state: FastState, never: Tensor) -> tuple[Tensor, FastState]:
+    def log_step(self, last: Tensor, state: AnyState, never: Tensor) -> tuple[Tensor, AnyState]:
         """As `step`, but log-probabilities in float32, with no chance for the words in `never`."""
         return self._step(last, state, never)
 
-    def _step(self, last: Tensor, state: FastState, never: Tensor | None) -> tuple[Tensor, FastState]:
+    def _step(self, last: Tensor, state: AnyState, never: Tensor | None) -> tuple[Tensor, AnyState]:
+        if isinstance(state, DecoderState):
+            assert self.plain
+            found, after = self.plain.step(last, state)
+            return found if never is None else _log_probabilities(found, never), after
         if state.length == len(self.target_position):
             raise InputError(f"a sequence of {state.length + 1} tokens is longer than max_length={state.length}")
         sentences = state.sentences
@@ -107,13 +135,14 @@ class FastTransformer:
             theirs = own if theirs is None else torch.cat((theirs, own), 1)
         if self.compiled and self.compiled.writing_pays(state.hypotheses, sentences=sentences):
             pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
-            found = self.compiled.write(
-                last, state.length, pools, state.pooled, theirs, state.memory, state.padding, never
-            )
+            with _refusing_unknown_ids(last, self.target_table):
+                found = self.compiled.write(
+                    last, state.length, pools, state.pooled, theirs, state.memory, state.padding, never
+                )
         else:
-            x = torch.add(
-                self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale
-            )
+            with _refusing_unknown_ids(last, self.target_table):
+                words = torch.embedding(self.target_table, last)
+            x = torch.add(self.target_position[state.length], words, alpha=self.scale)
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
             mask = None if theirs is None else theirs.view(sentences, 1, each, -1)
             grown = []
@@ -123,7 +152,7 @@ class FastTransformer:
             pools = tuple(grown)
             found = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
             if never is not None:
-                found = found.index_fill_(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
+                found = _log_probabilities(found, never)
         return found, FastState(
             state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
         )
@@ -146,6 +175,25 @@ class FastTransformer:
                 )
         self.best_continuations = compiled.best_continuations
         self.compiled = compiled.Compiled(model, projection=self.projection, int8=self.precision == "int8")
+
+
+class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` would take 2 µs of every step
+    """Looking up ids, on a processor, finds those outside the vocabulary by itself; here it is told as everywhere."""
+
+    def __init__(self, ids: Tensor, table: Tensor) -> None:
+        self.ids, self.table = ids, table
+
+    def __enter__(self) -> None:
+        if self.ids.dtype != torch.int64 or self.ids.device.type != "cpu":
+            refuse_unknown_ids(self.ids, len(self.table))
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, IndexError):
+            refuse_unknown_ids(self.ids, len(self.table))
+
+
+def _log_probabilities(logits: Tensor, never: Tensor) -> Tensor:
+    return logits.index_fill(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
 
 
 @lru_cache(64)

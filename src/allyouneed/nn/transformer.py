@@ -64,7 +64,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor) -> Memory:
         """The source, read. Shapes: (B, S) → (B, S, D)."""
-        _require_rows("source", source)
+        require_rows("source", source)
         may_look = real_tokens(source, self.config.pad_id)
         x = self.source_position(self.source_embedding(source))
         return Memory(self.encoder(x, may_look), may_look)
@@ -84,7 +84,7 @@ class Transformer(nn.Module):
         return self.projection(x[:, 0]), state
 
     def _read(self, target: Tensor, memory: Memory) -> Tensor:
-        _require_rows("target", target)
+        require_rows("target", target)
         x = self.target_position(self.target_embedding(target))
         mask = no_future(target.size(1), device=target.device)
         return self.decoder(x, memory.vectors, memory.may_look, mask)  # type: ignore[no-any-return]
@@ -94,6 +94,7 @@ class Transformer(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-def _require_rows(name: str, ids: Tensor) -> None:
+def require_rows(name: str, ids: Tensor) -> None:
+    """Refuse ids that are not one row for each sentence."""
     if ids.dim() != 2 or ids.size(1) == 0:
         raise InputError(f"{name} must be ids of shape (sentences, length); got shape {tuple(ids.shape)}")
