@@ -4,15 +4,28 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
     from ..train import Pause, Update
 
-console = Console(stderr=True, highlight=False, markup=False)  # a path may hold [brackets]
+# A path may hold [brackets]; a line is never broken, as a pipe has no width and a terminal breaks by itself.
+console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+class TimeLeft(ProgressColumn):
+    """The time left, by the mean time of all steps since the task began: known after the first one, however slow."""
+
+    def render(self, task: Task) -> Text:
+        done = task.completed - task.fields.get("begun", 0)
+        if not task.total or task.elapsed is None or done <= 0:
+            return Text()
+        seconds = int(task.elapsed / done * max(0, task.total - task.completed))
+        return Text(f"· {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left")
 
 
 class TrainingScreen:
@@ -24,15 +37,15 @@ class TrainingScreen:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[about]} ·"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
+            TextColumn("{task.fields[about]}"),
+            TimeLeft(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=None, about="pairs")
-        self._tokens, self._since = 0, 0.0
+        self._tokens, self._seconds, self._since = 0, 0.0, 0.0  # of updates alone, without validation
+        self._loss = math.nan
         self._header_shown = False
 
     def __enter__(self) -> "TrainingScreen":
@@ -52,27 +65,29 @@ class TrainingScreen:
 
     def began(self, step: int, steps: int) -> None:
         self._since = time.monotonic()
-        self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates")
+        self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates", begun=step)
 
     def updated(self, update: "Update") -> None:
-        self._tokens += update.tokens
-        # Reading the loss makes a GPU wait, so the bar moves on every tenth update only.
-        if update.step % 10 == 0:
-            seconds = time.monotonic() - self._since
-            about = f"updates · {self._tokens / seconds:,.0f} tokens/s · loss {update.loss.item():.3f}"
-            self._bar.update(self._task, completed=update.step, about=about)
+        now = time.monotonic()
+        self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
+        if update.step % 10 == 0 or math.isnan(self._loss):  # reading the loss makes a GPU wait
+            self._loss = update.loss.item()
+        about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
+        self._bar.update(self._task, completed=update.step, about=about)
 
     def paused(self, pause: "Pause") -> None:
         self._row(pause)
+        overflow: Literal["ellipsis", "ignore"] = "ellipsis" if console.is_terminal else "ignore"
         for sample in pause.samples[:: max(1, len(pause.samples) // 2)][:2] if self._samples else ():
             text = f"{'':>9}{sample.source} → {sample.output}"
-            console.print(text, style="dim", markup=False, no_wrap=True, overflow="ellipsis")
+            console.print(text, style="dim", no_wrap=True, overflow=overflow, crop=console.is_terminal)
+        self._since = time.monotonic()
 
     def _row(self, pause: "Pause") -> None:
         if not self._header_shown:
             names = "".join(f"{name:>7}" for name in pause.scores)
             head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
-            console.print(head, soft_wrap=True)
+            console.print(head)
             self._header_shown = True
         valid = " " * 30
         if pause.valid_loss is not None:
@@ -81,7 +96,7 @@ class TrainingScreen:
         mean = f"   the mean of the last {pause.averaged}" if pause.averaged > 1 else ""
         loss = " " * 8 if pause.loss is None else f"{pause.loss:>8.4f}"
         row = f"{pause.step:>7,}{loss}{valid}{scores}{pause.seconds:>9.1f}{mean}"
-        console.print(row, soft_wrap=True)
+        console.print(row)
 
 
 @contextmanager
@@ -91,9 +106,8 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         TextColumn(what),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} ·"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
+        TextColumn("{task.fields[rate]}"),
+        TimeLeft(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -107,3 +121,12 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
     with bar:
         yield done
+
+
+@contextmanager
+def prompt() -> Iterator[Callable[[int], None]]:
+    """For texts that are typed into a terminal: yields what asks for the next one, where `progress` moves a bar."""
+    if console.is_terminal:
+        console.print("Type a text and Enter; Ctrl-D ends.")
+    yield lambda _: console.print("> ", end="") if console.is_terminal else None
+    console.print()

@@ -82,8 +82,8 @@ def train(
         clear(place)
     with TrainingScreen() as screen:
         fit(recipe, place, watch=screen, judge=judge, resume=resume)
-    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:", soft_wrap=True)
-    console.print(f"  {shell_command('translate', place)} FILE", soft_wrap=True)
+    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:")
+    console.print(f"  {shell_command('translate', place)} FILE")
 
 
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":

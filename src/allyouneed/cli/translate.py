@@ -1,5 +1,6 @@
 """`allyouneed translate`: one output line for every input line."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -193,7 +194,7 @@ def translate(
     from ..text.glossary import Glossary
     from .flow import growing, lines_there, partial_of, stretches
     from .rows import as_json, as_text
-    from .screen import console, progress
+    from .screen import console, progress, prompt
 
     if stream:
         _refuse_beside_stream(
@@ -233,7 +234,8 @@ def translate(
 
     size = WINDOW * translator.decode.batch
     there = lines_there(partial_of(output), multiple=size) if output and resume else 0
-    with growing(output, begun=there > 0) as out, progress("translating", total=None) as done:
+    asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
+    with growing(output, begun=there > 0) as out, asking as done:
         done(there)
         for first, lines in stretches(file, size=size, skip=there):
             try:
