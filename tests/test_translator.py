@@ -465,3 +465,22 @@ def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
         Translator(bundle).using(groups=4)
     with pytest.raises(ConfigError, match="keep must be a list of some of"):
         Translator(bundle).using(keep=["url"])
+
+
+def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
+    texts = ["abc", "X", "", "a" * 30, "de"]
+    refused: list[InputError] = []
+    translator = Translator(bundle)
+    found = list(translator.translations(texts, first=11, on_refused=refused.append))
+    assert [error.line for error in refused] == [12, 14]
+    assert [translation.source for translation in found] == texts
+    assert [translation.text for translation in found] == translator.translate(["abc", "", "", "", "de"])
+    forced = translator.using(glossary={"a": "bcdefghij" * 3})  # longer than any translation can be
+    refused.clear()
+    assert [one.text for one in forced.translations(["a", "b"], on_refused=refused.append)][0] == ""
+    assert [(error.line, "says all it must within" in str(error)) for error in refused] == [(1, True)]
+    with pytest.raises(InputError, match="the prefix of every translation: 'X' at place 1") as error:
+        list(translator.translations(texts, prefix="X", on_refused=refused.append))
+    assert error.value.line is None
+    with pytest.raises(ConfigError, match="branches must be 0 or more; got -1"):
+        list(translator.translations(texts, branches=-1))

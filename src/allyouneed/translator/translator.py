@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Self, cast, get_args
+from typing import Any, NamedTuple, Self, cast, get_args
 
 import torch
 
@@ -129,6 +129,7 @@ class Translator:
         align: str | None = None,
         first: int = 1,
         done: Callable[[int], None] = lambda _: None,
+        on_refused: Callable[[InputError], None] | None = None,
     ) -> Iterator[Translation]:
         """What becomes of each text, in their order; a blank one stays empty.
 
@@ -137,13 +138,16 @@ class Translator:
         and the best of each are one another's alternatives. `align` asks for alignments of "words"
         or "tokens". `done` is told how many texts each batch finished. Refuses a character outside
         the vocabulary and a word longer than the model's `max_length`, before any text of its window
-        is translated; the error's `line` says which text, the first being number `first`.
+        is translated; the error's `line` says which text, the first being number `first`. With
+        `on_refused` such a text is no error: it is called with the error, and the translation is empty.
         """
+        if branches < 0:
+            raise ConfigError(f"branches must be 0 or more; got {branches}")
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
         texts = checked_texts(texts, first=first)
         while window := list(islice(texts, WINDOW * self.decode.batch)):
-            yield from self._window(window, prefix, branches, cast(Unit | None, align), first, done)
+            yield from self._window(window, prefix, branches, cast(Unit | None, align), first, done, on_refused)
             first += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
@@ -166,7 +170,9 @@ class Translator:
             if number:
                 yield " "
             if piece.wanted.demands:
-                (found,), _ = self._found([piece], 0, 1, self._generator(1))
+                (found,), _ = self._found([piece], 0, self._generator(1))
+                if not found:
+                    raise self._refusal(piece, 1)
                 yield self._translation(piece, found, ()).text
                 continue
             written, shown = [], ""
@@ -202,24 +208,24 @@ class Translator:
         align: Unit | None,
         first: int,
         done: Callable[[int], None],
+        on_refused: Callable[[InputError], None] | None,
     ) -> list[Translation]:
         originals, texts = texts, [self._form(text) for text in texts]
-        begun = self.writer.encode(self._form(prefix))[1:-1] if prefix else []
+        begun = self._begun(self._form(prefix))
         ready = {place: same for place, text in enumerate(texts) if (same := self._nothing_to_do(text))}
-        encoded = self._encode(["" if place in ready else text for place, text in enumerate(texts)], first)
-        pieces = [
-            piece
-            for place, (text, whole) in enumerate(zip(texts, encoded, strict=True))
-            if place not in ready
-            for piece in self._pieces(text, whole, begun, place, first + place)
-        ]
-        parts: dict[int, Translation] = {}
+        to_do = ["" if place in ready else text for place, text in enumerate(texts)]
+        try:
+            pieces = self._all_pieces(to_do, begun, first)
+        except InputError:
+            if on_refused is None:
+                raise
+            pieces = self._pieces_of_the_rest(to_do, begun, first, on_refused)
+        parts: dict[int, Translation | None] = {}
         generator = self._generator(first)
 
-        def work(batch: list[int]) -> list[Translation]:
+        def work(batch: list[int]) -> list[Translation | None]:
             some = [pieces[i] for i in batch]
-            found, flags = self._found(some, branches, first, generator)
-            return list(self._translations(some, found, flags, align))
+            return self._translations(some, *self._found(some, branches, generator), align)
 
         batches = list(self._batches(pieces, branches))
         # What looks on from outside (alignments), and what follows one chance, is done batch after batch.
@@ -229,12 +235,48 @@ class Translator:
                 parts.update(zip(batch, translations, strict=True))
                 done(len(batch))
         of_text: list[list[Translation]] = [[] for _ in texts]
+        refused: dict[int, InputError] = {}
         for i, piece in enumerate(pieces):
-            of_text[piece.place].append(parts[i])
+            if (part := parts[i]) is not None:
+                of_text[piece.place].append(part)
+            else:
+                refused.setdefault(piece.place, self._refusal(piece, first))
+        for place, error in refused.items():
+            if on_refused is None:
+                raise error
+            on_refused(error)
+            of_text[place] = []
         return [
             replace(ready[place], source=original) if place in ready else joined(original, of_text[place])
             for place, original in enumerate(originals)
         ]
+
+    def _begun(self, prefix: str) -> list[int]:
+        try:
+            return self.writer.encode(prefix)[1:-1] if prefix else []
+        except InputError as error:
+            raise InputError(f"the prefix of every translation: {error}") from error
+
+    def _all_pieces(self, texts: Sequence[str], begun: list[int], first: int) -> list[_Piece]:
+        """The pieces of the texts of a window, of which an empty one has none."""
+        return [
+            piece
+            for place, (text, ids) in enumerate(zip(texts, self._encode(texts, first), strict=True))
+            if text
+            for piece in self._pieces(text, ids, begun, place, first + place)
+        ]
+
+    def _pieces_of_the_rest(
+        self, texts: Sequence[str], begun: list[int], first: int, on_refused: Callable[[InputError], None]
+    ) -> list[_Piece]:
+        """Those of the texts that are not refused."""
+        pieces: list[_Piece] = []
+        for place, text in enumerate(texts):
+            try:
+                pieces += [piece._replace(place=place) for piece in self._all_pieces([text], begun, first + place)]
+            except InputError as error:
+                on_refused(error)
+        return pieces
 
     def _batches(self, pieces: Sequence[_Piece], branches: int) -> Iterator[list[int]]:
         """Sentences of similar length, those with demands among themselves: they have wider beams."""
@@ -255,9 +297,9 @@ class Translator:
                 yield batch
 
     def _found(
-        self, pieces: Sequence[_Piece], branches: int, first: int, generator: torch.Generator
+        self, pieces: Sequence[_Piece], branches: int, generator: torch.Generator
     ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
-        """What is found for each piece, the best first, and flags."""
+        """What is found for each piece, the best first, and flags; nothing, if none says all that it must."""
         each = [[piece.wanted] for piece in pieces]
         if branches:
             begun = pieces[0].wanted.prefix
@@ -272,8 +314,7 @@ class Translator:
         for piece, some in zip(pieces, each, strict=True):
             lists, again = zip(*islice(answers, len(some)), strict=True)
             best = [hypotheses[0] for hypotheses in lists if hypotheses] if branches else lists[0]
-            best = best or self._refuse(piece, first)
-            if self._demands and not branches:
+            if best and self._demands and not branches:
                 best = search_for_spans(self._finder, self._demands, piece.text, piece.wanted, best)
             found.append(best)
             flags.append(("repeats",) if again[0] else ())
@@ -285,12 +326,15 @@ class Translator:
         found: Sequence[list[Hypothesis]],
         flags: Sequence[tuple[Flag, ...]],
         align: Unit | None,
-    ) -> Iterator[Translation]:
-        sources = [piece.wanted.source for piece in pieces]
-        best = [hypotheses[0] for hypotheses in found]
-        links = self._aligner.align(sources, best, align) if align else [None] * len(pieces)
-        for piece, hypotheses, flag, alignment in zip(pieces, found, flags, links, strict=True):
-            yield replace(self._translation(piece, hypotheses, flag), alignment=alignment)
+    ) -> list[Translation | None]:
+        """The translation of each piece; None where nothing was found."""
+        some = [i for i, hypotheses in enumerate(found) if hypotheses]
+        sources, best = [pieces[i].wanted.source for i in some], [found[i][0] for i in some]
+        links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
+        translations: list[Translation | None] = [None] * len(pieces)
+        for i, alignment in zip(some, links, strict=True):
+            translations[i] = replace(self._translation(pieces[i], found[i], flags[i]), alignment=alignment)
+        return translations
 
     def _translation(self, piece: _Piece, found: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
         texts = self.writer.decode_all([hypothesis.ids for hypothesis in found])
@@ -333,8 +377,8 @@ class Translator:
             for piece, piece_ids, phrases in zip(texts, encoded, demands, strict=True)
         ]
 
-    def _refuse(self, piece: _Piece, first: int) -> NoReturn:
-        raise InputError(
+    def _refusal(self, piece: _Piece, first: int) -> InputError:
+        return InputError(
             f"no translation of {piece.text!r} says all it must within {self._finder.limit} tokens",
             line=first + piece.place,
         )

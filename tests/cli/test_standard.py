@@ -1,0 +1,102 @@
+"""Standard streams as a shell may leave them: closed, full, a pipe that nobody reads, a pipe with a name."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from shell import ENVIRONMENT
+
+# One process imports everything, and a fork of it, with real descriptors, runs each command.
+FORKS = """
+import json, os, sys, torch
+torch.set_num_threads(1)
+import allyouneed.translator, allyouneed.explain, allyouneed.cli
+cases = json.load(sys.stdin)
+for case in cases:
+    if pid := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        continue
+    sys.argv = ["allyouneed", *case["words"]]
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        where = case[name]
+        os.close(number)
+        if where == "closed":
+            setattr(sys, name, None)
+            continue
+        if where == "unread":
+            reader, descriptor = os.pipe()
+            os.close(reader)
+        else:
+            descriptor = os.open(where, os.O_RDWR if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        if descriptor != number:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))
+    del case, cases
+    allyouneed.cli.main()
+"""
+
+
+class Case(NamedTuple):
+    words: str
+    code: int
+    says: str = ""
+    stdin: str = "/dev/null"
+    stdout: str = "out"
+    stderr: str = "err"
+
+
+CASES = [
+    Case("translate bundle", 2, "standard input could not be read: Bad file descriptor", stdin="closed"),
+    Case("translate bundle in", 0, stdin="closed"),
+    Case("translate bundle in", 2, "standard input or output is closed", stdout="closed"),
+    Case("translate bundle in --output whole --overwrite", 0, stdout="closed"),
+    Case("translate bundle in", 0, stderr="closed"),
+    Case("translate bundle nothing", 2, stderr="closed"),
+    Case("translate bundle in", 141, stdout="unread"),
+    Case("translate bundle in", 2, "the disk is full", stdout="/dev/full"),
+    Case("translate bundle in --output /dev/null", 0),
+    Case("translate bundle in --output /dev/full", 2, "the disk is full: /dev/full could not be written"),
+    Case("translate bundle in --output /proc/nowhere", 2, "/proc/nowhere could not be written"),
+    Case("translate bundle bundle", 2, "bundle could not be read: Is a directory"),
+    Case("translate bundle /dev/zero", 2, "/dev/zero, line 1 is longer than 1,048,576 bytes"),
+    Case("score bundle --source in --target in", 141, stdout="unread"),
+    Case("score bundle --source in --target in", 2, "the disk is full", stdout="/dev/full"),
+    Case("score bundle --source in --target in", 2, "standard input or output is closed", stdout="closed"),
+    Case("evaluate bundle --source in --target in", 141, stdout="unread"),
+    Case("evaluate bundle --source in --target in", 2, "the disk is full", stdout="/dev/full"),
+    Case("explain bundle abc --output /dev/full", 2, "the disk is full: /dev/full could not be written"),
+    Case("explain bundle abc --output bundle", 2, "bundle is a folder; name a file"),
+    Case("explain bundle abc --format json --output /dev/null", 141, stderr="unread"),
+    Case("explain bundle abc --format svg --output /proc/nowhere", 2, "/proc/nowhere: No such file or directory"),
+    Case("check bundle --remember in", 141, stdout="unread"),
+    Case("paper", 141, stdout="unread"),
+    Case("paper", 2, "the disk is full", stdout="/dev/full"),
+    Case("paper", 2, "standard input or output is closed", stdout="closed"),
+    Case("paper --help", 141, stdout="unread"),
+    Case("--help", 2, "the disk is full", stdout="/dev/full"),
+    Case("train dates data.limit=20 data.valid_limit=2 train.steps=1 --output run", 141, stderr="unread"),
+]
+
+
+def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("abc\n\nde\n")
+    assert saved == tmp_path / "bundle"
+    cases = [
+        case._asdict() | {"words": case.words.split(), "stderr": f"err{i}" if case.stderr == "err" else case.stderr}
+        for i, case in enumerate(CASES)
+    ]
+    forks = subprocess.run(
+        [sys.executable, "-c", FORKS], input=json.dumps(cases).encode(), stdout=subprocess.PIPE,
+        cwd=tmp_path, env=ENVIRONMENT, timeout=240, check=True,
+    )  # fmt: skip
+    codes = [int(code) for code in forks.stdout.split()]
+    for i, (case, code) in enumerate(zip(CASES, codes, strict=True)):
+        told = (tmp_path / f"err{i}").read_text() if case.stderr == "err" else ""
+        assert code == case.code, (case, told)
+        assert case.says in told, case
+        assert "Traceback" not in told, case
+        if code:
+            assert len(told.splitlines()) == (case.code == 2 and case.stderr == "err"), (case, told)
