@@ -477,7 +477,7 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     assert [translation.text for translation in found] == translator.translate(["abc", "", "", "", "de"])
     forced = translator.using(glossary={"a": "bcdefghij" * 3})  # longer than any translation can be
     refused.clear()
-    assert [one.text for one in forced.translations(["a", "b"], on_refused=refused.append)][0] == ""
+    assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""
     assert [(error.line, "says all it must within" in str(error)) for error in refused] == [(1, True)]
     with pytest.raises(InputError, match="the prefix of every translation: 'X' at place 1") as error:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))

@@ -31,6 +31,7 @@ from .text.vocabulary import Vocabulary
 
 FORMAT = 1
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
+FILES = ("config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json")  # what makes translations
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,11 @@ class Bundle:
         own = None if vocabulary.joint else vocabulary.target
         card = _read(folder, "README.md").decode()
         return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own, normalization)
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a bundle that its translations depend on."""
+    return [folder / name for name in FILES if (folder / name).is_file()]
 
 
 def weights(model: Transformer) -> dict[str, Tensor]:

@@ -98,9 +98,9 @@ def is_stream(path: Path) -> bool:
     return _mode(path, stat.S_ISCHR, stat.S_ISFIFO)
 
 
-def is_pipe(path: Path) -> bool:
-    """Whether something is a named pipe: opening it waits for the other end, and it is read only once."""
-    return _mode(path, stat.S_ISFIFO)
+def is_named_pipe(path: Path) -> bool:
+    """Whether something is a pipe in the file system, so that opening it waits for the other end."""
+    return _mode(path, stat.S_ISFIFO) and os.path.exists(os.path.realpath(path))  # /dev/stdin and its kin have no end
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:

@@ -1,27 +1,27 @@
 """`translate` on files of any size: line by line, in little memory, and again after a kill."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from allyouneed.cli.flow import growing, lines_there, partial_of, stretches
+from allyouneed.cli.flow import Stretch, stretches
+from allyouneed.cli.resumable import line_writer, notes_of, partial_of
 from allyouneed.errors import DataError, OutputError
+from allyouneed.text.lines import LONGEST_LINE, TOO_LONG
 from shell import ENVIRONMENT, refusal, run_here
 
 
-def test_a_file_comes_in_stretches_and_can_be_entered_anywhere(tmp_path: Path) -> None:
+def test_a_file_comes_in_stretches(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \nthree")
-    assert [tuple(part) for part in stretches(str(path), size=3)] == [(1, ["one", "", "two"]), (4, ["three"])]
-    assert [tuple(part) for part in stretches(str(path), size=3, skip=3)] == [(4, ["three"])]
-    assert [tuple(part) for part in stretches(str(path), size=3, skip=2)] == [(3, ["two"]), (4, ["three"])]
-    with pytest.raises(OutputError, match="has 4 lines, but 5 are translated already"):
-        list(stretches(str(path), size=3, skip=5))
+    assert [part[:2] for part in stretches(str(path), size=3)] == [(1, ["one", "", "two"]), (4, ["three"])]
 
 
 def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
@@ -30,25 +30,88 @@ def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
         list(stretches(str(tmp_path / "text"), size=2))
 
 
-def test_a_torn_stretch_is_cut_off(tmp_path: Path) -> None:
-    partial = tmp_path / "out.partial"
-    assert lines_there(partial, multiple=2) == 0
-    partial.write_text("a\nb\nc\nd\ne\nto")
-    assert lines_there(partial, multiple=2) == 4
-    assert partial.read_text() == "a\nb\nc\nd\n"
+@pytest.mark.parametrize("live", [False, True])
+def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
+    content = b"one\n" + bytes(3 * LONGEST_LINE) + b"\ntwo\n" + b"a" * LONGEST_LINE + b"\n" + b"b" * (LONGEST_LINE + 1)
+    with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):
+        (*parts,) = stretches("-", size=2, live=live, skip_refused=True)
+    assert [len(line) for part in parts for line in part.lines] == [3, 0, 3, LONGEST_LINE, 0]
+    refused = {number: reason for part in parts for number, reason in part.refused.items()}
+    assert refused == {2: TOO_LONG, 5: TOO_LONG}
+    with (
+        open("/dev/zero", encoding="utf-8") as endless,
+        mock.patch.object(sys, "stdin", endless),
+        pytest.raises(DataError, match="standard input, line 1 is longer than 1,048,576 bytes"),
+    ):
+        list(stretches("-", size=2, live=live))
+
+
+def write(output: Path, lines: list[str], *, resume: bool = False, stop_after: int = 9, size: int = 2) -> list[str]:
+    """Copy lines to `output`, two at a time, and say which were not there yet."""
+    new = []
+    with line_writer(output, made_of={"beam": size}, size=2, resume=resume) as out:
+        for i in range(0, len(lines), 2):
+            stretch = Stretch(i + 1, lines[i : i + 2], {})
+            if out.has(stretch):
+                continue
+            if i >= stop_after:
+                raise KeyboardInterrupt
+            out.write("".join(f"{line}\n" for line in stretch.lines))
+            new += stretch.lines
+            out.done(stretch)
+    return new
 
 
 def test_a_result_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    with growing(output, begun=False) as file:
-        file.write(b"a\n")
-        assert not output.exists()
-        assert partial_of(output).exists()
-    assert output.read_bytes() == b"a\n"
-    assert not partial_of(output).exists()
-    with pytest.raises(ZeroDivisionError), growing(tmp_path / "other", begun=False) as file:
-        file.write(b"b\n" * (1 // (file.write(b"b\n") - 2)))
-    assert partial_of(tmp_path / "other").read_bytes() == b"b\n"
+    (tmp_path / "link").symlink_to("out")
+    assert write(tmp_path / "link", ["a", "b", "c"]) == ["a", "b", "c"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "out"]
+    assert (tmp_path / "out").read_bytes() == b"a\nb\nc\n"
+
+
+def test_a_stopped_result_is_gone_on_with_after_its_last_whole_stretch(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "out", ["a", "b", "c", "d", "e"], stop_after=4)
+    partial = partial_of(tmp_path / "out")
+    partial.write_bytes(partial.read_bytes() + b"e\ntorn")
+    assert write(tmp_path / "out", ["a", "b", "c", "d", "E", "f"], resume=True) == ["E", "f"]  # e was mended
+    assert (tmp_path / "out").read_bytes() == b"a\nb\nc\nd\nE\nf\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
+    lines = ["a", "b", "c", "d", "e"]
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "out", lines, stop_after=4)
+    before = partial_of(tmp_path / "out").read_bytes()
+    for other, size, why in (
+        (["a", "B", "c", "d", "e"], 2, "another input: its first 4 lines were not these"),
+        (["a", "b"], 2, "another input: that had 4 lines or more"),
+        (lines, 3, "made of beam 2, not 3"),
+    ):
+        with pytest.raises(OutputError, match=why):
+            write(tmp_path / "out", other, resume=True, size=size)
+        assert partial_of(tmp_path / "out").read_bytes() == before
+    notes_of(tmp_path / "out").unlink()
+    with pytest.raises(OutputError, match="made of something that is not known"):
+        write(tmp_path / "out", lines, resume=True)
+    assert write(tmp_path / "out", lines) == lines
+
+
+def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> None:
+    with line_writer(tmp_path / "out", made_of={}, size=2) as out:
+        out.write("a\n")
+        out.file.flush()
+        with pytest.raises(OutputError, match="out.partial is being written by another process"):
+            write(tmp_path / "out", ["a"], resume=True)
+        out.done(Stretch(1, ["a"], {}))
+    assert (tmp_path / "out").read_bytes() == b"a\n"
+
+
+def test_a_result_of_more_lines_than_its_input_gets_no_name(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="has 2 lines, but the input 1: something else wrote to it"):
+        write(tmp_path / "out", ["a\nb"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> None:

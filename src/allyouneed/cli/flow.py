@@ -1,113 +1,115 @@
-"""Files of any size, a stretch at a time: lines in, lines out, and where a killed run can go on."""
+"""Input of any size, a stretch at a time."""
 
-import os
+import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BufferedReader
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
-from ..errors import DataError, OutputError
-from ..text.lines import not_utf8, opened
+from ..errors import DataError, InputError
+from ..files import is_stream
+from ..text.lines import ARCHIVES, LONGEST_LINE, TOO_LONG, bounded_lines, not_utf8, opened
+
+# Files whose lines are no sentences: a translation line by line would spoil them.
+DOCUMENTS = re.compile(
+    r"\.(po|pot|tmx|xliff|xlf|sdlxliff|x?html?|xml|docx|odt|pptx|xlsx|epub|pdf|rtf|srt|vtt|ass|json|jsonl|ndjson|ya?ml"
+    r"|parquet)",
+    re.IGNORECASE,
+)
 
 
 class Stretch(NamedTuple):
-    """Some lines that follow each other, outer blanks left out; the first is number `first` of all."""
+    """Some lines that follow each other, outer blanks left out; the first is number `first` of all.
+
+    `refused` says by its number why a line cannot be translated; what cannot even be read stands as an empty line.
+    """
 
     first: int
     lines: list[str]
+    refused: dict[int, str]
 
 
-def stretches(file: str, *, size: int, skip: int = 0) -> Iterator[Stretch]:
-    """The lines of a file, plain or compressed, `size` at a time; of standard input ("-"), as they arrive.
+def refuse_document(file: str) -> None:
+    """Refuse a file that, by its ending, is no text with a sentence a line."""
+    path = Path(file)
+    ending = Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
+    if DOCUMENTS.fullmatch(ending):
+        raise InputError(
+            f"{file} is a document ({ending}), not plain text with a sentence a line; to have its lines translated "
+            "as they stand, give it on standard input"
+        )
 
-    The first `skip` lines are left out. Only a line feed (or CR LF) ends a line. Refuses, naming
-    the line, what is not UTF-8.
+
+def stretches(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Stretch]:
+    """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
+
+    A `live` one gives the lines of standard input and of a pipe as they arrive, however many these are.
+    Only a line feed (or CR LF) ends a line. Refuses, naming the line, what is not UTF-8 and what is too long; with
+    `skip_refused` it is noted instead.
     """
     name = "standard input" if file == "-" else file
-    number = 1
-    chunks = _arriving(cast(BufferedReader, sys.stdin.buffer)) if file == "-" else _chunks(Path(file), size)
-    for raw in chunks:
-        first, number = number, number + len(raw)
-        if number - 1 > skip:
-            kept = max(0, skip + 1 - first)
-            lines = [_decoded(line, name, first + i) for i, line in enumerate(raw)][kept:]
-            yield Stretch(first + kept, lines)
-    if number - 1 < skip:
-        raise OutputError(f"{name} has {number - 1} lines, but {skip} are translated already: that was another input")
+    first = 1
+    for raw in _raw(file, size, live, on=skip_refused):
+        stretch = Stretch(first, [], {})
+        for number, line in enumerate(raw, start=first):
+            try:
+                stretch.lines.append(_decoded(line, number))
+            except ValueError as error:
+                if not skip_refused:
+                    raise DataError(f"{name}, line {number} {error}") from error
+                stretch.lines.append("")
+                stretch.refused[number] = str(error)
+        first += len(raw)
+        yield stretch
 
 
-def _chunks(path: Path, size: int) -> Iterator[list[bytes]]:
-    with opened(path) as stream:
-        while raw := list(islice(stream, size)):
-            yield raw
+def _raw(file: str, size: int, live: bool, on: bool) -> Iterator[list[bytes | None]]:
+    """Lines as bytes; None for one that is too long, `on` after which it goes."""
+    if file == "-":
+        try:
+            yield from _arriving(sys.stdin.buffer) if live else _chunks(sys.stdin.buffer, size, on)
+        except OSError as error:
+            raise DataError(f"standard input could not be read: {error.strerror or error}") from error
+    else:
+        with opened(Path(file)) as stream:
+            arrives = live and is_stream(Path(file))
+            yield from _arriving(stream) if arrives else _chunks(stream, size, on)
 
 
-def _arriving(stream: BufferedReader) -> Iterator[list[bytes]]:
+def _chunks(stream: IO[bytes], size: int, on: bool) -> Iterator[list[bytes | None]]:
+    chunk: list[bytes | None] = []
+    for line in bounded_lines(stream):
+        chunk.append(line)
+        if len(chunk) == size or (line is None and not on):  # it may have no end
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _arriving(stream: IO[bytes]) -> Iterator[list[bytes | None]]:
     # A read gives what is there, at most so much: whoever writes slowly is answered at once.
-    rest = b""
-    while read := stream.read1(1 << 16):
+    rest, too_long = b"", False
+    while read := cast(BufferedReader, stream).read1(1 << 16):
         *whole, rest = (rest + read).split(b"\n")
-        if whole:
-            yield whole
+        if too_long and whole:  # its end
+            del whole[0]
+            too_long = False
+        lines: list[bytes | None] = [line if len(line) <= LONGEST_LINE else None for line in whole]
+        if too_long or len(rest) > LONGEST_LINE:
+            lines += [None] * (not too_long)
+            rest, too_long = b"", True
+        if lines:
+            yield lines
     if rest:
         yield [rest]
 
 
-def _decoded(line: bytes, name: str, number: int) -> str:
+def _decoded(line: bytes | None, number: int) -> str:
+    if line is None:
+        raise ValueError(TOO_LONG)
     try:
         return (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode().strip()
     except UnicodeDecodeError as error:
-        raise DataError(f"{name}, line {number} {not_utf8(error)}; convert the file to UTF-8 first") from error
-
-
-def partial_of(output: Path) -> Path:
-    """Where a result grows until it is whole."""
-    return output.with_name(f"{output.name}.partial")
-
-
-def lines_there(partial: Path, *, multiple: int) -> int:
-    """How many lines of a killed run can be kept; the file is cut off after them.
-
-    Whole stretches of `multiple` lines only, so that what comes after is worked out just as it would have been.
-    """
-    try:
-        with partial.open("r+b") as file:
-            count = kept = end = 0
-            for line in file:
-                end += len(line)
-                count += line.endswith(b"\n")
-                if count % multiple == 0 and line.endswith(b"\n"):
-                    kept, place = count, end
-            file.truncate(place if kept else 0)
-    except FileNotFoundError:
-        return 0
-    return kept
-
-
-@contextmanager
-def growing(output: Path | None, *, begun: bool) -> Iterator[BinaryIO]:
-    """Where lines go: standard output, or a file beside `output` that takes its name once it is whole.
-
-    `begun` goes on behind what stands there. An error leaves what was written, for another try.
-    """
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    partial = partial_of(output)
-    try:
-        with partial.open("ab" if begun else "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(output)
-    except OSError as error:
-        if partial.exists() and not partial.stat().st_size:
-            partial.unlink()
-        raise OutputError(f"{output} could not be written: {error.strerror or error}") from error
-    except BaseException:
-        if not partial.stat().st_size:
-            partial.unlink()
-        raise
+        raise ValueError(f"{not_utf8(error)}; convert the file to UTF-8 first") from error

@@ -19,8 +19,8 @@ def as_text(translation: "Translation") -> str:
     return "\t".join(re.sub(r"[\r\n]+", " ", column.strip("\r\n")) for column in columns)
 
 
-def as_json(translation: "Translation") -> str:
-    """An object with all that is known; the units are what an alignment counts."""
+def as_json(translation: "Translation", *, error: str | None = None) -> str:
+    """An object with all that is known; the units are what an alignment counts. `error` says why it was refused."""
     row: dict[str, object] = {
         "source": translation.source,
         "text": translation.text,
@@ -35,4 +35,6 @@ def as_json(translation: "Translation") -> str:
     if translation.alignment is not None:
         row["alignment"] = str(translation.alignment)
         row["source_units"], row["target_units"] = translation.alignment.source, translation.alignment.target
+    if error is not None:
+        row["error"] = error
     return to_json(row)

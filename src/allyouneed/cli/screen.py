@@ -4,11 +4,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
+
+from ..files import is_named_pipe
 
 if TYPE_CHECKING:
     from ..train import Pause, Update
@@ -97,6 +100,13 @@ class TrainingScreen:
         loss = " " * 8 if pause.loss is None else f"{pause.loss:>8.4f}"
         row = f"{pause.step:>7,}{loss}{valid}{scores}{pause.seconds:>9.1f}{mean}"
         console.print(row)
+
+
+def announce_pipes(*paths: Path | None) -> None:
+    """Say of each named pipe that it is waited for: opening it takes until the other end is opened."""
+    for path in paths:
+        if path is not None and is_named_pipe(path):
+            console.print(f"waiting for the other end of the pipe {path}", markup=False)
 
 
 @contextmanager

@@ -1,14 +1,16 @@
 """`allyouneed translate`: one output line for every input line."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from ..errors import InputError
     from ..translator import Translator
+    from .flow import Stretch
 
 # Every setting of the search that is not given is the bundle's own.
 _LENGTH, _REPEATS, _CHANCE, _HOLD = "Length", "Repetition and variety", "Sampling", "What must hold"
@@ -27,6 +29,13 @@ def translate(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
+    skip_refused: Annotated[
+        bool,
+        typer.Option(
+            "--skip-refused",
+            help="Leave an empty line where one cannot be translated, say why, and exit with code 3 at the end.",
+        ),
+    ] = False,
     json: Annotated[
         bool,
         typer.Option(
@@ -189,29 +198,34 @@ def translate(
 
       allyouneed translate runs/mine news.en --alignments words
     """  # fmt: skip
+    from dataclasses import asdict
+
     from ..errors import ConfigError, InputError
-    from ..files import refuse_to_replace
     from ..text.glossary import Glossary
-    from .flow import growing, lines_there, partial_of, stretches
+    from .flow import Stretch, refuse_document, stretches
+    from .resumable import check_output, files_digest, line_writer, partial_of
     from .rows import as_json, as_text
-    from .screen import console, progress, prompt
+    from .screen import announce_pipes, console, progress, prompt
 
     if stream:
         _refuse_beside_stream(
             {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
              "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--groups": groups}
         )  # fmt: skip
-    if output is None and resume:
-        raise ConfigError("--resume goes on with a file; name it with --output")
-    if output and output.exists() and resume:
+    if resume and (output is None or overwrite):
+        raise ConfigError("--resume goes on with the file that --output names, and without --overwrite")
+    refuse_document(file)
+    inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
+    check_output(
+        output, [*inputs, *bundle.glob("*.json"), *bundle.glob("*.safetensors")], resume=resume, overwrite=overwrite
+    )
+    if output and resume and output.is_file():
         console.print(f"{output} is whole already; there is nothing to go on with")
         return
-    if output and not overwrite:
-        refuse_to_replace(output, what="the translation")
-        if not resume and partial_of(output).exists():
-            refuse_to_replace(partial_of(output), what="a new run (--resume would go on with it)")
+    announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
     terms = Glossary.read(glossary) if glossary else None
 
+    from ..bundle import model_files
     from ..device import keep_freed_memory
     from ..translator import WINDOW, Translator
 
@@ -226,44 +240,70 @@ def translate(
         replace_unknown=replace_unknown or None, guard=guard,
     )  # fmt: skip
 
-    def work(lines: list[str], first: int) -> Iterator[str]:
+    name = "standard input" if file == "-" else file
+
+    def work(stretch: Stretch) -> Iterator[str]:
         if stream:
-            return _streamed(translator, lines, first)
-        found = translator.translations(lines, prefix=prefix, branches=alternatives, align=align, first=first)
-        return (f"{as_json(one) if json else as_text(one)}\n" for one in found)
+            yield from _streamed(translator, stretch, skip_refused=skip_refused)
+            return
 
+        def refuse(error: InputError) -> None:
+            stretch.refused[cast(int, error.line)] = str(error)
+
+        found = translator.translations(
+            stretch.lines, prefix=prefix, branches=alternatives, align=align, first=stretch.first,
+            on_refused=refuse if skip_refused else None,
+        )  # fmt: skip
+        for number, one in enumerate(found, start=stretch.first):
+            yield f"{as_json(one, error=stretch.refused.get(number)) if json else as_text(one)}\n"
+
+    made_of = {
+        "model": files_digest(*model_files(bundle)), "precision": translator.precision, "compiled": compiled,
+        "glossary": glossary and files_digest(glossary), "prefix": prefix, "alternatives": alternatives,
+        "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
+        **asdict(translator.decode),
+    } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch
-    there = lines_there(partial_of(output), multiple=size) if output and resume else 0
     asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
-    with growing(output, begun=there > 0) as out, asking as done:
-        done(there)
-        for first, lines in stretches(file, size=size, skip=there):
-            try:
-                for text in work(lines, first):
-                    out.write(text.encode())
-                    if stream:
-                        out.flush()
-            except InputError as error:
-                name = "standard input" if file == "-" else file
-                so_far = (
-                    f" (the lines before are in {partial_of(output)}; mend it, then --resume)"
-                    if output and first > 1
-                    else ""
-                )
-                raise InputError(f"{name}, line {error.line}: {error}{so_far}") from error
-            out.flush()
-            done(len(lines))
+    with line_writer(output, made_of=made_of, size=size, resume=resume) as out, asking as done:
+        for stretch in stretches(file, size=size, live=output is None, skip_refused=skip_refused):
+            if not out.has(stretch):
+                try:
+                    for text in work(stretch):
+                        out.write(text)
+                        if stream:
+                            out.file.flush()
+                except InputError as error:
+                    raise _told(error, name, partial_of(output) if output and out.lines else None) from error
+                for number, reason in sorted(stretch.refused.items()):
+                    console.print(f"{name}, line {number}, left out: {reason}", markup=False, soft_wrap=True)
+                out.done(stretch)
+            done(len(stretch.lines))
+    if out.refused:
+        lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
+        console.print(f"{lines} refused and left empty", soft_wrap=True)
+        raise typer.Exit(3)
 
 
-def _streamed(translator: "Translator", lines: Iterable[str], first: int) -> Iterator[str]:
+def _told(error: "InputError", name: str, partial: Path | None) -> "InputError":
+    """The error with the place of the line, if it is one line's, and where the lines before it are."""
+    if error.line is None:
+        return error
+    so_far = f" (the lines before are in {partial}; mend it, then --resume)" if partial else ""
+    return type(error)(f"{name}, line {error.line}: {error}{so_far}")
+
+
+def _streamed(translator: "Translator", stretch: "Stretch", *, skip_refused: bool) -> Iterator[str]:
     """The pieces of all lines as they come, each line ended."""
     from ..errors import InputError
 
-    for number, line in enumerate(lines, start=first):
+    for number, line in enumerate(stretch.lines, start=stretch.first):
         try:
             yield from (" ".join(piece.split("\n")) for piece in translator.stream(line))
         except InputError as error:
-            raise InputError(str(error), line=number) from error
+            if not skip_refused:
+                raise InputError(str(error), line=number) from error
+            stretch.refused[number] = str(error)
         yield "\n"
 
 

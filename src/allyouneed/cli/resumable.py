@@ -1,0 +1,227 @@
+"""Output that grows line by line, and a file of it that a later run can go on with.
+
+While `news.de` is made, its lines stand in `news.de.partial`, and `news.de.partial.jsonl` says what they are made of:
+the model and its settings, then, for each stretch that is done, how many lines of the input it reached, how many of
+these were refused, and a digest of them.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import ConfigError, OutputError
+from ..files import (
+    check_output_file,
+    flush_to_disk,
+    followed,
+    is_same_file,
+    is_stream,
+    locked,
+    parse_json,
+    refuse_to_replace,
+    rename,
+)
+from .flow import Stretch
+
+
+class LineWriter:
+    """Lines to a stream that nobody goes on with: standard output, a device or a pipe."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.lines, self.refused = 0, 0
+
+    def has(self, stretch: Stretch) -> bool:
+        """Whether the lines of a stretch are translated already."""
+        return False
+
+    def write(self, text: str) -> None:
+        """Add some text."""
+        self.file.write(text.encode())
+
+    def done(self, stretch: Stretch) -> None:
+        """Every line of a stretch is written."""
+        self.file.flush()
+        self.lines += len(stretch.lines)
+        self.refused += len(stretch.refused)
+
+
+class ResumableWriter(LineWriter):
+    """Lines to a partial file, of which the first `kept` were there already."""
+
+    def __init__(self, partial: Path, file: BinaryIO, notes: BinaryIO, kept: "Kept") -> None:
+        super().__init__(file)
+        self._partial, self._notes, self._kept = partial, notes, kept
+        self._digest = sha256()
+
+    def has(self, stretch: Stretch) -> bool:
+        """Whether the lines of a stretch are translated already. Refuses input that differs from theirs."""
+        if self.lines >= self._kept.lines:
+            return False
+        self._read(stretch)
+        if self.lines == self._kept.lines:
+            if self._digest.hexdigest() != self._kept.digest:
+                raise _another(self._partial, f"another input: its first {self.lines:,} lines were not these")
+            self.refused = self._kept.refused
+        return True
+
+    def done(self, stretch: Stretch) -> None:
+        """Every line of a stretch is written; note it."""
+        self.file.flush()
+        self._read(stretch)
+        self.refused += len(stretch.refused)
+        _note(self._notes, {"lines": self.lines, "refused": self.refused, "digest": self._digest.hexdigest()})
+
+    def finish(self, output: Path) -> None:
+        """Give the partial file its name, if it has a line for each line of the input."""
+        if self.lines < self._kept.lines:
+            raise _another(self._partial, f"another input: that had {self._kept.lines:,} lines or more")
+        flush_to_disk(self.file)
+        with self._partial.open("rb") as file:
+            written = sum(1 for _ in file)
+        if written != self.lines:
+            raise OutputError(
+                f"{self._partial} has {written:,} lines, but the input {self.lines:,}: something else wrote to it; "
+                "begin again with --overwrite"
+            )
+        rename(self._partial, output)
+
+    def _read(self, stretch: Stretch) -> None:
+        self.lines += len(stretch.lines)
+        self._digest.update("".join(f"{line}\n" for line in stretch.lines).encode())
+
+
+class Kept:
+    """What can be kept of a partial file: its first `lines`, from input lines of this `digest`."""
+
+    def __init__(self, lines: int = 0, refused: int = 0, digest: str = "") -> None:
+        self.lines, self.refused, self.digest = lines, refused, digest
+
+
+def files_digest(*paths: Path) -> str:
+    """The same for files of the same content only."""
+    digest = sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            digest.update(file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def partial_of(output: Path) -> Path:
+    """Where a result grows until it is whole; beside the file itself, if `output` is a link to it."""
+    output = followed(output)
+    return output.with_name(f"{output.name}.partial")
+
+
+def notes_of(output: Path) -> Path:
+    """Where it says what a partial result is made of."""
+    partial = partial_of(output)
+    return partial.with_name(f"{partial.name}.jsonl")
+
+
+def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: bool, overwrite: bool) -> None:
+    """Refuse, before any work, an output that cannot be, and one that is an input under whatever name.
+
+    `inputs` are paths, or descriptors of open files; None for `output` is standard output.
+    """
+    what = "the translation"
+    if output is None:
+        if any(is_same_file(1, each) for each in inputs):
+            raise OutputError(f"standard output and the input are one file: {what} would destroy what it is made from")
+        return
+    if resume and is_stream(output):
+        raise ConfigError(f"--resume goes on with a file; {output} is a device or a pipe")
+    check_output_file(output, what=what, overwrite=overwrite or resume, inputs=inputs)
+    if not is_stream(output):
+        for path in (partial_of(output), notes_of(output)):
+            check_output_file(path, what=what, overwrite=True, inputs=inputs)
+        if not (resume or overwrite):
+            refuse_to_replace(partial_of(output), what="a new run (--resume would go on with it)")
+
+
+@contextmanager
+def line_writer(
+    output: Path | None, *, made_of: Mapping[str, object], size: int, resume: bool = False
+) -> Iterator[LineWriter]:
+    """What takes lines: to standard output, to a device or pipe, or to a file that gets its name once it is whole.
+
+    With `resume` a partial file is gone on with, from its last stretch of `size` lines that is whole. Refuses, as an
+    `OutputError`, one that was `made_of` something else or is being written by another process. An error leaves the
+    partial file for another try.
+    """
+    try:
+        if output is None:
+            yield LineWriter(sys.stdout.buffer)
+        elif is_stream(output):
+            with output.open("wb") as file:
+                yield LineWriter(file)
+        else:
+            with locked(partial_of(output), what=str(partial_of(output))):
+                yield from _resumable(output, made_of, size, resume)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{output or 'standard output'} could not be written: {error.strerror or error}") from error
+
+
+def _resumable(output: Path, made_of: Mapping[str, object], size: int, resume: bool) -> Iterator[ResumableWriter]:
+    partial, notes = partial_of(output), notes_of(output)
+    kept = _kept(partial, notes, made_of, size) if resume and partial.exists() else Kept()
+    again = kept.lines > 0
+    try:
+        with notes.open("ab" if again else "wb") as log:
+            if not again:
+                _note(log, {"made_of": made_of})
+            with partial.open("ab" if again else "wb") as file:
+                writer = ResumableWriter(partial, file, log, kept)
+                yield writer
+                writer.finish(followed(output))
+        notes.unlink()
+    finally:
+        if partial.exists() and not partial.stat().st_size:
+            partial.unlink()
+            notes.unlink(missing_ok=True)
+
+
+def _kept(partial: Path, notes: Path, made_of: Mapping[str, object], size: int) -> Kept:
+    """How much of a partial file can be kept; it is cut off after that."""
+    before, rows = _read_notes(notes)
+    if before is None:
+        raise _another(partial, "something that is not known, without a file that says what")
+    for key, value in parse_json(json.dumps(made_of)).items():
+        if before.get(key) != value:
+            is_long = len(f"{before.get(key)}{value}") > 60
+            raise _another(partial, f"another {key}" if is_long else f"{key} {before.get(key)!r}, not {value!r}")
+    with partial.open("r+b") as file:
+        ends = [0]  # of every stretch of `size` lines
+        count = place = 0
+        for line in file:
+            place += len(line)
+            count += line.endswith(b"\n")
+            if line.endswith(b"\n") and count % size == 0:
+                ends.append(place)
+        whole = [row for row in rows if row["lines"] % size == 0 and row["lines"] <= count]
+        kept = Kept(**whole[-1]) if whole else Kept()
+        file.truncate(ends[kept.lines // size])
+    return kept
+
+
+def _note(notes: BinaryIO, row: Mapping[str, object]) -> None:
+    notes.write(json.dumps(row).encode() + b"\n")
+    notes.flush()
+
+
+def _read_notes(notes: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    try:
+        first, *rows = [parse_json(line) for line in notes.read_bytes().split(b"\n")[:-1]]
+        return first["made_of"], rows
+    except (OSError, ValueError, TypeError, KeyError):
+        return None, []
+
+
+def _another(partial: Path, what: str) -> OutputError:
+    return OutputError(f"{partial} was made of {what}; give the same to --resume, or begin again with --overwrite")
