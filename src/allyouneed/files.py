@@ -29,7 +29,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     stopped process or a full disk leaves whatever stood under `path` before. Refuses, as an
     `OutputError`, a folder that cannot be written and a disk that is full.
     """
-    with _refusing(path):
+    with refusing_errors(path):
         if is_stream(path):
             with path.open("wb") as file:
                 yield file
@@ -54,7 +54,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def append(path: Path, text: str) -> None:
     """Add `text` to the end of a file that others may be reading. Refuses as `written_whole` does."""
-    with _refusing(path), path.open("a", encoding="utf-8") as file:
+    with refusing_errors(path), path.open("a", encoding="utf-8") as file:
         file.write(text)
 
 
@@ -125,7 +125,7 @@ def locked(path: Path, *, what: str) -> Iterator[None]:
     """
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
-    with _refusing(path):
+    with refusing_errors(path):
         descriptor = _lock(lock)
     if descriptor is None:
         raise OutputError(f"{what} is being written by another process; wait for it, or name another place")
@@ -205,7 +205,8 @@ def _finite(value: object) -> object:
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def refusing_errors(path: Path) -> Iterator[None]:
+    """Refuse, as an `OutputError`, what the system refuses about an output; but not that nobody reads it."""
     try:
         yield
     except BrokenPipeError:

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -18,6 +19,7 @@ from .export import export
 from .paper import paper
 from .program import shell_command
 from .score import score
+from .standard import drop_output, open_closed_streams
 from .train import train
 from .translate import translate
 
@@ -43,6 +45,7 @@ _MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer do
 
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 a fault of ours, 2 a mistake in the call or a run that cannot go on,
+    3 done, but lines were refused and left out (--skip-refused),
     130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 nobody read the output.
     """
     # A thread of OpenMP that waits keeps its core busy. Where other programs want that core too, all
@@ -50,8 +53,10 @@ def main() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     Wishes.debug = False
+    open_closed_streams()
     try:
         code = app(standalone_mode=False)  # what a call gets wrong is then raised, not printed
+        sys.stdout.flush()  # else a full disk or a closed pipe is met only after the exit code is settled
     except _MISUSE as error:
         if not error.format_message():  # called without anything: the help was printed
             sys.exit(2)
@@ -61,12 +66,17 @@ def main() -> None:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
         _leave(2, str(error))
-    except BrokenPipeError:  # whoever read our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except BrokenPipeError:
+        _leave_unread()
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # so Rich and Typer answer it
+            _leave_unread()
+        raise
     except OSError as error:
         if error.errno == errno.ENOSPC:
             _leave(2, "the disk is full: the output could not be written; free some space")
+        if error.errno == errno.EBADF:
+            _leave(2, "standard input or output is closed, and this command needs it")
         _leave(2, f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
@@ -75,9 +85,20 @@ def main() -> None:
     sys.exit(code)
 
 
+def _leave_unread() -> None:
+    """Leave as a program does that is stopped by SIGPIPE: whoever read our output has had enough."""
+    drop_output()
+    sys.exit(141)
+
+
 def _leave(code: int, message: str) -> None:
     if Wishes.debug:
         raise
     line = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message.rstrip("\n"))
-    print(f"allyouneed: {line}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # as the message may say; it would fail again at the exit, and change the code
+        drop_output()
+    with suppress(OSError):  # nobody may hear it
+        print(f"allyouneed: {line}", file=sys.stderr)
     sys.exit(code)

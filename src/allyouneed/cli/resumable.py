@@ -23,6 +23,7 @@ from ..files import (
     locked,
     parse_json,
     refuse_to_replace,
+    refusing_errors,
     rename,
 )
 from .flow import Stretch
@@ -153,19 +154,16 @@ def line_writer(
     `OutputError`, one that was `made_of` something else or is being written by another process. An error leaves the
     partial file for another try.
     """
-    try:
-        if output is None:
-            yield LineWriter(sys.stdout.buffer)
-        elif is_stream(output):
+    if output is None:
+        yield LineWriter(sys.stdout.buffer)
+        return
+    with refusing_errors(output):
+        if is_stream(output):
             with output.open("wb") as file:
                 yield LineWriter(file)
         else:
             with locked(partial_of(output), what=str(partial_of(output))):
                 yield from _resumable(output, made_of, size, resume)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{output or 'standard output'} could not be written: {error.strerror or error}") from error
 
 
 def _resumable(output: Path, made_of: Mapping[str, object], size: int, resume: bool) -> Iterator[ResumableWriter]:

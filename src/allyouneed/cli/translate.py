@@ -159,7 +159,10 @@ def translate(
     alternatives: Annotated[
         int,
         typer.Option(
-            help="So many ways to go on after the prefix, tabs between.", show_default=False, rich_help_panel=_HOLD
+            help="So many ways to go on after the prefix, tabs between.",
+            min=0,
+            show_default=False,
+            rich_help_panel=_HOLD,
         ),
     ] = 0,
     replace_unknown: Annotated[
