@@ -106,7 +106,7 @@ def announce_pipes(*paths: Path | None) -> None:
     """Say of each named pipe that it is waited for: opening it takes until the other end is opened."""
     for path in paths:
         if path is not None and is_named_pipe(path):
-            console.print(f"waiting for the other end of the pipe {path}", markup=False)
+            console.print(f"waiting for the other end of the pipe {path}")
 
 
 @contextmanager

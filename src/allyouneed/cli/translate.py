@@ -279,12 +279,12 @@ def translate(
                 except InputError as error:
                     raise _told(error, name, partial_of(output) if output and out.lines else None) from error
                 for number, reason in sorted(stretch.refused.items()):
-                    console.print(f"{name}, line {number}, left out: {reason}", markup=False, soft_wrap=True)
+                    console.print(f"{name}, line {number}, left out: {reason}")
                 out.done(stretch)
             done(len(stretch.lines))
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
-        console.print(f"{lines} refused and left empty", soft_wrap=True)
+        console.print(f"{lines} refused and left empty")
         raise typer.Exit(3)
 
 
