@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import re
 import shlex
 import tomllib
@@ -13,7 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from allyouneed.cli import app
-from allyouneed.config import CleanConfig, Recipe, TrainConfig
+from allyouneed.config import (
+    FROM_VOCABULARY,
+    CleanConfig,
+    CorpusConfig,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    Recipe,
+    TrainConfig,
+)
 from conftest import Demo
 
 ROOT = Path(__file__).parent.parent
@@ -119,18 +127,20 @@ def test_every_target_of_the_makefile_is_in_its_first_line() -> None:
     assert all(target in first for target in targets if target != "format")
 
 
-def settings_table(kind: type) -> list[str]:
-    """The fields of a settings class as rows of a table: name, default, and what it means."""
-    return [
-        f"| `{known.name}` | {json.dumps(known.default) if isinstance(known.default, str) else known.default} "
-        f"| {known.metadata['help']} |"
-        for known in fields(kind)
-    ]
-
-
-def test_the_settings_of_training_are_documented_as_they_are() -> None:
-    text = (ROOT / "docs/training.md").read_text(encoding="utf-8")
-    assert text.splitlines()[-len(fields(TrainConfig)) :] == settings_table(TrainConfig)
+@pytest.mark.parametrize(
+    ("page", "kinds"),
+    [
+        ("training", (ModelConfig, TrainConfig)),
+        ("data", (DataConfig, CorpusConfig, CleanConfig)),
+        ("decoding", (DecodeConfig,)),
+    ],
+)
+def test_every_setting_of_a_recipe_is_on_the_page_that_the_readme_names(page: str, kinds: tuple[type, ...]) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    names = {known.name for kind in kinds for known in fields(kind)} - set(FROM_VOCABULARY)
+    assert [
+        name for name in sorted(names) if not re.search(rf"`[^`\n]*\b{name}\b|^(\[\[data\.)?{name}\b", text, re.M)
+    ] == []
 
 
 @pytest.mark.parametrize("block", blocks(ROOT / "docs/data.md", "toml"))

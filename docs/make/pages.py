@@ -6,9 +6,11 @@ A table stands between `<!-- table: NAME -->` and `<!-- end -->`; what stands th
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from allyouneed.config import FROM_VOCABULARY, ModelConfig, TrainConfig
 from allyouneed.paper import ROWS, flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
 
 HERE = Path(__file__).parent
@@ -48,6 +50,19 @@ def one_task(name: str) -> Iterator[str]:
     yield f"Measured on {about['date']} by `python docs/make/tasks.py {name}`: {about['machine']}, one thread."
 
 
+def settings_of(kind: type) -> Iterator[str]:
+    """Every setting of a table of a recipe. What follows from the vocabulary is none."""
+    yield "| setting | default | values | |"
+    yield "|---|---|---|---|"
+    types = get_type_hints(kind)
+    for known in fields(kind):
+        if known.name not in FROM_VOCABULARY:
+            choices = get_args(types[known.name]) if get_origin(types[known.name]) is Literal else ()
+            values = ", ".join(map(json.dumps, choices))
+            default = "" if known.default is None else json.dumps(known.default)
+            yield f"| `{known.name}` | {default} | {values} | {known.metadata['help']} |"
+
+
 def table_3() -> Iterator[str]:
     """Our count beside the printed one."""
     yield "| row | our parameters | printed | vocabulary that fits | MFLOPs a token |"
@@ -67,6 +82,8 @@ def table_3_anew() -> Iterator[str]:
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "ablations": ablations,
     "tasks": tasks,
+    "settings of model": lambda: settings_of(ModelConfig),
+    "settings of train": lambda: settings_of(TrainConfig),
     "table 3": table_3,
     "table 3 anew": table_3_anew,
 } | {f"task {name}": lambda name=name: one_task(name) for name in TASKS}

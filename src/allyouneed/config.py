@@ -320,13 +320,13 @@ def _full_names(sections: Mapping[str, Any]) -> dict[str, str]:
     names: dict[str, list[str]] = {}
     for section, kind in sections.items():
         for known in dataclasses.fields(kind):
-            if section != "model" or known.name not in _FROM_VOCABULARY:
+            if section != "model" or known.name not in FROM_VOCABULARY:
                 names.setdefault(known.name, []).append(f"{section}.{known.name}")
     return {key: " or ".join(full) for key, full in names.items()}
 
 
 # What the vocabulary decides is no setting of a recipe.
-_FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id")
+FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -351,7 +351,7 @@ class Recipe(Checked):
         elsewhere = _full_names(sections)
         refuse_unknown(tables, sections, where="the recipe", elsewhere=elsewhere)
         model = tables.get("model")
-        for key in _FROM_VOCABULARY:
+        for key in FROM_VOCABULARY:
             if isinstance(model, Mapping) and key in model:
                 raise ConfigError(f"model.{key} follows from the vocabulary; set data.vocab_size instead")
         return cls(
@@ -364,7 +364,7 @@ class Recipe(Checked):
     def tables(self) -> dict[str, dict[str, Any]]:
         """This recipe as the tables of a TOML file: `Recipe.of(recipe.tables())` equals it."""
         tables = dataclasses.asdict(self)
-        for name in _FROM_VOCABULARY:
+        for name in FROM_VOCABULARY:
             del tables["model"][name]
         return {
             section: {key: value for key, value in table.items() if value is not None}

@@ -40,7 +40,9 @@ def explain(
     masks: Annotated[bool, typer.Option("--masks", help="Draw the two masks; needs no model.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what stands there.")] = False,
 ) -> None:
-    """See inside: every tensor of one translation as a picture, on one page that works without a network.
+    """See inside one translation: embeddings, the attention of every head, the stream of vectors, and the search.
+
+    One page that works without a network, or a picture for each figure.
 
     [bold]Examples[/bold]
 

@@ -18,7 +18,7 @@ Seen = dict[str, Tensor]
 
 @contextmanager
 def recorded_attention(model: nn.Module) -> Iterator[Seen]:
-    """The attention weights of every call of `model` inside the block, newest first forgotten.
+    """The attention weights of the newest call of each attention of `model` inside the block.
 
     Yields a dictionary that fills as the model runs: a part's name, such as
     `decoder.layers.0.cross_attention`, → its weights (B, H, T, S). The model runs through its fused
