@@ -257,7 +257,7 @@ def percents() -> Bundle:
     return bundle
 
 
-@pytest.mark.parametrize("text", ["ab", "a%%b", "a%%b%%", "%s a"])
+@pytest.mark.parametrize("text", ["ab", "a%%b", "a%%b%%", "%s a", "%s a %d", "%d %s"])
 def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
     free, bound = Translator(percents()), Translator(percents()).using(keep=["placeholders"])
     assert spans_differ(text, free(text), ["placeholders"])

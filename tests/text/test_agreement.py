@@ -19,6 +19,10 @@ from allyouneed.text.agreement import extra_spans, spans_differ
         ("%s %s", "%s", True),
         ("%s", "%d", True),
         ("a dog", "%s un cane", True),
+        ("%s dogs", "%s % cani", True),  # C reads "% c" as an argument
+        ("%s dogs, 5 %", "5 %, %s cani", False),
+        ("5 per cent", "5 %", False),
+        ("{a} dogs", "{a} } cani", True),
         ("<b>a</b> <i>dog</i>", "<i>cane</i> <b>un</b>", False),
         ("<b>a <i>dog</i></b>", "<b>un <i>cane</b></i>", True),
         ("<b>a</b> dog", "</b>un<b> cane", True),

@@ -8,6 +8,8 @@ from .spans import find_spans, span_matches
 
 # An argument is bound by its place in the message unless a name or a number says which it is.
 _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
+_OF_SIGNS = ("tags", "placeholders")
+_SIGNS = set("%{}<>")
 _TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
 _UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
@@ -31,15 +33,30 @@ def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterab
 
 
 def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
-    """Where in `target` stand spans that `source`, with the texts `also`, has not, or not as often: (start, end)."""
+    """Where in `target` stand spans that `source`, with the texts `also`, has not, or not as often: (start, end).
+
+    A sign that spans of `source` are made of, such as the `%` of `%s`, counts alone too: whoever reads `% s`
+    after `%s` takes both for arguments.
+    """
     kinds = tuple(kinds)
-    left = Counter(span for text in (source, *also) for _, span in find_spans(text, kinds))
+    left = Counter[str]()
+    for text in (source, *also):
+        left.update(match.group() for match in span_matches(text, kinds))
+        left.update(sign for _, sign in _stray_signs(text, kinds))
+    signs = {sign for kind, span in find_spans(source, kinds) if kind in _OF_SIGNS for sign in span} & _SIGNS
+    stray = [(place, place + 1) for place, sign in _stray_signs(target, kinds) if sign in signs]
     extra = []
-    for match in span_matches(target, kinds):
-        left[match.group()] -= 1
-        if left[match.group()] < 0:
-            extra.append(match.span())
+    for start, end in [*(match.span() for match in span_matches(target, kinds)), *stray]:
+        left[target[start:end]] -= 1
+        if left[target[start:end]] < 0:
+            extra.append((start, end))
     return extra
+
+
+def _stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
+    """The signs outside of all spans, with their places."""
+    inside = {place for match in span_matches(text, kinds) for place in range(*match.span())}
+    return [(place, sign) for place, sign in enumerate(text) if sign in _SIGNS and place not in inside]
 
 
 def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from ..config import SPANS
 # What printf and its kin read: an argument's name or number, flags, a width, a precision, a length, a conversion.
 _PRINTF = (
     r"(?:\([^()\n]*+\)|<\w++>|\d++\$)?[-+#0'I]*+(?:\d++|\*(?:\d++\$)?)?(?:\.(?:\d++|\*(?:\d++\$)?)?)?"
-    r"(?:hh|ll|[hlLqjzt])?[diouxXeEfFgGaAcCsSpnrm@]"
+    r"(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnrm@]"
 )
 _FLAT = r"\{[^{}]*+\}"
 _BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", range(2), _FLAT)  # three deep
@@ -32,7 +32,7 @@ _PLACEHOLDERS = (
     rf"(?<!\d)(?<!\d )%{_PRINTF}",
     rf"%{_PRINTF}(?!\w)",
     r"(?<!\d)%L?(?:\d\d?|n)(?!\d)",  # Qt
-    r"(?<!\d)(?<!\d )%[A-Za-z](?!\w)",  # strftime
+    r"(?<!\d)(?<!\d )%[-_^#]?[A-Za-z](?!\w)",  # strftime
     r"\$\w++\$",
 )
 

@@ -26,17 +26,16 @@ def search_for_spans(
     at_most: dict[int, int] = {}
     orders = demands.orders(source)
     best = found[0]
-    for _ in range(TRIES):
+    for number in range(TRIES):
         extra = demands.extra_spans(source, writer.decode(best.ids), prefix=wanted.prefix)
         markers = _markers(writer, best.ids, extra)
-        forbidden = {i: _needed(wanted, i) for i in markers}
-        again = finder.find_widely(wanted._replace(at_most=at_most | forbidden, orders=orders))
-        again.sort(key=is_wrong)  # the best of the right ones first
-        if again and not is_wrong(again[0]):
-            return again[: len(found)]
-        if not again or forbidden.keys() <= at_most.keys():
+        if number and markers <= at_most.keys():
             break
-        at_most |= forbidden
+        at_most |= {i: _needed(wanted, i) for i in markers}
+        again = finder.find_widely(wanted._replace(at_most=at_most, orders=orders))
+        again.sort(key=is_wrong)  # the best of the right ones first
+        if not again or not is_wrong(again[0]):
+            return again[: len(found)] or found
         best = again[0]
     return found
 
