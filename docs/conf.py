@@ -12,6 +12,4 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 2
-suppress_warnings = [
-    "misc.highlighting_failure",
-]  # links to files outside docs/ are for readers of the source
+suppress_warnings = ["misc.highlighting_failure"]
