@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
@@ -212,3 +213,60 @@ def test_a_hundred_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp
         most.append(int(result.stderr))
         assert (tmp_path / f"{count}.out").read_bytes().count(b"\n") == count
     assert most[1] < most[0] + 10, most
+
+
+def test_a_refused_line_can_be_left_out(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"abc\nX\n\n\xff\nde\n")
+    plain = run_here("translate", saved, tmp_path / "in", "--skip-refused")
+    assert plain.returncode == 3
+    first, *middle, last = plain.stdout.decode().splitlines()
+    assert (bool(first), middle, bool(last)) == (True, ["", "", ""], True)
+    told = plain.stderr.decode()
+    assert "in, line 2, left out: 'X' at place 1" in told
+    assert "in, line 4, left out: is not UTF-8: byte 0xff at place 1" in told
+    assert told.endswith("2 lines were refused and left empty\n")
+    rows = run_here("translate", saved, tmp_path / "in", "--skip-refused", "--json", "--output", tmp_path / "out")
+    assert rows.returncode == 3
+    errors = [json.loads(line).get("error", "")[:12] for line in (tmp_path / "out").read_text().splitlines()]
+    assert errors == ["", "'X' at place", "", "is not UTF-8", ""]
+    assert run_here("translate", saved, "--skip-refused", stdin=b"abc\n").returncode == 0
+    streamed = run_here("translate", saved, "--skip-refused", "--stream", stdin=b"X\nabc\n")
+    assert (streamed.returncode, streamed.stdout[:1]) == (3, b"\n")
+
+
+def test_an_input_is_never_its_own_output(saved: Path, tmp_path: Path) -> None:
+    for name in ("out", "out.partial", "terms"):
+        (tmp_path / name).write_text("a\n")
+    (tmp_path / "link").symlink_to("out")
+    out = tmp_path / "out"
+    for words in (
+        [out, "--output", out, "--overwrite"],
+        [tmp_path / "link", "--output", out, "--overwrite"],
+        [tmp_path / "out.partial", "--output", tmp_path / "out", "--overwrite"],
+        [tmp_path / "out.partial", "--output", tmp_path / "out", "--resume"],
+        ["-", "--glossary", out, "--output", tmp_path / "link", "--overwrite"],
+        ["-", "--output", saved / "config.json", "--overwrite"],
+    ):
+        assert "are one file: the translation would destroy what it is made from" in refusal("translate", saved, *words)
+    assert (tmp_path / "out.partial").read_text() == out.read_text() == "a\n"
+
+
+def test_a_document_is_no_plain_text(saved: Path, tmp_path: Path) -> None:
+    for name in ("a.po", "a.TMX", "a.html.gz", "a.json"):
+        said = refusal("translate", saved, tmp_path / name)
+        assert "not plain text with a sentence a line" in said
+        assert "give it on standard input" in said
+
+
+def test_named_pipes_are_read_and_written(saved: Path, tmp_path: Path) -> None:
+    for name in ("in", "out"):
+        os.mkfifo(tmp_path / name)
+    with ThreadPoolExecutor() as pool:
+        pool.submit((tmp_path / "in").write_text, "abc\n\n")
+        read = pool.submit((tmp_path / "out").read_bytes)
+        result = run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out")
+        assert result.returncode == 0, result.stderr.decode()
+        assert read.result().count(b"\n") == 2
+    assert b"waiting for the other end of the pipe" in result.stderr
+    assert (tmp_path / "out").is_fifo()
+    assert "is a device or a pipe" in refusal("translate", saved, "--output", tmp_path / "out", "--resume")

@@ -68,9 +68,10 @@ def evaluate(
     """
     from ..errors import InputError
     from ..score import bleu, chrf, exact_match, refuse_unknown_tokenizer
-    from .screen import progress
+    from .screen import announce_pipes, progress
 
     refuse_unknown_tokenizer(tokenize)
+    announce_pipes(source, target, pairs)
     sources, references = _read(source, target, pairs)
 
     from ..device import keep_freed_memory

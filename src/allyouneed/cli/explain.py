@@ -53,7 +53,7 @@ def explain(
       allyouneed explain --positions --format png
     """
     from ..errors import InputError
-    from ..files import refuse_to_replace, to_json, write_whole
+    from ..files import check_output_file, refuse_to_replace, to_json, write_whole
     from .screen import console
 
     wanted = [name for name, wish in (("positions", positions), ("schedule", schedule), ("masks", masks)) if wish]
@@ -64,8 +64,8 @@ def explain(
         raise InputError("--positions, --schedule and --masks are pictures: --format svg or png")
     pictures = suffix in ("svg", "png")
     place = output or Path("." if wanted else "explained" if pictures else f"explained.{suffix}")
-    if not overwrite and not pictures:
-        refuse_to_replace(place, what="the explanation")
+    if not pictures:
+        check_output_file(place, what="the explanation", overwrite=overwrite)
 
     from ..explain import FIGURES, THEORY, as_data, attention_figures, page_of, save, tell
 

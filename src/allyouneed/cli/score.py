@@ -27,7 +27,9 @@ def score(
     """
     from ..errors import InputError
     from ..text.corpus import pair_lines
+    from .screen import announce_pipes
 
+    announce_pipes(source, target)
     pairs = pair_lines(source, target)
 
     from ..files import to_json

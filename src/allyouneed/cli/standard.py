@@ -13,9 +13,9 @@ def open_closed_streams() -> None:
     """
     for number, name, mode, other in ((0, "stdin", "r", os.O_WRONLY), (1, "stdout", "w", os.O_RDONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(_devnull(number, other), mode, encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, open(_devnull(number, other), mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     if sys.stderr is None:
-        sys.stderr = open(_devnull(2, os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115
+        sys.stderr = open(_devnull(2, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def drop_output() -> None:
