@@ -65,25 +65,34 @@ def train(
 
       allyouneed train special.tsv --from runs/mine --output runs/special
     """
-    from ..errors import ConfigError
+    from contextlib import nullcontext
+
     from .program import shell_command
     from .screen import TrainingScreen, console
 
     place = output or Path("runs") / Path(what).name.partition(".")[0]
-    if overwrite and resume:
-        raise ConfigError("--resume goes on with a run and --overwrite removes it; say one of them")
     recipe = _recipe(what, more or [], start=start, auto=auto)
 
-    from ..train import fit
+    from ..train import fit, replaced, source_paths
     from .judge import judge
-    from .place import clear
 
+<<<<<<< HEAD
     if overwrite:
         clear(place)
     with TrainingScreen() as screen:
         fit(recipe, place, watch=screen, judge=judge, resume=resume)
     console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:")
     console.print(f"  {shell_command('translate', place)} FILE")
+=======
+    sources = [*source_paths(recipe), Path(what)]
+    making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
+    with making as folder, TrainingScreen() as screen:
+        if folder != place:
+            screen.tell("replace", f"{place} stays until this run, which grows in {folder}, has ended")
+        fit(recipe, folder, watch=screen, judge=judge, resume=resume)
+    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:", soft_wrap=True)
+    console.print(f"  {shell_command('translate', place)} FILE", soft_wrap=True)
+>>>>>>> cf0c5c4 (A run is replaced only by one that has ended; a run and data.store are locked against other processes)
 
 
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
