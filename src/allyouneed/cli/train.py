@@ -76,23 +76,14 @@ def train(
     from ..train import fit, replaced, source_paths
     from .judge import judge
 
-<<<<<<< HEAD
-    if overwrite:
-        clear(place)
-    with TrainingScreen() as screen:
-        fit(recipe, place, watch=screen, judge=judge, resume=resume)
-    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:")
-    console.print(f"  {shell_command('translate', place)} FILE")
-=======
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
     with making as folder, TrainingScreen() as screen:
         if folder != place:
             screen.tell("replace", f"{place} stays until this run, which grows in {folder}, has ended")
         fit(recipe, folder, watch=screen, judge=judge, resume=resume)
-    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:", soft_wrap=True)
-    console.print(f"  {shell_command('translate', place)} FILE", soft_wrap=True)
->>>>>>> cf0c5c4 (A run is replaced only by one that has ended; a run and data.store are locked against other processes)
+    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:")
+    console.print(f"  {shell_command('translate', place)} FILE")
 
 
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
