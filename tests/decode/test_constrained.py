@@ -1,6 +1,7 @@
 """A beam that must say phrases, held against brute force."""
 
 import math
+from unittest import mock
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from allyouneed.decode import (
     length_penalty,
     longest_need,
 )
+from allyouneed.decode.demand import Progress
 from tables import EOS, SOS, Table
 
 A, B, C, D = 2, 3, 4, 5
@@ -135,6 +137,42 @@ def test_many_together_are_as_one_by_one(seed: int, demands: list[list[Phrase]],
             max_lengths=torch.tensor([limit]), beam=beam, alpha=0.6,
         )  # fmt: skip
         assert [hypothesis.ids for hypothesis in alone] == [hypothesis.ids for hypothesis in together[b]]
+
+
+@given(PHRASES, st.lists(st.integers(2, 8), max_size=12), SEAMS)
+@settings(deadline=None, max_examples=200)
+def test_readings_left_out_change_nothing(phrases: list[Phrase], words: list[int], seams: Seams) -> None:
+    """Held against all readings there are."""
+    progress = [Progress.begin(phrases, seams, sos_id=SOS)]
+    for word in words:
+        progress.append(progress[-1].after(word))
+    with mock.patch("allyouneed.decode.demand._undominated", frozenset):
+        every = [Progress.begin(phrases, seams, sos_id=SOS)]
+        for word in words:
+            every.append(every[-1].after(word))
+    for fewer, whole in zip(progress, every, strict=True):
+        assert fewer.readings <= whole.readings
+        assert (fewer.is_complete, fewer.place) == (whole.is_complete, whole.place)
+        assert fewer.next_words().words <= whole.next_words().words
+
+
+@given(st.integers(0, 10_000), PHRASES, st.integers(1, 3), SEAMS)
+@settings(deadline=None, max_examples=30)
+def test_readings_left_out_change_no_search(seed: int, phrases: list[Phrase], beam: int, seams: Seams) -> None:
+    table, limit = Table(vocabulary=10, seed=seed), longest_need(phrases) + 2
+    fewer = search(table, [phrases], [limit], beam=beam, seams=seams)
+    with mock.patch("allyouneed.decode.demand._undominated", frozenset):
+        assert search(table, [phrases], [limit], beam=beam, seams=seams) == fewer
+
+
+def test_many_phrases_have_few_readings() -> None:
+    phrases = [Phrase(((word, word + 1),)) for word in range(2, 32, 2)]
+    progress = Progress.begin(phrases, NO_SEAMS, sos_id=SOS)
+    for phrase in phrases:
+        for word in phrase.spellings[0]:
+            progress = progress.after(word)
+            assert len(progress.readings) <= 3
+    assert progress.is_complete
 
 
 def test_no_demands_are_a_beam_as_any_other_or_better() -> None:

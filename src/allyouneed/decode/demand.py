@@ -3,11 +3,14 @@
 A phrase is said when one of its spellings stands in the sentence, whole: not glued to a word before
 or after it. Different phrases take different places. A sentence may be read in several ways, as long
 as it is not over (is this "York" the demanded one, or the end of the demanded "New York"?), so
-progress is the set of all readings.
+progress is a set of readings: all but those that another one of the set is as good as, whatever
+comes. Else every phrase that has been said would double their number.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import le
 from typing import NamedTuple
 
 Spelling = tuple[int, ...]
@@ -48,7 +51,7 @@ class Further(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Every way to read what a hypothesis has said so far."""
+    """The ways to read what a hypothesis has said so far, those left out that can be no better than another."""
 
     phrases: tuple[Phrase, ...]
     seams: Seams
@@ -80,7 +83,7 @@ class Progress:
                     for phrase, spelling, first in self._beginnings(owed)
                     if first == word
                 )
-        return Progress(self.phrases, self.seams, word, frozenset(readings))
+        return Progress(self.phrases, self.seams, word, _undominated(readings))
 
     @property
     def is_complete(self) -> bool:
@@ -134,6 +137,20 @@ class Progress:
             if count
             for spelling, ids in enumerate(self.phrases[phrase].spellings)
         ]
+
+
+def _undominated(readings: set[Reading]) -> frozenset[Reading]:
+    """The readings but those that say the same as another one, and owe as much of every phrase or more.
+
+    What ends such a reading's sentence well ends the other's: it may read as free words what only the
+    worse one still owes.
+    """
+    kept: dict[tuple[int, int, int] | None, list[Reading]] = {}
+    for reading in sorted(readings, key=lambda reading: sum(reading.owed)):  # none is dominated by one after it
+        better = kept.setdefault(reading.saying, [])
+        if not any(all(map(le, other.owed, reading.owed)) for other in better):
+            better.append(reading)
+    return frozenset(chain.from_iterable(kept.values()))
 
 
 def longest_need(phrases: Sequence[Phrase]) -> int:
