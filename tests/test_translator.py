@@ -1,6 +1,7 @@
 import math
 import multiprocessing
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError, InputError
-from allyouneed.nn import Transformer
+from allyouneed.nn import FastTransformer, Transformer
 from allyouneed.text.agreement import spans_differ
 from allyouneed.text.normalization import Normalization
 from allyouneed.text.spans import CopyHabits
@@ -27,6 +28,61 @@ TEXTS = ["abc", "", "j", "ijabcdefg", "ab", "abcdefghij", ""]
 def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, beam: int) -> None:
     translator = Translator(bundle, decode=replace(bundle.decode, beam=beam))
     assert translator.translate(TEXTS) == [translator(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"sample": True, "nbest": 3},
+        {"no_repeat": 2, "repetition_penalty": 1.3},
+        {"beam": 4, "groups": 2, "nbest": 3},
+        {"min_ratio": 1.0, "guard": False},
+        {"glossary": {"ab": "j"}},
+    ],
+    ids=lambda setting: next(iter(setting)),
+)
+def test_a_translation_does_not_depend_on_its_neighbours(bundle: Bundle, setting: dict[str, Any]) -> None:
+    translator = Translator(bundle).using(**{"batch": 8, **setting})
+    texts = TEXTS * 3
+
+    def seen(texts: list[str]) -> list[list[str]]:
+        return [[one.text for one in (best, *best.alternatives)] for best in translator.translations(texts)]
+
+    assert seen(texts) == [alone for text in texts for alone in seen([text])]
+    assert seen(texts[::-1]) == seen(texts)[::-1]
+
+
+def test_a_sampled_stream_is_the_sampled_translation(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(sample=True, guard=False)
+    assert ["".join(translator.stream(text)) for text in TEXTS] == translator.translate(TEXTS)
+    assert translator.using(seed=2).translate(TEXTS) != translator.translate(TEXTS)
+
+
+def test_a_few_sentences_are_computed_by_one_thread(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that waits for its share of a small product keeps a core busy, and others waiting."""
+    translator = Translator(bundle).using(batch=64)
+    torch.set_num_threads(2)
+    seen: list[int] = []
+
+    def noting(work: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any) -> Any:
+            seen.append(torch.get_num_threads())
+            return work(*given)
+
+        return noted
+
+    for kind, name in ((Transformer, "encode"), (FastTransformer, "start"), (FastTransformer, "log_step")):
+        monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
+    translator = translator.using()
+    list(translator.translations(["abc"], align="words"))
+    "".join(translator.stream("abc"))
+    translator.alternatives("abc", after="d", count=2)
+    list(translator.score([("abc", "de")]))
+    assert len(seen) > 12
+    assert set(seen) == {1}
+    translator.translate(["abc"] * 40)
+    assert 2 in seen
+    assert torch.get_num_threads() == 2
 
 
 def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundle) -> None:

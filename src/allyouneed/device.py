@@ -76,6 +76,23 @@ def at_once(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable
         torch.set_num_threads(count)  # what new threads will have; ours has kept its own
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread of PyTorch's inside, then with as many as before.
+
+    A product of a few rows is done before other threads are awake, and a thread of OpenMP that waits
+    for its share keeps a core busy.
+    """
+    count = torch.get_num_threads()
+    if count > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if count > 1:
+            torch.set_num_threads(count)
+
+
 def keep_freed_memory() -> None:
     """Let the C library keep the memory of freed tensors (glibc only; elsewhere nothing happens).
 

@@ -30,10 +30,10 @@ SEEDS = st.integers(0, 10_000)
 
 def found(config: DecodeConfig, seed: int, limits: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
     table = Table(vocabulary=7, seed=seed)
-    chance = torch.Generator().manual_seed(seed)
+    chance = [torch.Generator().manual_seed(seed + sentence) for sentence in range(len(limits))]
     lists = search(
         table, table.start(len(limits)), config, sos_id=SOS, eos_id=EOS,
-        max_lengths=torch.tensor(limits), rules=rules, generator=chance,
+        max_lengths=torch.tensor(limits), rules=rules, generators=chance,
     )  # fmt: skip
     return [best for best, *_ in lists]
 

@@ -1,5 +1,6 @@
 """The likeliest next id, until the end."""
 
+from collections.abc import Sequence
 from typing import Unpack
 
 from torch import Tensor
@@ -8,7 +9,7 @@ from .step import AnyState, Bounds, Hypothesis, Step
 from .walk import gather, walk
 
 
-def likeliest(log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
+def likeliest(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:
     """A `Choose`: of every row, the highest log-probability and the id it belongs to."""
     best = log_probabilities.max(-1)
     return best.values, best.indices

@@ -5,6 +5,7 @@ only (Fan et al., 2018), or at the fewest words that together have the probabili
 al., 2020).
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Unpack
 
@@ -19,7 +20,7 @@ def sample_search(
     step: Step[AnyState],
     state: AnyState,
     *,
-    generator: torch.Generator,
+    generators: Sequence[torch.Generator],
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
@@ -27,20 +28,32 @@ def sample_search(
 ) -> list[Hypothesis]:
     """One sentence drawn for each of B. A `top_k` of 0 and a `top_p` of 1 leave no word out.
 
-    The log-probability is the model's own, whatever the temperature. The same generator state draws
-    the same sentences.
+    Each has a generator of its own, of the CPU, so that what is drawn for it does not depend on the
+    others. The log-probability is the model's own, whatever the temperature.
     """
-    choose = partial(draw, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
+    choose = partial(draw, generators=generators, temperature=temperature, top_k=top_k, top_p=top_p)
     steps = walk(step, state, choose=choose, **bounds)
     return gather(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
 
 
 def draw(
-    log_probabilities: Tensor, *, generator: torch.Generator, temperature: float, top_k: int, top_p: float
+    log_probabilities: Tensor,
+    sentences: Sequence[int],
+    *,
+    generators: Sequence[torch.Generator],
+    temperature: float,
+    top_k: int,
+    top_p: float,
 ) -> tuple[Tensor, Tensor]:
     """A `Choose`: of every row a word by chance, and its log-probability at a temperature of 1."""
+    device = log_probabilities.device
+    exact = torch.float32 if device.type == "mps" else torch.float64  # a long vocabulary has many tiny chances
     likely = keep_top_p(keep_top_k(log_probabilities / temperature, top_k), top_p)
-    words = likely.softmax(-1).multinomial(1, generator=generator)  # (N, V) → (N, 1)
+    reached = likely.softmax(-1, dtype=exact).cumsum(-1)
+    drawn = torch.cat([torch.rand(1, generator=generators[sentence], dtype=torch.float64) for sentence in sentences])
+    # More than 0, at most the last: so no word without a chance is ever the first to reach it.
+    goal = (1 - drawn).to(device, exact)[:, None] * reached[:, -1:]
+    words = torch.searchsorted(reached, goal)  # (N, V) → (N, 1)
     return log_probabilities.gather(1, words)[:, 0], words[:, 0]
 
 

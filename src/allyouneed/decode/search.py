@@ -29,13 +29,13 @@ def search(
     rules: Sequence[Rule] = (),
     demands: Sequence[Sequence[Phrase]] = (),
     seams: Seams | None = None,
-    generator: torch.Generator | None = None,
+    generators: Sequence[torch.Generator] = (),
     continuations: Continuations | None = None,
     **bounds: Unpack[Bounds],
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
-    `config`'s own lengths are left to the caller, who knows the sources. Sampling needs a `generator`.
+    `config`'s own lengths are left to the caller, who knows the sources. Sampling needs `generators`, one a sentence.
     With `demands`, one list of phrases a sentence, and the vocabulary's `seams`, the search is a beam
     that says all of them. A model may know a quicker way to find the best `continuations`.
     """
@@ -47,7 +47,7 @@ def search(
             config,
             demands=demands,
             seams=seams,
-            generator=generator,
+            generators=generators,
             continuations=continuations,
             **bounds,
         )
@@ -61,13 +61,12 @@ def search(
     if any(demands):
         return constrained_beam_search(step, state, demands=demands, seams=seams or Seams(), **bounds, **ranking)
     if config.sample:
-        assert generator is not None
         drawn = [
             sample_search(
                 step,
                 state,
                 **bounds,
-                generator=generator,
+                generators=generators,
                 temperature=config.temperature,
                 top_k=config.top_k,
                 top_p=config.top_p,
@@ -96,18 +95,18 @@ def words_of(
     config: DecodeConfig,
     *,
     rules: Sequence[Rule] = (),
-    generator: torch.Generator,
+    generators: Sequence[torch.Generator],
     **bounds: Unpack[Bounds],
 ) -> Iterator[int]:
     """The words of one sentence as they come, the end sign left out: the likeliest, or drawn if `config` samples."""
     if rules:
         ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
-        yield from words_of(ruled, start, config, generator=generator, **bounds)
+        yield from words_of(ruled, start, config, generators=generators, **bounds)
         return
     choose = likeliest
     if config.sample:
         choose = partial(
-            draw, generator=generator, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
+            draw, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
         )
     for said in walk(step, state, choose=choose, **bounds):
         yield from (word for word in said.words if word != bounds["eos_id"])

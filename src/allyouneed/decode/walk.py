@@ -1,6 +1,6 @@
 """One hypothesis a sentence, one word at a time: what greedy search, sampling and streaming share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -8,8 +8,8 @@ from torch import Tensor
 
 from .step import AnyState, Hypothesis, Step
 
-Choose = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Log-probabilities (N, V) → those of the words chosen, (N,), and the words, (N,)."""
+Choose = Callable[[Tensor, Sequence[int]], tuple[Tensor, Tensor]]
+"""Log-probabilities (N, V), the sentence of each row → those of the words chosen, (N,), and the words, (N,)."""
 
 
 class Said(NamedTuple):
@@ -29,7 +29,7 @@ def walk(
     last = torch.full_like(max_lengths, sos_id)
     for length in range(1, max(limits) + 1):
         log_probabilities, state = step(last, state)
-        gains, last = choose(log_probabilities)
+        gains, last = choose(log_probabilities, alive)
         words = last.tolist()
         yield Said(alive, words, gains.tolist())
         kept = [

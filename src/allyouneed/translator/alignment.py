@@ -70,7 +70,8 @@ class Aligner:
         signs = (self._reader.pad_id, self._reader.sos_id, self._reader.eos_id)
         is_word = torch.stack([source != sign for sign in signs]).all(0)
         model = self._finder.model
-        return source_of_each(model, target, model.encode(source), is_word).tolist()
+        with self._finder.threads_for(target.numel()):
+            return source_of_each(model, target, model.encode(source), is_word).tolist()
 
 
 def _words(text: str) -> list[str]:

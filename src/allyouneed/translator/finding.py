@@ -1,7 +1,9 @@
 """Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from hashlib import sha256
 from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,8 +32,11 @@ from ..decode import (
     step_of,
     words_of,
 )
+from ..device import one_thread
 from ..nn import FastTransformer, Transformer
 from ..text.tokenizer import Tokenizer
+
+MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than what it spares
 
 
 class Wanted(NamedTuple):
@@ -59,17 +64,17 @@ class Finder:
         self._step = step_of(fast, never=self.never, log_step=fast.log_step)
         self._step_of_stream = step_of(fast, never=(*silent, *unknown), log_step=fast.log_step)
 
-    def find(self, wanted: Sequence[Wanted], generator: torch.Generator) -> tuple[list[list[Hypothesis]], list[bool]]:
+    def find(self, wanted: Sequence[Wanted]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
 
         Nothing is found where what must be said does not fit within the limit.
         """
-        found = self._search(wanted, self.config, generator)
+        found = self._search(wanted, self.config)
         again = [False] * len(wanted)
         for b, one in enumerate(wanted):
             if self.config.guard and found[b] and runs_in_circles(found[b][0].ids, one.source):
                 blocked = replace(self.config, no_repeat=max(3, longest_loop(found[b][0].ids).period))
-                (better,) = self._search([one], blocked, generator)
+                (better,) = self._search([one], blocked)
                 # Where the demands themselves repeat, nothing may be left.
                 found[b], again[b] = better or found[b], True
         return found, again
@@ -78,39 +83,41 @@ class Finder:
         """All that a beam of 4 at least holds at its end, the best first."""
         beam = max(4, self.config.beam)
         config = replace(self.config, beam=beam, nbest=beam, groups=1, sample=False)
-        (found,) = self._search([wanted], config, torch.Generator(self.device))
+        (found,) = self._search([wanted], config)
         return found
 
     @torch.inference_mode()
     def next_words(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """For each source the `count` words, or as many as there are, that most likely follow the prefix."""
-        state = self.fast.start(self.tensor(sources))
-        for word in (self.writer.sos_id, *prefix):
-            logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
+        with self.threads_for(len(sources)):
+            state = self.fast.start(self.tensor(sources))
+            for word in (self.writer.sos_id, *prefix):
+                logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
         logits[:, self.writer.eos_id] = -torch.inf
         best = logits.topk(min(count, logits.size(-1) - len(self.never) - 1)).indices
         return best.tolist()
 
-    def words(self, source: list[int], generator: torch.Generator) -> Iterator[int]:
+    def words(self, source: list[int]) -> Iterator[int]:
         """The words of one translation as they come; unknown ones are not said."""
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread():
             state = self.fast.start(self.tensor([source]))
         yield from words_of(
-            torch.inference_mode()(self._step_of_stream),
+            one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
             self.config,
             sos_id=self.writer.sos_id,
             eos_id=self.writer.eos_id,
             max_lengths=self.max_lengths([Wanted(source, [], [])]),
             rules=self._rules([Wanted(source, [], [])], self.config),
-            generator=generator,
+            generators=[self._generator(Wanted(source, [], []))],
         )
 
     @torch.inference_mode()
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
-        memory = self.model.encode(self.tensor(sources))
-        gained = log_probabilities_of(self.model, self.tensor(targets), memory, never=self.never)
+        with self.threads_for(sum(map(len, targets))):
+            memory = self.model.encode(self.tensor(sources))
+            gained = log_probabilities_of(self.model, self.tensor(targets), memory, never=self.never)
         return gained.tolist()
 
     def max_lengths(self, wanted: Sequence[Wanted]) -> Tensor:
@@ -129,25 +136,33 @@ class Finder:
         return pad(rows, self.model.config.pad_id).to(self.device)
 
     @torch.inference_mode()
-    def _search(
-        self, wanted: Sequence[Wanted], config: DecodeConfig, generator: torch.Generator
-    ) -> list[list[Hypothesis]]:
-        found = search(
-            self._step,
-            self.fast.start(self.tensor([one.source for one in wanted])),
-            config,
-            sos_id=self.writer.sos_id,
-            eos_id=self.writer.eos_id,
-            max_lengths=self.max_lengths(wanted),
-            rules=self._rules(wanted, config),
-            demands=[one.demands for one in wanted],
-            seams=self.seams,
-            generator=generator,
-            continuations=self.fast.best_continuations,
-        )
-        if config.repetition_penalty == 1 and config.groups == 1:
-            return found
-        return self._judged_anew(wanted, found, config)
+    def _search(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[list[Hypothesis]]:
+        with self.threads_for(len(wanted) * config.beam):
+            found = search(
+                self._step,
+                self.fast.start(self.tensor([one.source for one in wanted])),
+                config,
+                sos_id=self.writer.sos_id,
+                eos_id=self.writer.eos_id,
+                max_lengths=self.max_lengths(wanted),
+                rules=self._rules(wanted, config),
+                demands=[one.demands for one in wanted],
+                seams=self.seams,
+                generators=[self._generator(one) for one in wanted] if config.sample else (),
+                continuations=self.fast.best_continuations,
+            )
+            if config.repetition_penalty == 1 and config.groups == 1:
+                return found
+            return self._judged_anew(wanted, found, config)
+
+    def threads_for(self, vectors: int) -> AbstractContextManager[None]:
+        """All threads for products of many vectors, one for those of few."""
+        return one_thread() if vectors < MANY_VECTORS else nullcontext()
+
+    def _generator(self, one: Wanted) -> torch.Generator:
+        """Chance for one text: of the seed and the text alone, so that neither its batch nor its line matters."""
+        digest = sha256(repr((self.config.seed, one.source, one.prefix)).encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
 
     def _rules(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[Rule]:
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]

@@ -170,13 +170,13 @@ class Translator:
             if number:
                 yield " "
             if piece.wanted.demands:
-                (found,), _ = self._found([piece], 0, self._generator(1))
+                (found,), _ = self._found([piece], 0)
                 if not found:
                     raise self._refusal(piece, 1)
                 yield self._translation(piece, found, ()).text
                 continue
             written, shown = [], ""
-            for word in self._finder.words(piece.wanted.source, self._generator(1)):
+            for word in self._finder.words(piece.wanted.source):
                 written.append(word)
                 # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
                 text_so_far = self.writer.decode(written).rstrip("\N{REPLACEMENT CHARACTER}")
@@ -221,15 +221,14 @@ class Translator:
                 raise
             pieces = self._pieces_of_the_rest(to_do, begun, first, on_refused)
         parts: dict[int, Translation | None] = {}
-        generator = self._generator(first)
 
         def work(batch: list[int]) -> list[Translation | None]:
             some = [pieces[i] for i in batch]
-            return self._translations(some, *self._found(some, branches, generator), align)
+            return self._translations(some, *self._found(some, branches), align)
 
         batches = list(self._batches(pieces, branches))
-        # What looks on from outside (alignments), and what follows one chance, is done batch after batch.
-        alone = self.decode.sample or self.decode.replace_unknown or align or self._finder.device.type != "cpu"
+        # What looks on from outside (alignments) is done batch after batch.
+        alone = self.decode.replace_unknown or align or self._finder.device.type != "cpu"
         with at_once(1 if alone else min(torch.get_num_threads(), len(batches) or 1)) as each:
             for batch, translations in zip(batches, each(work, batches), strict=True):
                 parts.update(zip(batch, translations, strict=True))
@@ -296,9 +295,7 @@ class Translator:
             if batch:
                 yield batch
 
-    def _found(
-        self, pieces: Sequence[_Piece], branches: int, generator: torch.Generator
-    ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
+    def _found(self, pieces: Sequence[_Piece], branches: int) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
         """What is found for each piece, the best first, and flags; nothing, if none says all that it must."""
         each = [[piece.wanted] for piece in pieces]
         if branches:
@@ -308,7 +305,7 @@ class Translator:
                 [piece.wanted._replace(prefix=[*begun, word]) for word in follow]
                 for piece, follow in zip(pieces, words, strict=True)
             ]
-        answers = iter(zip(*self._finder.find([wanted for some in each for wanted in some], generator), strict=True))
+        answers = iter(zip(*self._finder.find([wanted for some in each for wanted in some]), strict=True))
         found: list[list[Hypothesis]] = []
         flags: list[tuple[Flag, ...]] = []
         for piece, some in zip(pieces, each, strict=True):
@@ -395,10 +392,6 @@ class Translator:
             return (tokenizer or self.tokenizer).encode_all(texts)
         except InputError as error:
             raise InputError(str(error), line=error.line and error.line + first - 1) from error
-
-    def _generator(self, first: int) -> torch.Generator:
-        """Chance for the texts from number `first` on: the same whichever ran before, so a run can go on there."""
-        return torch.Generator(self._finder.device).manual_seed(self.decode.seed * 1_000_003 + first)
 
 
 def _restored(
