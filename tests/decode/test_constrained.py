@@ -156,15 +156,6 @@ def test_readings_left_out_change_nothing(phrases: list[Phrase], words: list[int
         assert fewer.next_words().words <= whole.next_words().words
 
 
-@given(st.integers(0, 10_000), PHRASES, st.integers(1, 3), SEAMS)
-@settings(deadline=None, max_examples=30)
-def test_readings_left_out_change_no_search(seed: int, phrases: list[Phrase], beam: int, seams: Seams) -> None:
-    table, limit = Table(vocabulary=10, seed=seed), longest_need(phrases) + 2
-    fewer = search(table, [phrases], [limit], beam=beam, seams=seams)
-    with mock.patch("allyouneed.decode.demand._undominated", frozenset):
-        assert search(table, [phrases], [limit], beam=beam, seams=seams) == fewer
-
-
 def test_many_phrases_have_few_readings() -> None:
     phrases = [Phrase(((word, word + 1),)) for word in range(2, 32, 2)]
     progress = Progress.begin(phrases, NO_SEAMS, sos_id=SOS)
