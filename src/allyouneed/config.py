@@ -79,6 +79,15 @@ class ModelConfig(Checked):
         """How many ids the target side has."""
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of its matrices in float32: tables of both sides and of positions, attentions, feed-forward layers."""
+        tables = self.d_model * (self.vocab_size + self.vocab_size_of_target + 2 * self.max_length)
+        d_k, d_v = (width or self.d_model // self.heads for width in (self.d_k, self.d_v))
+        attention, feed_forward = 2 * self.d_model * self.heads * (d_k + d_v), 2 * self.d_model * self.d_ff
+        layers = (self.encoder_layers + 2 * self.decoder_layers) * attention
+        return 4 * (tables + layers + (self.encoder_layers + self.decoder_layers) * feed_forward)
+
 
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
 

@@ -36,6 +36,16 @@ def pick_device(name: str = "auto") -> torch.device:
     return device
 
 
+def require_memory(what: str, size: int) -> None:
+    """Refuse what takes more bytes than this machine has (where it tells): being killed for them says nothing."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
+    if size > memory:
+        raise ConfigError(
+            f"{what} would take {size / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB of memory; "
+            "make d_model, d_ff, the layers, max_length or the vocabulary smaller"
+        )
+
+
 def likes_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are much faster than of float32 there: on processors with AMX, and newer GPUs."""
     if device.type == "cuda":

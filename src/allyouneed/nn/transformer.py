@@ -5,6 +5,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from ..config import ModelConfig
+from ..device import require_memory
 from ..errors import InputError
 from .decoder import Decoder, DecoderState
 from .embedding import Embedding
@@ -33,6 +34,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        require_memory("the weights of this model", config.weight_bytes)
         self.config = config
         sizes = {"d_model": config.d_model, "max_length": config.max_length, "dropout": config.dropout}
         self.source_embedding = Embedding(vocab_size=config.vocab_size, d_model=config.d_model)

@@ -8,7 +8,7 @@ import torch
 from ..bundle import Bundle, set_weights, weights
 from ..config import Recipe
 from ..data.sampler import batches
-from ..device import keep_freed_memory, pick_device, remember_few_shapes, use_threads
+from ..device import keep_freed_memory, pick_device, remember_few_shapes, require_memory, use_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
 from ..nn import Transformer
@@ -73,7 +73,10 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
         told += [("auto", str(choice)) for choice in choices]
 
     torch.manual_seed(plan.train.seed)
-    model = Transformer(material.vocabulary.fit(plan.model))
+    config = material.vocabulary.fit(plan.model)
+    if device.type == "cpu":
+        require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
+    model = Transformer(config)
     if start:
         _begin_from(start, model, plan.train.start)
     model = model.to(device)
