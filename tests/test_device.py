@@ -1,11 +1,14 @@
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
 
-from allyouneed.device import at_once, pick_device, use_threads
+from allyouneed.config import ModelConfig
+from allyouneed.device import at_once, pick_device, require_memory, use_threads
 from allyouneed.errors import ConfigError
+from allyouneed.nn import Transformer
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
@@ -54,3 +57,18 @@ def test_more_threads_than_a_machine_can_use_are_refused() -> None:
         ConfigError, match=r"train.threads=1000000 is too many for the \d+ cores here; expected at most"
     ):
         use_threads(1_000_000)
+
+
+def test_a_model_larger_than_memory_is_refused_before_it_is_made() -> None:
+    require_memory("a byte", 1)
+    with pytest.raises(
+        ConfigError, match=r"the weights of this model would take 1[0-9]{2},[0-9]{3} GB, and this machine"
+    ):
+        Transformer(ModelConfig(d_model=2**16, d_ff=2**18, encoder_layers=300, decoder_layers=300))
+
+
+@pytest.mark.parametrize("sizes", [{}, {"target_vocab_size": 900, "share": "none", "d_k": 3, "d_v": 5}])
+def test_the_bytes_of_the_weights_are_about_what_the_parameters_take(sizes: dict[str, Any]) -> None:
+    config = ModelConfig(vocab_size=1_000, d_model=64, d_ff=96, heads=2, max_length=20, **sizes)
+    taken = 4 * Transformer(config).parameter_count()
+    assert 0.8 * taken < config.weight_bytes < 1.3 * taken

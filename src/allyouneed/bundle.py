@@ -100,7 +100,7 @@ class Bundle:
                 )
             _require_framing(tokenizer, sizes.pad_id, f"{folder}/{name}")
         own = None if vocabulary.joint else vocabulary.target
-        card = _read(folder, "README.md").decode()
+        card = _read(folder, "README.md").decode(errors="replace")
         return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own, normalization)
 
 

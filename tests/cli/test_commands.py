@@ -40,8 +40,11 @@ def test_help_is_for_newcomers(command: list[str]) -> None:
 
 
 def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "no.toml").write_text("train = 3\n")
     assert "No such option: --bem" in refusal("translate", tmp_path, "--bem", "3")
     assert "translate --help shows what it takes" in refusal("translate", tmp_path, "--beam", "x")
+    assert "1 is no folder" in refusal("train", "dates", "--from", "1", cwd=tmp_path)
+    assert "[train] must be a table of settings; got 3" in refusal("train", tmp_path / "no.toml", cwd=tmp_path)
     assert "No such command 'translte'" in refusal("translte")
     assert "Missing argument" in refusal("translate")
     assert "File name too long" in refusal("translate", "a" * 5000)

@@ -97,8 +97,12 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
     else:
         files = [what, *(word for word in more[:1] if "=" not in word)]
         tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
-    tables = overridden(tables, [*more, *([f"train.start={start}"] if start else [])])
-    if not (auto or tables.get("train", {}).get("start")):
+    tables = overridden(tables, more)
+    settings = tables.setdefault("train", {})
+    if start and isinstance(settings, dict):
+        settings["start"] = start  # as it is: "1" is a folder here, no number
+    begun = settings.get("start", "") if isinstance(settings, dict) else None
+    if not isinstance(begun, str) or not (auto or begun):
         return Recipe.of(tables)
 
     from ..train import Draft
