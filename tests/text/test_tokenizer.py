@@ -156,6 +156,8 @@ def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
         ),
         ({"truncation": {"max_length": 3}}, "its truncation is .*known is none"),
         ({"model": {"type": "WordPiece", "vocab": {}}}, "its model is 'WordPiece'; known is BPE, Unigram, WordLevel"),
+        ({"model": {"type": "BPE", "continuing_subword_prefix": "##"}}, "its model has continuing_subword_prefix='##'"),
+        ({"model": {"type": "BPE", "dropout": 0.5}}, "its model has dropout=0.5"),
         ({"model": 3}, "must be an object; got 3"),
     ],
 )

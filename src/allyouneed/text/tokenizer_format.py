@@ -39,6 +39,10 @@ def refuse_unknown_parts(text: str) -> None:
                     f"its {name} is {kind!r:.40}; known is {', '.join(sorted(known)) or 'none'}. "
                     "Only vocabularies that allyouneed made can be read"
                 )
+            # A prefix of continued words crashes the library, and dropout would spell a text anew each time.
+            for setting in ("continuing_subword_prefix", "dropout"):
+                if part.get(setting):
+                    raise DataError(f"its {name} has {setting}={part[setting]!r:.40}, as none of our vocabularies has")
             if kind == "Split" and part.get("pattern") not in _PATTERNS:
                 raise DataError(f"its {name} splits by {part.get('pattern')!r:.80}, as none of our vocabularies does")
 
