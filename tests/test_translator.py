@@ -380,6 +380,56 @@ def test_a_long_text_is_split_translated_and_joined() -> None:
     assert found.text == " ".join(translator.translate(["Abc de.", "Bcd ef gh.", "Cab."]))
 
 
+def reading(longest_source: int, *, max_length: int = 30) -> Translator:
+    """Untrained; it has learned to read as many tokens, and reads up to `max_length`."""
+    tokenizer = Tokenizer.characters("abcdefghij. ,ABCJ")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=max_length, dropout=0.0,
+    )  # fmt: skip
+    decode = DecodeConfig(beam=2, extra_length=9)
+    return Translator(Bundle(Transformer(config).eval(), tokenizer, decode, longest_source=longest_source))
+
+
+def test_one_long_sentence_is_cut_at_the_length_the_model_has_learned() -> None:
+    translator = reading(12)
+    (found,) = translator.translations(["abc de, fgh ij ab cd ef"])
+    assert found.text == " ".join(translator.translate(["abc de,", "fgh ij ab", "cd ef"]))
+    assert "split" in found.flags
+    assert "long" not in found.flags
+    (found,) = translator.translations(["abcdefghijabcdef"])
+    assert "long" in found.flags
+    assert "split" not in found.flags
+
+
+def test_no_cut_goes_through_a_term() -> None:
+    translator = reading(12, max_length=40).using(glossary={"Abc. Bab ij": "jjj"})
+    for text in ("gg hh Abc. Bab ij. Cab gg.", "ab cd ef gh Abc. Bab ij", "Abc. Bab ij"):
+        (found,) = translator.translations([text])
+        assert "jjj" in found.text.lower()
+
+
+def test_a_prefix_begins_the_first_piece_alone() -> None:
+    translator = reading(12).using(beam=1)
+    (found,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j")
+    (first,) = translator.translations(["Abc de."], prefix="j, j")
+    assert first.text.startswith("j, j")
+    assert found.text == f"{first.text} {translator('Bcd ef gh.')}"
+    (found,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j", branches=2)
+    assert found.text.startswith("j, j")
+
+
+def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="the prefix has 17 tokens, but a translation has at most 17, its end"):
+        list(Translator(bundle).translations(["a"], prefix="a" * 17))
+    (kept,) = Translator(bundle).translations(["a"], prefix="a" * 16)
+    assert kept.text.startswith("a" * 16)
+    words = Tokenizer.learn_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    model = Transformer(replace(bundle.model.config, vocab_size=len(words), pad_id=words.pad_id)).eval()
+    with pytest.raises(InputError, match="cannot spell all of the prefix 'a okapi'"):
+        list(Translator(Bundle(model, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))
+
+
 def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> None:
     translator = Translator(bundle).using(beam=1, guard=False)
     for text in TEXTS:

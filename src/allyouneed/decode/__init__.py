@@ -1,6 +1,6 @@
 """Weights → ids: searches over a `Step`."""
 
-from .align import cross_attention, source_of_each
+from .align import alignment_layer, cross_attention, source_of_each
 from .beam import beam_search, best_first, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
 from .demand import Phrase, Seams, longest_need
@@ -32,6 +32,7 @@ __all__ = [
     "Seams",
     "State",
     "Step",
+    "alignment_layer",
     "at_most",
     "beam_search",
     "beam_width",

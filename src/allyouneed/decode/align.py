@@ -10,13 +10,20 @@ from ..nn import Memory, MultiHeadAttention, Transformer
 def source_of_each(model: Transformer, target: Tensor, memory: Memory, is_word: Tensor) -> Tensor:
     """For every id of a target but its first, the place in the source that was looked at most.
 
-    The mean over the heads of one layer: of six, the last but one aligns best (Garg et al., 2019);
-    in shallow models it is the last. Only places where `is_word` is true count: the source's signs
+    The mean over the heads of the `alignment_layer`. Only places where `is_word` is true count: the source's signs
     for start and end gather what looks nowhere. Shapes: target (B, T + 1), is_word (B, S) → (B, T).
     """
-    depth = model.config.decoder_layers
-    weights = cross_attention(model, target[:, :-1], memory, layer=depth - 2 if depth >= 6 else depth - 1)
+    layer = alignment_layer(model.config.decoder_layers)
+    weights = cross_attention(model, target[:, :-1], memory, layer=layer)
     return weights.mean(1).masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, H, T, S) → (B, T)
+
+
+def alignment_layer(layers: int) -> int:
+    """Which of a decoder's layers, counted from 0, aligns best: of six or more the last but one (Garg et al., 2019).
+
+    In shallow models it is the last.
+    """
+    return layers - 2 if layers >= 6 else layers - 1
 
 
 def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, layer: int) -> Tensor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..decode import alignment_layer
 from ..errors import InputError
 from ..translator import Translator
 from .record import Seen, recorded
@@ -153,7 +154,7 @@ def stream_of(story: Story, stack: str) -> list[Stage]:
 def alignment_of(story: Story) -> Tensor:
     """Which source piece each written piece leans on, (T, S): cross-attention, the mean of a layer's heads.
 
-    Of the last layer but one where there are three or more: it aligns best (Garg et al., 2019).
+    Of the same layer as the alignments of a translation.
     """
     crossing = [x for name, x in attentions(story).items() if name.endswith("cross_attention")]
-    return crossing[-2 if len(crossing) > 2 else -1].mean(0)
+    return crossing[alignment_layer(len(crossing))].mean(0)

@@ -54,6 +54,10 @@ class Glossary:
     def __len__(self) -> int:
         return len(self._terms)
 
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where terms stand in a text: (start, end)."""
+        return [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
+
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The terms that stand in a text, one after another, and what each may become.
 

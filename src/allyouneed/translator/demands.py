@@ -7,7 +7,7 @@ from ..decode import Order, Phrase, Seams
 from ..errors import InputError
 from ..text.agreement import extra_spans, ordered_spans, spans_differ
 from ..text.glossary import Glossary
-from ..text.spans import find_spans
+from ..text.spans import find_spans, span_matches
 from ..text.tokenizer import Tokenizer
 
 # Scripts that put no blanks between words: a phrase in them may touch its neighbours.
@@ -31,6 +31,10 @@ class Demands:
             sticky_start=frozenset(i for i, piece in words if _in_word(piece[0])),
             sticky_end=frozenset(i for i, piece in words if _in_word(piece[-1])),
         )
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text stands what its translation must say: (start, end)."""
+        return [match.span() for match in span_matches(text, self._keep)] + self._glossary.places(text)
 
     def texts_of(self, text: str) -> list[tuple[str, ...]]:
         """What must stand in the translation of `text`, once for each time it stands here: any one of these texts."""

@@ -6,12 +6,13 @@ from typing import Literal, NamedTuple, get_args
 
 from .alignment import Alignment, Link
 
-Flag = Literal["copied", "split", "repeats", "wrong_spans", "unfinished"]
+Flag = Literal["copied", "split", "repeats", "wrong_spans", "unfinished", "long"]
 """copied      nothing in it to translate, and the training data copied such things: so did we
 split       too long: translated in pieces, joined by blanks
 repeats     went round in circles; decoded again so that it does not
 wrong_spans its kept spans are not those of the source, each as often and in an order that works
 unfinished  cut off at its greatest length, before the model had ended it
+long        longer than what the model learned from, and with no place to cut it: trust it less
 """
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 

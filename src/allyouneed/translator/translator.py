@@ -212,7 +212,7 @@ class Translator:
     ) -> list[Translation]:
         originals, texts = texts, [self._form(text) for text in texts]
         begun = self._begun(self._form(prefix))
-        ready = {place: same for place, text in enumerate(texts) if (same := self._nothing_to_do(text))}
+        ready = {place: same for place, text in enumerate(texts) if (same := self._nothing_to_do(text, prefix))}
         to_do = ["" if place in ready else text for place, text in enumerate(texts)]
         try:
             pieces = self._all_pieces(to_do, begun, first)
@@ -252,9 +252,17 @@ class Translator:
 
     def _begun(self, prefix: str) -> list[int]:
         try:
-            return self.writer.encode(prefix)[1:-1] if prefix else []
+            ids = self.writer.encode(prefix)[1:-1] if prefix else []
         except InputError as error:
             raise InputError(f"the prefix of every translation: {error}") from error
+        if self.writer.unk_id in ids:
+            raise InputError(f"the vocabulary cannot spell all of the prefix {prefix!r}; leave out what it cannot")
+        if len(ids) >= self._finder.limit:
+            raise InputError(
+                f"the prefix has {len(ids)} tokens, but a translation has at most {self._finder.limit}, "
+                "its end sign included; give a shorter one"
+            )
+        return ids
 
     def _all_pieces(self, texts: Sequence[str], begun: list[int], first: int) -> list[_Piece]:
         """The pieces of the texts of a window, of which an empty one has none."""
@@ -299,12 +307,7 @@ class Translator:
         """What is found for each piece, the best first, and flags; nothing, if none says all that it must."""
         each = [[piece.wanted] for piece in pieces]
         if branches:
-            begun = pieces[0].wanted.prefix
-            words = self._finder.next_words([piece.wanted.source for piece in pieces], begun, branches)
-            each = [
-                [piece.wanted._replace(prefix=[*begun, word]) for word in follow]
-                for piece, follow in zip(pieces, words, strict=True)
-            ]
+            each = self._branched([piece.wanted for piece in pieces], branches)
         answers = iter(zip(*self._finder.find([wanted for some in each for wanted in some]), strict=True))
         found: list[list[Hypothesis]] = []
         flags: list[tuple[Flag, ...]] = []
@@ -316,6 +319,16 @@ class Translator:
             found.append(best)
             flags.append(("repeats",) if again[0] else ())
         return found, flags
+
+    def _branched(self, wanted: Sequence[Wanted], branches: int) -> list[list[Wanted]]:
+        """Each of them with every prefix that goes on after its own."""
+        each: list[list[Wanted]] = [[] for _ in wanted]
+        for begun in {tuple(one.prefix) for one in wanted}:  # only the first piece of a text has one
+            which = [i for i, one in enumerate(wanted) if tuple(one.prefix) == begun]
+            follow = self._finder.next_words([wanted[i].source for i in which], list(begun), branches)
+            for i, words in zip(which, follow, strict=True):
+                each[i] = [wanted[i]._replace(prefix=[*begun, word]) for word in words]
+        return each
 
     def _translations(
         self,
@@ -348,6 +361,8 @@ class Translator:
             flags = (*flags, "wrong_spans")
         if not hypothesis.finished:
             flags = (*flags, "unfinished")
+        if len(piece.wanted.source) > self._longest_source:
+            flags = (*flags, "long")
         tokens = len(hypothesis.ids) + hypothesis.finished
         return Translation(piece.text, text, hypothesis.log_probability, tokens, flags)
 
@@ -355,8 +370,9 @@ class Translator:
         """A text and its ids, in pieces if it is longer than the model reads or has learned to read."""
         limit = self.model.config.max_length
         texts, encoded = [text], [ids]
-        if len(ids) > min(limit, self.bundle.longest_source or limit):
-            texts = cut(text, lambda piece: len(self.tokenizer.encode(piece)) <= limit)
+        if len(ids) > self._longest_source:
+            whole = self._demands.places(text) if self._demands else []
+            texts = cut(text, lambda piece: len(self.tokenizer.encode(piece)) <= self._longest_source, whole=whole)
             encoded = self.tokenizer.encode_all(texts)
         for piece, piece_ids in zip(texts, encoded, strict=True):
             if len(piece_ids) > limit:
@@ -370,8 +386,8 @@ class Translator:
         except InputError as error:
             raise InputError(str(error), line=line) from error
         return [
-            _Piece(place, piece, Wanted(piece_ids, prefix, phrases))
-            for piece, piece_ids, phrases in zip(texts, encoded, demands, strict=True)
+            _Piece(place, piece, Wanted(piece_ids, [] if number else prefix, phrases))
+            for number, (piece, piece_ids, phrases) in enumerate(zip(texts, encoded, demands, strict=True))
         ]
 
     def _refusal(self, piece: _Piece, first: int) -> InputError:
@@ -380,10 +396,16 @@ class Translator:
             line=first + piece.place,
         )
 
-    def _nothing_to_do(self, text: str) -> Translation | None:
+    @property
+    def _longest_source(self) -> int:
+        """In tokens: as far as the model has learned to read."""
+        limit = self.model.config.max_length
+        return min(limit, self.bundle.longest_source or limit)
+
+    def _nothing_to_do(self, text: str, prefix: str = "") -> Translation | None:
         if not text or text.isspace():
             return Translation(text, "")
-        if self.decode.guard and self.bundle.copies.copies(text):
+        if not prefix and self.decode.guard and self.bundle.copies.copies(text):
             return Translation(text, text.strip(), flags=("copied",))
         return None
 
