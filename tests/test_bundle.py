@@ -6,6 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import runs
+from allyouneed import Recipe, fit, recipe_path
 from allyouneed.bundle import Bundle, weights
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import BundleError
@@ -48,6 +50,15 @@ def test_a_shared_table_is_stored_once(bundle: Bundle, saved: Path) -> None:
     assert sum(tensor.numel() for tensor in load_file(saved / "weights.safetensors").values()) == (
         bundle.model.parameter_count()
     )
+
+
+def test_paths_may_be_strings(bundle: Bundle, tmp_path: Path) -> None:
+    bundle.save(str(tmp_path / "b"))
+    assert Bundle.load(str(tmp_path / "b")).card == bundle.card
+    recipe = Recipe.read(str(recipe_path(Path("dates"))))
+    assert recipe.data.train == "dates:train"
+    fit(runs.TINY, str(tmp_path / "run"))
+    assert Recipe.read(str(tmp_path / "run/recipe.toml")) == runs.TINY
 
 
 @pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "weights.safetensors", "README.md"])

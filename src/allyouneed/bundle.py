@@ -55,8 +55,9 @@ class Bundle:
         """The vocabulary of what the model writes."""
         return self.target_tokenizer or self.tokenizer
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the folder. Each file appears whole or not at all, `config.json` last."""
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         Vocabulary(self.tokenizer, self.writer).save(folder)
         write_whole(folder / "README.md", self.card)
@@ -71,8 +72,9 @@ class Bundle:
         write_whole(folder / "config.json", to_json(config, indent=2) + "\n")
 
     @classmethod
-    def load(cls, folder: Path, *, device: torch.device | None = None) -> "Bundle":
+    def load(cls, folder: str | Path, *, device: torch.device | None = None) -> "Bundle":
         """Read a folder that `save` wrote, ready to translate. Refuses one that is not whole."""
+        folder = Path(folder)
         config = _read_config(folder)
         sizes = settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
         decode = settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")

@@ -349,7 +349,7 @@ class Recipe(Checked):
     decode: DecodeConfig = field(default_factory=DecodeConfig)
 
     @classmethod
-    def read(cls, path: Path, overrides: Iterable[str] = ()) -> Self:
+    def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
         return cls.of(overridden(read_tables(path), overrides))
 

@@ -103,8 +103,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def read_tables(path: Path) -> dict[str, Any]:
+def read_tables(path: str | Path) -> dict[str, Any]:
     """The tables of a TOML file as they stand there."""
+    path = Path(path)
     try:
         if path.stat().st_size > LARGEST_RECIPE:
             raise ConfigError(f"{path} is larger than {LARGEST_RECIPE:,} bytes, which no recipe is")

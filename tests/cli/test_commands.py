@@ -159,6 +159,30 @@ def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> 
     assert 'no tokenizer "words"' in refusal("evaluate", saved, "--pairs", test_set, "--tokenize", "words")
 
 
+def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"a {i} dog\tein {i} Hund\n" for i in range(300)))
+    sizes = [word for word in TINY if word.startswith(("model.", "train."))]
+    trained = run_here("train", tmp_path / "pairs.tsv", *sizes, "data.held_out=0.1", "-o", tmp_path / "run")
+    shown = trained.stderr.decode()
+    test_pairs = [json.loads(line) for line in (tmp_path / "run/data/test.jsonl").read_text().splitlines()]
+    assert re.search(r"\n  Validation chrf: \d", shown)
+    assert re.search(rf"\n  Test bleu .*, chrf .*: greedy, {len(test_pairs)} of {len(test_pairs)} test pairs", shown)
+    assert f"allyouneed evaluate {tmp_path / 'run'}" in shown
+
+    scored = run_here("evaluate", tmp_path / "run")
+    assert f"{len(test_pairs)} test pairs that {tmp_path / 'run'} held out" in scored.stderr.decode()
+    rows = [f"{json.dumps({'de': target, 'no': i, 'en': source})}\n" for i, (source, target) in enumerate(test_pairs)]
+    (tmp_path / "test.jsonl").write_text("".join(rows))
+    named = run_here("evaluate", tmp_path / "run", "--pairs", tmp_path / "test.jsonl", "--columns", "en,de")
+    assert named.stdout == scored.stdout
+    assert scored.stdout.count(b"\n") == 3
+
+
+def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
+    assert "does not hold the run that made it" in refusal("evaluate", saved)
+    assert "--columns names two columns" in refusal("evaluate", saved, "--columns", "en,de")
+
+
 def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
     options = ("--beam", "3", "--penalty", "plain", "--alpha", "2", "--precision", "float32", "--compiled")
     (tmp_path / "in").write_text("cab\nbac\n")
@@ -223,7 +247,8 @@ def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
     assert "nowhere is no folder" in refusal("translate", "nowhere", cwd=tmp_path)
     assert "half is no whole bundle (config.json" in refusal("translate", "half", cwd=tmp_path)
     assert "nothing.txt does not exist" in refusal("translate", saved, "nothing.txt", cwd=tmp_path)
-    assert "datse is no recipe" in refusal("train", "datse", cwd=tmp_path)
+    assert "missing.tsv does not exist" in refusal("train", "missing.tsv", cwd=tmp_path)
+    assert "datse is no recipe (did you mean dates?)" in refusal("train", "datse", cwd=tmp_path)
     assert 'unknown key "stesp" in [train]' in refusal("train", "dates", "train.stesp=3", cwd=tmp_path)
     assert "heads must be at least 1" in refusal("train", "dates", "model.heads=0", cwd=tmp_path)
     assert "beam must be at least 1 and at most 10000; got 0" in refusal(
@@ -355,6 +380,8 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     second = run("train", "my.toml", *few, "data.limit=200", "--from", "first", "--output", "second", cwd=tmp_path)
     assert second.returncode == 0, second.stderr.decode()
     assert "starting from first" in (tmp_path / "second/README.md").read_text()
+    both = refusal("train", "my.toml", "--resume", "--overwrite", cwd=tmp_path)
+    assert "--resume goes on with a run and --overwrite removes it; say one of them" in both
 
 
 def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:

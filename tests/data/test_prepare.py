@@ -42,6 +42,13 @@ def test_pairs_are_encoded_once_and_found_again(data: DataConfig) -> None:
     assert isinstance(first.train.source.ids.base, memoryview)  # of the file, mapped
 
 
+@pytest.mark.parametrize("part", ["train", "valid"])
+def test_an_empty_file_is_refused_as_such(data: DataConfig, part: str) -> None:
+    Path(data.folder, "none.tsv").touch()
+    with pytest.raises(DataError, match=f"none.tsv is empty; expected pairs in data.{part}"):
+        prepared(replace(data, train="none.tsv") if part == "train" else replace(data, valid="none.tsv"))
+
+
 def test_another_content_or_setting_is_noticed_and_under_resume_refused(data: DataConfig) -> None:
     first = prepared(data)
     with pytest.raises(DataError, match="data was made of something else: data.vocab_size was 300 and is 301"):

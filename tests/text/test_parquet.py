@@ -24,6 +24,12 @@ def test_two_columns_by_name(tmp_path: Path) -> None:
     ]
 
 
+def test_a_star_or_a_bracket_in_a_name_stands_for_itself(tmp_path: Path) -> None:
+    for name, word in (("a[bc]*.parquet", "right"), ("ab.parquet", "wrong"), ("a[bc]d.parquet", "wrong")):
+        polars.DataFrame({"source": [word], "target": [word]}).write_parquet(tmp_path / name)
+    assert list(open_pairs("a[bc]*.parquet", folder=str(tmp_path))) == [Pair("right", "right")]
+
+
 def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("no parquet")
     with pytest.raises(DataError, match="a.parquet could not be read: "):

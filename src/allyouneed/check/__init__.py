@@ -29,11 +29,12 @@ SENTENCES = 100  # of the data at hand, to try a model on
 FEW_WORDS = 40  # of a model that learns a few sentences by heart
 
 
-def check_bundle(folder: Path) -> Iterator[Verdict]:
+def check_bundle(folder: str | Path) -> Iterator[Verdict]:
     """Every check of a trained model, as each is done. The data counts where its recipe still finds it.
 
     A folder that is no bundle is refused.
     """
+    folder = Path(folder)
     bundle = Bundle.load(folder)
     model, reader, writer = bundle.model, bundle.tokenizer, bundle.writer
     signs = (reader.sos_id, reader.eos_id)

@@ -17,9 +17,14 @@ def evaluate(
     pairs: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of both: lines of a source and one or more equally right translations, tab-separated.",
+            help="Instead of both: lines of a source and one or more equally right translations, tab-separated; "
+            "or a file of another kind that train reads.",
             show_default=False,
         ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help='Of --pairs, source and target: "en,it" or, counted from 1, "2,4".', show_default=False),
     ] = None,
     tokenize: Annotated[
         str,
@@ -58,7 +63,11 @@ def evaluate(
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
 
+    Without a test set: the pairs that the model's own run held out for it.
+
     [bold]Examples[/bold]
+
+      allyouneed evaluate runs/mine
 
       allyouneed evaluate runs/mine --source test.en --target test.de
 
@@ -66,13 +75,19 @@ def evaluate(
 
       allyouneed evaluate runs/mine --source valid.en --target valid.de --alpha 1.4
     """
-    from ..errors import InputError
+    from ..errors import ConfigError, InputError
     from ..score import bleu, chrf, exact_match, refuse_unknown_tokenizer
-    from .screen import announce_pipes, progress
+    from .screen import announce_pipes, console, progress
+    from .testset import read_test_set
 
     refuse_unknown_tokenizer(tokenize)
+    chosen = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    if columns and (len(chosen) != 2 or not pairs):
+        raise ConfigError(f"--columns names two columns of --pairs, source and target; got {columns!r}")
     announce_pipes(source, target, pairs)
-    sources, references = _read(source, target, pairs)
+    name, sources, references = read_test_set(bundle, source, target, pairs, chosen)
+    if not (source or pairs):
+        console.print(f"{len(sources):,} test pairs that {bundle} held out")
 
     from ..device import keep_freed_memory
     from ..translator import Translator
@@ -92,7 +107,7 @@ def evaluate(
         with progress("translating", total=len(sources)) as done:
             translations = translator.translate(sources, done=done)
     except InputError as error:
-        raise InputError(f"{source or pairs}, line {error.line}: {error}") from error
+        raise InputError(f"{name}, line {error.line}: {error}") from error
     # An accent that is a character of its own counts as another word: references get the form of what is compared.
     form = translator.bundle.normalization
     references = [[form(reference) for reference in of_one] for of_one in references]
@@ -102,19 +117,3 @@ def evaluate(
         exact_match(translations, references),
     ):
         print(f"{score.name:<12}{score.value:>7.2f}   {score.signature}")
-
-
-def _read(source: Path | None, target: Path | None, pairs: Path | None) -> tuple[list[str], list[list[str]]]:
-    from ..errors import ConfigError, DataError
-    from ..text.corpus import pair_lines, read_lines
-
-    if source and target and not pairs:
-        aligned = pair_lines(source, target)
-        return [pair.source for pair in aligned], [[pair.target] for pair in aligned]
-    if not pairs or source or target:
-        raise ConfigError("name the test set by --source and --target, or by --pairs")
-    rows = [line.split("\t") for line in read_lines(pairs)]
-    for number, row in enumerate(rows, start=1):
-        if len(row) < 2:
-            raise DataError(f"{pairs}, line {number} has no tab: expected a source, a tab and its translation")
-    return [row[0] for row in rows], [row[1:] for row in rows]

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from ..bundle import Bundle
     from ..config import Recipe
     from ..train import Draft
+
+
+MOST_TESTED = 500  # test pairs translated at the end of a run
 
 
 def train(
@@ -65,25 +69,30 @@ def train(
 
       allyouneed train special.tsv --from runs/mine --output runs/special
     """
-    from contextlib import nullcontext
-
+    from ..errors import ConfigError
     from .program import shell_command
     from .screen import TrainingScreen, console
 
     place = output or Path("runs") / Path(what).name.partition(".")[0]
+    if overwrite and resume:
+        raise ConfigError("--resume goes on with a run and --overwrite removes it; say one of them")
     recipe = _recipe(what, more or [], start=start, auto=auto)
 
-    from ..train import fit, replaced, source_paths
+    from ..train import fit
     from .judge import judge
+    from .place import clear
 
-    sources = [*source_paths(recipe), Path(what)]
-    making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
-    with making as folder, TrainingScreen() as screen:
-        if folder != place:
-            screen.tell("replace", f"{place} stays until this run, which grows in {folder}, has ended")
-        fit(recipe, folder, watch=screen, judge=judge, resume=resume)
-    console.print(f"\nThe model is in {place}, with {place}/report.html. Try it:")
-    console.print(f"  {shell_command('translate', place)} FILE")
+    if overwrite:
+        clear(place)
+    with TrainingScreen() as screen:
+        bundle = fit(recipe, place, watch=screen, judge=judge, resume=resume)
+    console.print(f"\nThe model is in {place}, with {place}/report.html.")
+    for line in (
+        *(line for line in bundle.card.splitlines() if line.startswith("Validation ")),
+        _tested(bundle, place),
+    ):
+        console.print(f"  {line}")
+    console.print(f"Next:\n  {shell_command('translate', place)} FILE\n  {shell_command('evaluate', place)}")
 
 
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
@@ -109,6 +118,22 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
 
     draft = Draft.of(tables)
     return draft if auto else draft.recipe
+
+
+def _tested(bundle: "Bundle", run: Path) -> str:
+    """How well a finished model translates some of the test set of its run, in a line."""
+    from ..errors import AllYouNeedError
+    from .judge import judge
+    from .testset import held_out_pairs
+
+    try:
+        pairs = held_out_pairs(run)
+        some = pairs[:: -(-len(pairs) // MOST_TESTED)]
+        scores = judge(bundle, some).scores
+    except AllYouNeedError as error:
+        return f"No test scores: {error}."
+    told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+    return f"Test {told}: greedy, {len(some):,} of {len(pairs):,} test pairs."
 
 
 def _is_source(what: str) -> bool:

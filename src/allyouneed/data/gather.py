@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CleanConfig, CorpusConfig, DataConfig
+from ..errors import DataError
 from ..text.clean import REASONS, Report, Source, fault_of, likeness, mend, shown, tolerated
 from ..text.corpus import Where, is_task, open_pairs, where_in_words
 from ..text.pair import Pair
@@ -87,7 +88,8 @@ def gather(
 ) -> Gathered:
     """All pairs of one part, in the order of the corpora; `report` counts what was read, mended and empty.
 
-    Refuses a corpus with more malformed lines than `data.malformed` allows, by file, line and reason.
+    Refuses a corpus with more malformed lines than `data.malformed` allows, by file, line and reason,
+    and one without any line.
     """
     marks: Marks = Marks()
     ends: list[tuple[int, float, bool]] = []
@@ -96,12 +98,15 @@ def gather(
             where: Where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # a task keeps its own test apart
                 before = report.read
+                before_all = before + report.dropped["malformed"].count
                 for pairs in chunks(_read(where, part, corpus, data, clean, report), CHUNK):
                     source.add_texts([pair.source for pair in pairs])
                     target.add_texts([pair.target for pair in pairs])
                     for pair in pairs:
                         marks.add(pair, fault_of(pair, clean))
                     progress("reading", len(marks), None)
+                if report.read + report.dropped["malformed"].count == before_all:
+                    raise DataError(f"{where_in_words(where)} is empty; expected pairs in data.{part}")
                 ends.append((len(marks), corpus.weight, is_task(where)))
                 report.sources.append(Source(where_in_words(where), read=report.read - before))
     return Gathered(*open_sides(folder, stem_of(part), "uint8"), marks, ends)

@@ -1,5 +1,6 @@
 """Whole runs as data, shipped with the package: one TOML file each; `paper/` has every row of Table 3."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import ConfigError
@@ -17,15 +18,23 @@ def paper_names() -> list[str]:
     return sorted(path.stem for path in (_HERE / "paper").glob("*.toml"))
 
 
-def recipe_path(name: str) -> Path:
-    """The TOML file that `name` is the path of, or the shipped recipe of that name."""
+def recipe_path(name: str | Path) -> Path:
+    """The TOML file that `name` is the path of, or the shipped recipe of that name.
+
+    Refuses a file that does not exist, and a name that no recipe has, with the recipes it may stand for.
+    """
     if Path(name).is_file():
         return Path(name)
+    name = str(name)
     if name in recipe_names():
         return _HERE / f"{name}.toml"
     if name in paper_names():
         return _HERE / "paper" / f"{name}.toml"
+    if Path(name).suffix or len(Path(name).parts) > 1:
+        raise ConfigError(f"{name} does not exist; expected a file of pairs, a TOML file or the name of a recipe")
+    near = get_close_matches(name, [*recipe_names(), *paper_names()], cutoff=0.7)
+    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise ConfigError(
-        f"{name} is no recipe: give a file of pairs, a TOML file, or one of {', '.join(recipe_names())}, "
+        f"{name} is no recipe{meant}: give a file of pairs, a TOML file, or one of {', '.join(recipe_names())}, "
         "or a row of Table 3, such as base"
     )

@@ -89,7 +89,7 @@ def read_pairs(
     return pairs
 
 
-def pair_lines(source: Path, target: Path) -> list[Pair]:
+def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
     """Line n of one file with line n of the other, both read once, side by side. Refuses files of different length."""
     pairs = []
     sides = text_lines(source), text_lines(target)
@@ -99,7 +99,7 @@ def pair_lines(source: Path, target: Path) -> list[Pair]:
                 number + (side is not None) + sum(1 for _ in rest)
                 for side, rest in zip((left, right), sides, strict=True)
             ]
-            raise _unequal(source, target, lines)
+            raise _unequal(Path(source), Path(target), lines)
         pairs.append(Pair(left, right))
     return pairs
 

@@ -32,7 +32,7 @@ class Glossary:
         self._exact = {_key(term): term for term in self._terms}
 
     @classmethod
-    def read(cls, path: Path) -> "Glossary":
+    def read(cls, path: str | Path) -> "Glossary":
         """From a file of lines `term TAB translation`; a term on several lines may become any of its translations."""
         terms: dict[str, list[str]] = {}
         for number, line in enumerate(text_lines(path), start=1):

@@ -18,11 +18,12 @@ TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end li
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: str | Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked if its name ends in .gz, .bz2, .xz or .zst.
 
     Refuses, as a `DataError`, a file that is not there, cannot be read or is no whole archive.
     """
+    path = Path(path)
     try:
         with _open(path) as stream:
             yield stream
@@ -70,7 +71,7 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[bytes | None]:
                 line = stream.readline(LONGEST_LINE)
 
 
-def raw_lines(path: Path) -> Iterator[bytes]:
+def raw_lines(path: str | Path) -> Iterator[bytes]:
     """The lines of a file without their ends and without a byte order mark; they end at a line feed only.
 
     Refuses, naming the line, one longer than `LONGEST_LINE`.
@@ -82,13 +83,13 @@ def raw_lines(path: Path) -> Iterator[bytes]:
             yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip(b"\r\n")
 
 
-def count_lines(path: Path) -> int:
+def count_lines(path: str | Path) -> int:
     """How many lines `raw_lines` gives."""
     with opened(path) as stream:
         return sum(1 for _ in bounded_lines(stream))
 
 
-def read_lines(path: Path) -> list[str]:
+def read_lines(path: str | Path) -> list[str]:
     """The lines of a UTF-8 text file, plain or compressed, without their ends and outer blanks.
 
     Only a line feed (or CR LF) ends a line: other separators Unicode knows stay inside it, so that
@@ -97,7 +98,7 @@ def read_lines(path: Path) -> list[str]:
     return list(text_lines(path))
 
 
-def text_lines(path: Path) -> Iterator[str]:
+def text_lines(path: str | Path) -> Iterator[str]:
     """What `read_lines` gives, one after another."""
     for number, line in enumerate(raw_lines(path), start=1):
         yield _decoded(line, str(path), number)

@@ -168,10 +168,10 @@ class Tokenizer:
         return cls(_with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges)))
 
     @classmethod
-    def load(cls, path: Path) -> "Tokenizer":
+    def load(cls, path: str | Path) -> "Tokenizer":
         """Read a `tokenizer.json`."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8")
             refuse_unknown_parts(text)
             tokenizer = cls(Backend.from_str(text))
             if tokenizer._spellable is None:
@@ -184,9 +184,9 @@ class Tokenizer:
         except Exception as error:  # the library raises bare Exceptions
             raise DataError(f"{path} is no tokenizer: {error}") from error
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""
-        write_whole(path, self._backend.to_str(pretty=True))
+        write_whole(Path(path), self._backend.to_str(pretty=True))
 
     def fingerprint(self) -> str:
         """The same for equal vocabularies only, and the same after a file."""
