@@ -59,7 +59,7 @@ CASES = [
     Case("translate bundle in", 2, "the disk is full", stdout="/dev/full"),
     Case("translate bundle in --output /dev/null", 0),
     Case("translate bundle in --output /dev/full", 2, "the disk is full: /dev/full could not be written"),
-    Case("translate bundle in --output /proc/nowhere", 2, "/proc/nowhere could not be written"),
+    Case("translate bundle in --output /proc/nowhere", 2, "/proc/nowhere.partial could not be written"),
     Case("translate bundle bundle", 2, "bundle could not be read: Is a directory"),
     Case("translate bundle /dev/zero", 2, "/dev/zero, line 1 is longer than 1,048,576 bytes"),
     Case("score bundle --source in --target in", 141, stdout="unread"),

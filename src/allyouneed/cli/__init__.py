@@ -95,10 +95,7 @@ def _leave(code: int, message: str) -> None:
     if Wishes.debug:
         raise
     line = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message.rstrip("\n"))
-    try:
-        sys.stdout.flush()
-    except OSError:  # as the message may say; it would fail again at the exit, and change the code
-        drop_output()
+    drop_output()
     with suppress(OSError):  # nobody may hear it
         print(f"allyouneed: {line}", file=sys.stderr)
     sys.exit(code)

@@ -19,9 +19,13 @@ def open_closed_streams() -> None:
 
 
 def drop_output() -> None:
-    """Forget what is left of standard output, which could not be written and would fail again at the exit."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Forget what standard output and error could not write: it would fail again at the exit, and change its code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _devnull(number: int, flags: int) -> int:
