@@ -49,3 +49,17 @@ def test_candidates_come_best_first(translator: Translator) -> None:
     chances = [chance for _, chance in best]
     assert chances == sorted(chances, reverse=True)
     assert sum(chances) <= 1.0001
+
+
+def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
+    with torch.no_grad():  # one letter is likeliest everywhere, so that it goes round in circles
+        model = bundle.model
+        model.target_embedding.table.zero_()
+        model.target_embedding.table[bundle.tokenizer.encode("a")[1]] = 1.0
+        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
+        last.get_parameter("gain").zero_()
+        last.get_parameter("bias").fill_(1.0)
+    plain = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=12))
+    for translator in (plain, plain.using(guard=False, no_repeat=2)):
+        found = traced(translator, "bc").found
+        assert translator.tokenizer.decode(found.ids) == translator("bc") != "a" * 14

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 
 import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
 from ..data.batch import pad
-from ..decode import Hypothesis, penalty_of, search, step_of
+from ..decode import Hypothesis, penalty_of, rules_of, runs_in_circles, search, step_of
 from ..nn import DecoderState
-from ..translator import Translator
+from ..translator import Translator, without_loop
 
 Prefix = tuple[int, ...]
 
@@ -94,7 +95,8 @@ class _Traced:
 def traced(translator: Translator, text: str) -> Trace:
     """Translate one text as `translator` does, and note what the search asked.
 
-    By beam or greedy search: its rules, guards and chance are left out.
+    By beam or greedy search, its rules kept and decoded again where it goes round in circles; glossary, kept spans
+    and chance are left out.
     """
     model, tokenizer, writer = translator.model, translator.tokenizer, translator.writer
     config = replace(translator.decode, nbest=1, groups=1, sample=False)
@@ -116,13 +118,23 @@ def traced(translator: Translator, text: str) -> Trace:
     device = next(model.parameters()).device
     longest = int(config.length_ratio * (len(ids) - 2)) + config.extra_length
     limit = max(1, min(longest, config.max_length or longest, model.config.max_length))
-    state = _Traced(model.start(pad([ids], tokenizer.pad_id).to(device)), ((),))
-    ((found,),) = search(
-        noted,
-        state,
-        config,
-        sos_id=writer.sos_id,
-        eos_id=writer.eos_id,
-        max_lengths=torch.tensor([limit], device=device),
-    )
+    max_lengths = torch.tensor([limit], device=device)
+    min_length = max(config.min_length, ceil(config.min_ratio * (len(ids) - 2)))
+
+    def searched(config: DecodeConfig) -> Hypothesis:
+        min_lengths = torch.tensor([min_length], device=device).minimum(max_lengths)
+        ((found,),) = search(
+            noted,
+            _Traced(model.start(pad([ids], tokenizer.pad_id).to(device)), ((),)),
+            config,
+            sos_id=writer.sos_id,
+            eos_id=writer.eos_id,
+            max_lengths=max_lengths,
+            rules=rules_of(config, eos_id=writer.eos_id, min_lengths=min_lengths),
+        )
+        return found
+
+    found = searched(config)
+    if config.guard and runs_in_circles(found.ids, ids):
+        found = searched(without_loop(config, found))
     return Trace(found, asked, writer.eos_id, limit, config)

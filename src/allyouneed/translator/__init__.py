@@ -1,7 +1,8 @@
 """Text → text: the product."""
 
 from .alignment import Alignment
+from .finding import without_loop
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 
-__all__ = ["WINDOW", "Alignment", "Scored", "Translation", "Translator"]
+__all__ = ["WINDOW", "Alignment", "Scored", "Translation", "Translator", "without_loop"]

@@ -73,8 +73,7 @@ class Finder:
         again = [False] * len(wanted)
         for b, one in enumerate(wanted):
             if self.config.guard and found[b] and runs_in_circles(found[b][0].ids, one.source):
-                blocked = replace(self.config, no_repeat=max(3, longest_loop(found[b][0].ids).period))
-                (better,) = self._search([one], blocked)
+                (better,) = self._search([one], without_loop(self.config, found[b][0]))
                 # Where the demands themselves repeat, nothing may be left.
                 found[b], again[b] = better or found[b], True
         return found, again
@@ -192,3 +191,8 @@ class Finder:
             return hypothesis._replace(log_probability=total, score=total / penalty_of(config, hypothesis))
 
         return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in found]
+
+
+def without_loop(config: DecodeConfig, found: Hypothesis) -> DecodeConfig:
+    """How to search again for what went round in circles."""
+    return replace(config, no_repeat=max(3, longest_loop(found.ids).period))
