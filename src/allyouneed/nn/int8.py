@@ -1,8 +1,9 @@
 """A linear map whose weights are whole numbers from −127 to 127, and a scale for each output.
 
-The vectors that go in are rounded too, to 256 steps between their least and greatest number, so the
-products are of whole numbers: four times as many fit in a register, and a quarter of the memory is
-read. `rounded` is the definition of what becomes of the weights.
+The vectors that go in are rounded too, each to whole numbers from −127 to 127 and a scale of its own, so
+the products are of whole numbers: four times as many fit in a register, and a quarter of the memory is
+read. Sums of whole numbers are exact, so a vector becomes the same in any company, whichever kernel does
+it. `rounded` is the definition of what becomes of the weights.
 
 This file alone knows PyTorch's quantized operators. In torch 2.13 they are the quickest of all that
 it has at the sizes of a decoder (docs/decoding-speed.md has the others), since one call rounds,
@@ -13,13 +14,11 @@ import warnings
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import ConfigError
 
 LITTLE = 8_500_000  # multiplications; up to here FBGEMM is quicker than oneDNN
-SMALL, FEW = 100_000, 8  # weights and rows; up to here the product takes less time than the rounding for it
 
 
 def can_int8(device: torch.device) -> bool:
@@ -36,8 +35,7 @@ def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
 class Int8Map:
     """`F.linear(x, weight, bias)`, nearly. Shapes: (…, in) → (…, out), float32.
 
-    The rows of one call share their steps, so what one becomes depends a little on the others. Refuses
-    a device without int8 operators.
+    What a row becomes does not depend on the others of a call. Refuses a device without int8 operators.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -48,29 +46,36 @@ class Int8Map:
             )
         weight, self._bias = weight.detach(), None if bias is None else bias.detach()
         self._size, self._width = weight.numel(), weight.size(1)
-        self._small = weight if self._size <= SMALL else None
         # Without VNNI two products can overflow the 16 bits they are added in, unless vectors have 7 bits.
         self._seven_bits = not torch.cpu._is_vnni_supported()
-        self._few = self._packed(weight, "fbgemm")
-        self._many = self._packed(weight, "fbgemm" if self._seven_bits else "onednn")
+        self._middle = 64 if self._seven_bits else 128
+        numbers, scale = rounded(weight)
+        self._scale, self._shift = scale, self._middle * numbers.sum(1, dtype=torch.float32)
+        self._few = _packed(numbers, "fbgemm")
+        self._many = self._few if self._seven_bits else _packed(numbers, "onednn")
 
     def __call__(self, x: Tensor) -> Tensor:
-        rows = x.numel() // self._width
-        if self._small is not None and rows <= FEW:
-            return F.linear(x, self._small, self._bias)
-        packed = self._few if rows * self._size <= LITTLE else self._many
-        return torch.ops.quantized.linear_dynamic(x, packed, self._seven_bits)  # type: ignore[no-any-return]
+        # The operator takes one scale for all rows: from 0, or their least number if it is lower, to their greatest.
+        # So each row is stretched and moved until it lies between 1 and 255, and what is furthest from its middle,
+        # 128, becomes 255, by a scale below 0 if that is the row's least number. Then one step is 1, in every call.
+        low, high = x.aminmax(dim=-1, keepdim=True)
+        scale = torch.where(high >= -low, high.clamp_min_(1e-30), low).div_(self._middle - 1)
+        moved = (x / scale).round_().add_(self._middle)  # rounded, so that the greatest is 255 to the bit
+        packed = self._few if moved.numel() // self._width * self._size <= LITTLE else self._many
+        found: Tensor = torch.ops.quantized.linear_dynamic(moved, packed, self._seven_bits)
+        found.sub_(self._shift).mul_(self._scale).mul_(scale)
+        return found if self._bias is None else found.add_(self._bias)
 
-    def _packed(self, weight: Tensor, engine: str) -> Any:
-        numbers, scale = rounded(weight)
-        chosen = torch.backends.quantized.engine
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="torch.quantize_per_tensor")  # see above
-            torch.backends.quantized.engine = engine
-            try:
-                tensor = torch._make_per_channel_quantized_tensor(
-                    numbers, scale.double(), torch.zeros(len(scale), dtype=torch.int64), 0
-                )
-                return torch.ops.quantized.linear_prepack(tensor, self._bias)
-            finally:
-                torch.backends.quantized.engine = chosen
+
+def _packed(numbers: Tensor, engine: str) -> Any:
+    chosen = torch.backends.quantized.engine
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.quantize_per_tensor")  # see above
+        torch.backends.quantized.engine = engine
+        try:
+            # Scales of 1: what comes out are whole numbers, and both engines agree on these to the bit.
+            ones, zeros = torch.ones(len(numbers), dtype=torch.float64), torch.zeros(len(numbers), dtype=torch.int64)
+            tensor = torch._make_per_channel_quantized_tensor(numbers, ones, zeros, 0)
+            return torch.ops.quantized.linear_prepack(tensor, None)
+        finally:
+            torch.backends.quantized.engine = chosen
