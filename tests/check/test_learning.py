@@ -54,7 +54,7 @@ def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> N
 
 
 def test_steps_far_too_large_are_found(new: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "RATE", 50.0)
+    monkeypatch.setattr(learning, "RATES", {50.0: 20})
     monkeypatch.setattr(learning, "UPDATES", 40)
     by_heart, _ = a_batch_is_learned_by_heart(new, ids)
     assert by_heart.fine is False

@@ -11,6 +11,7 @@ from ..config import ModelConfig, Recipe
 from ..nn import Transformer
 from ..text.pair import Pair
 from .data import nothing_was_seen_before, pairs_of
+from .engines import every_engine_is_the_model, losses_are_the_definition, positions_differ, the_best_of_all_is_found
 from .learning import a_batch_is_learned_by_heart, loss_starts_at_guessing
 from .model import (
     beam_of_one_is_greedy,
@@ -73,6 +74,10 @@ def _function(model: Transformer, ids: Ids) -> Iterator[Verdict]:
         yield neighbours_change_nothing(model, ids)
         yield cached_is_uncached(model, ids)
         yield beam_of_one_is_greedy(model, ids)
+    yield positions_differ(model)
+    yield from every_engine_is_the_model(model, ids)
+    yield the_best_of_all_is_found()
+    yield losses_are_the_definition(model, ids)
 
 
 def _learning(model: Transformer, ids: Ids) -> Iterator[Verdict]:
@@ -82,7 +87,7 @@ def _learning(model: Transformer, ids: Ids) -> Iterator[Verdict]:
 
     yield loss_starts_at_guessing(new(model.config), ids)
     few = replace(model.config, vocab_size=FEW_WORDS, target_vocab_size=None, pad_id=0)  # words of no use cost time
-    yield from a_batch_is_learned_by_heart(new(few), random_ids(few, sos_id=1, eos_id=2))
+    yield from a_batch_is_learned_by_heart(new(few), random_ids(few, sos_id=1, eos_id=2, long=12))
 
 
 def _many(model: Transformer, ids: Ids) -> Ids:

@@ -7,6 +7,8 @@ import torch
 from ..config import ModelConfig
 from ..data.batch import Batch, pad
 
+LONG = 40  # words of the longest sentences; faults that begin with the second or third dozen show
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -39,16 +41,23 @@ def random_ids(
     source_signs: tuple[int, int] | None = None,
     count: int = 6,
     seed: int = 1,
+    long: int = LONG,
 ) -> Ids:
-    """`count` pairs of random words for a model whose start and end signs are these; the source may have its own."""
+    """`count` pairs of random words for a model whose start and end signs are these; the source may have its own.
+
+    The first two are about `long` words long, the others 12 at most.
+    """
     chance = torch.Generator().manual_seed(seed)
     ids = range(min(config.vocab_size, config.vocab_size_of_target))
     begin, end = source_signs or (sos_id, eos_id)
     words = [i for i in ids if i not in (config.pad_id, sos_id, eos_id, begin, end)]
-    longest = max(1, min(12, config.max_length - 4))
+    room = max(1, config.max_length - 4)
+    longest = min(long, room)
 
     def sentence(place: int, begin: int, end: int) -> list[int]:
         length = longest - place % longest  # lengths differ, so that there is padding
+        if place >= 2:  # two long ones are enough
+            length = min(12, room) - place % min(12, room)
         return [begin, *(words[i] for i in torch.randint(len(words), (length,), generator=chance).tolist()), end]
 
     sources = [sentence(i, begin, end) for i in range(count)]

@@ -1,0 +1,153 @@
+"""Faults of the quick ways, of long sentences, of losses and of the length penalty: each, planted, is found."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from allyouneed.check import engines
+from allyouneed.check import model as checks
+from allyouneed.check.verdict import Ids, Verdict, random_ids
+from allyouneed.decode import beam
+from allyouneed.nn import FastState, Transformer, compiled, int8, position, transformer
+from allyouneed.train import loss
+from conftest import SMALL
+
+
+@pytest.fixture(scope="module")
+def long() -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(replace(SMALL, vocab_size=60, d_model=48, d_ff=64, max_length=50)).eval()
+
+
+@pytest.fixture
+def ids(long: Transformer) -> Ids:
+    return random_ids(long.config, sos_id=1, eos_id=2)
+
+
+def names(verdicts: Any) -> list[str]:
+    return [verdict.check for verdict in verdicts if not verdict.fine]
+
+
+def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids) -> None:
+    found = list(engines.every_engine_is_the_model(long, ids))
+    assert [verdict.check for verdict in found] == [
+        "plain", "fast", "compiled", "int8 maps", "int8", "int8 compiled",
+    ]  # fmt: skip
+    assert names(found) == []
+    assert names([engines.positions_differ(long), engines.the_best_of_all_is_found()]) == []
+    assert names([engines.losses_are_the_definition(long, ids)]) == []
+
+
+def test_two_sentences_are_long(ids: Ids) -> None:
+    assert sorted(map(len, ids.sources))[-2:] == [41, 42]
+
+
+def test_a_mask_that_slips_beyond_16_words_is_found(
+    long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slipping(length: int, *, device: torch.device | None = None) -> Tensor:
+        mask = torch.ones(length, length).tril()
+        mask[16:] = torch.ones(length, length).tril(1)[16:]
+        return mask.bool()
+
+    monkeypatch.setattr(transformer, "no_future", slipping)
+    with torch.inference_mode():
+        assert not checks.no_leak_from_the_future(long, ids).fine
+
+
+def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrapped(encoding: Tensor, start: int, length: int) -> Tensor:
+        return encoding[torch.arange(start, start + length) % 16]
+
+    monkeypatch.setattr(position, "_cut", wrapped)
+    found = engines.positions_differ(long)
+    assert not found.fine
+    assert "places 0 and 16 of the source" in found.words
+
+
+def test_a_source_that_is_reversed_beyond_20_words_is_found(
+    long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = Transformer.encode
+    monkeypatch.setattr(Transformer, "encode", lambda self, x: encode(self, x.flip(1) if x.size(1) > 20 else x))
+    with torch.inference_mode():
+        assert not checks.neighbours_change_nothing(long, ids).fine
+
+
+def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one hypothesis a sentence it would not show."""
+    reorder = FastState.reorder
+
+    def off(self: FastState, hypotheses: Tensor) -> FastState:
+        return reorder(self, hypotheses if self.theirs is None else torch.arange(len(hypotheses)))
+
+    monkeypatch.setattr(FastState, "reorder", off)
+    assert names(engines.every_engine_is_the_model(long, ids))[:2] == ["fast", "compiled"]
+
+
+@pytest.mark.parametrize("of", [int8, compiled])
+def test_int8_scales_that_are_a_tenth_off_are_found(
+    of: Any, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounded = int8.rounded
+
+    def larger(weight: Tensor) -> tuple[Tensor, Tensor]:
+        numbers, scale = rounded(weight)
+        return numbers, 1.1 * scale
+
+    monkeypatch.setattr(of, "rounded", larger)
+    found = names(engines.every_engine_is_the_model(long, ids))
+    assert found[0] == ("int8 maps" if of is int8 else "int8 compiled")
+
+
+def over_padding(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), label_smoothing=smoothing)
+
+
+def smoothed_over_padding(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
+    words = target != pad_id
+    return F.cross_entropy(logits[words], target[words]) * (1 - smoothing) - smoothing * logits.log_softmax(-1).mean()
+
+
+@pytest.mark.parametrize("wrong", [over_padding, smoothed_over_padding])
+@pytest.mark.parametrize("way", ["mean_loss", "projected_loss"])
+def test_a_loss_over_padding_is_found(
+    wrong: Callable[..., Tensor], way: str, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def projected(vectors: Tensor, table: Tensor, target: Tensor, **others: Any) -> Tensor:
+        return wrong(vectors @ table.T, target, **others)
+
+    monkeypatch.setattr(engines, way, wrong if way == "mean_loss" else projected)
+    found = engines.losses_are_the_definition(long, ids)
+    assert not found.fine
+    assert way in found.words
+
+
+def test_a_gradient_of_the_wrong_sign_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
+    into = loss._into_gradient
+
+    def upwards(logits: Tensor, *others: Any) -> Tensor:
+        found = into(logits, *others)
+        logits.neg_()
+        return found
+
+    monkeypatch.setattr(loss, "_into_gradient", upwards)
+    assert "gradient" in engines.losses_are_the_definition(long, ids).words
+
+
+def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def inverted(length: int, *, alpha: float) -> float:
+        return math.pow((5 + length) / 6, -alpha)
+
+    def searched(*given: Any, **others: Any) -> Any:
+        return beam.beam_search(*given, **others, penalty=inverted)
+
+    monkeypatch.setattr(engines, "beam_search", searched)
+    found: Verdict = engines.the_best_of_all_is_found()
+    assert not found.fine
