@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
+from allyouneed.data.batch import pad
+from allyouneed.decode import beam_search, step_of
 from allyouneed.errors import ConfigError, InputError, MissingExtra
 from allyouneed.nn import FastTransformer, FeedForward, LayerNorm, MultiHeadAttention, Transformer, pick_precision
+from allyouneed.nn.compiled import has_vpdpbusd
 from allyouneed.nn.parts import find_custom_part
 from allyouneed.translator import Translator
 from conftest import SMALL
@@ -263,3 +266,31 @@ def test_every_way_refuses_the_same_with_the_same_error(
                 fast.start(ids)
         with pytest.raises(InputError, match="a sequence of 18 tokens is longer than max_length=17"):
             fast.start(torch.ones(1, 18, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(("precision", "compiled"), WAYS)
+def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bool) -> None:
+    """60 sources, alone, in pairs, all at once, sorted. In int8 without compiled code a near tie may turn."""
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
+    model = Transformer(ModelConfig(vocab_size=1_000, **sizes)).eval()
+    fast = FastTransformer(model, precision=precision, compiled=compiled)
+    step = step_of(fast, never=(0, 1), log_step=fast.log_step)
+    lengths = torch.randint(4, 22, (60,)).tolist()
+    sources = [[1, *torch.randint(3, 1_000, (length,)).tolist(), 2] for length in lengths]
+
+    @torch.inference_mode()
+    def translated(rows: list[list[int]]) -> list[list[int]]:
+        found = beam_search(
+            step, fast.start(pad(rows, 0)), sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10),
+            beam=4, alpha=0.6, continuations=fast.best_continuations,
+        )  # fmt: skip
+        return [hypotheses[0].ids for hypotheses in found]
+
+    alone = [translated([source])[0] for source in sources]
+    pairs = [ids for i in range(0, 60, 2) for ids in translated(sources[i : i + 2])]
+    order = sorted(range(60), key=lambda i: lengths[i])
+    by_length = dict(zip(order, translated([sources[i] for i in order]), strict=True))
+    exact = precision == "float32" or (compiled and has_vpdpbusd())
+    for others in (pairs, translated(sources), [by_length[i] for i in range(60)]):
+        assert sum(one != other for one, other in zip(alone, others, strict=True)) <= (0 if exact else 2)

@@ -25,8 +25,6 @@ from .residual import Residual
 from .transformer import Transformer
 
 WORTH = 20_000_000  # multiplications of a step in float32; if there are more, PyTorch is quicker
-# The same where VPDPBUSD does them: of a step, of an encoder, of one map.
-WORTH_WRITING, WORTH_READING, WORTH_OF_ONE_MAP = 4_000_000_000, 400_000_000, 80_000_000
 NO_WORDS = np.empty(0, np.int64)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing; the norm after a stack that has none
 
@@ -71,19 +69,18 @@ class Compiled:
             ACTIVATIONS.index(model.config.activation),
             first.around_attention.norm.eps,
         )
-        self._reading, self._writing = (
-            sum(part.weight.numel() for part in stack.modules() if isinstance(part, nn.Linear))
-            for stack in (model.encoder, model.decoder)
-        )
+        self._writing = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))
 
-    def reading_pays(self, words: int) -> bool:
-        """Whether so many words of sources are read quicker here than in PyTorch."""
-        return self._bytes and words * self._reading * torch.get_num_threads() <= WORTH_READING
+    def reading_pays(self) -> bool:
+        """Whether sources are read here: only in int8 with VPDPBUSD, and then always.
+
+        A batch that went another way than a sentence alone would be rounded otherwise.
+        """
+        return self._bytes
 
     def writing_pays(self, hypotheses: int, *, sentences: int) -> bool:
         """Whether a step of so many hypotheses is quicker here than in PyTorch."""
-        multiplications = hypotheses * self._writing * torch.get_num_threads()
-        return multiplications <= WORTH_WRITING if self._bytes else sentences == 1 and multiplications <= WORTH
+        return self._bytes or (sentences == 1 and hypotheses * self._writing * torch.get_num_threads() <= WORTH)
 
     def read(self, x: Tensor, padding: Tensor | None) -> None:
         """What the encoder makes of embedded sources (B, S, D), in place. `padding` is as in `FastState`."""
@@ -114,7 +111,7 @@ class Compiled:
             tuple(pool.array for pool in memory), _mask_of(padding),
         )  # fmt: skip
         rows, projection = len(last), self._projection
-        if isinstance(projection, BytesMap) and projection.pays(rows):
+        if isinstance(projection, BytesMap):
             logits = np.empty((rows, projection.outputs), np.float32)
             normalize, without = never is not None, NO_WORDS if never is None else never.numpy()
             loops.write_and_project(logits, projection.map, normalize, without, asked)
@@ -152,21 +149,15 @@ class Compiled:
 
 
 class BytesMap:
-    """`F.linear(x, weight, bias)`, nearly, by VPDPBUSD for few rows; `otherwise` does it for many."""
+    """`F.linear(x, weight, bias)`, nearly, by VPDPBUSD."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, *, otherwise: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.map = as_bytes([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
-        self.outputs, self._size, self._otherwise = len(weight), weight.numel(), otherwise
-
-    def pays(self, rows: int) -> bool:
-        """Whether so many rows are few."""
-        return rows * self._size <= WORTH_OF_ONE_MAP
+        self.outputs = len(weight)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Shapes: (…, in) → (…, out)."""
         rows = x.numpy().reshape(-1, x.size(-1))
-        if not self.pays(len(rows)):
-            return self._otherwise(x)
         result = np.empty((len(rows), self.outputs), np.float32)
         loops.map_rows(rows, self.map, result)
         return torch.from_numpy(result.reshape(*x.shape[:-1], -1))

@@ -102,7 +102,7 @@ class FastTransformer:
         padding = None if bool(real.all()) else shut(real, self.source_table.dtype)[:, None, None, :]
         with _refusing_unknown_ids(source, self.source_table):
             x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
-        if self.compiled and self.compiled.reading_pays(source.numel()):
+        if self.compiled and self.compiled.reading_pays():
             self.compiled.read(x, padding)
         else:
             for block in self.encoder:
@@ -165,13 +165,12 @@ class FastTransformer:
         except ImportError:
             raise MissingExtra("compiled=True", "fast") from None
         if self.precision == "int8" and compiled.has_vpdpbusd():
-            self.projection = compiled.BytesMap(model.projection.table, None, otherwise=self.projection)
+            self.projection = compiled.BytesMap(model.projection.table, None)
             for fast, block in zip(self.decoder, cast(Sequence[DecoderBlock], model.decoder.layers), strict=True):
                 key, value = block.cross_attention.key, block.cross_attention.value
                 fast.keys_and_values = compiled.BytesMap(
                     torch.cat([key.weight, value.weight]),
                     torch.cat([key.bias, value.bias]),
-                    otherwise=fast.keys_and_values,
                 )
         self.best_continuations = compiled.best_continuations
         self.compiled = compiled.Compiled(model, projection=self.projection, int8=self.precision == "int8")
