@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from allyouneed import Recipe, fit
+from allyouneed.config import CleanConfig, DataConfig
+from allyouneed.data.prepare import prepare
 from allyouneed.train import Pause, Update
 
 TINY = Recipe.of(
@@ -103,3 +105,9 @@ def _quietly(output: Path, recipe: Recipe) -> None:
 
     torch.set_num_threads(1)
     fit(recipe, output, resume=True)
+
+
+def prepare_in_store(folder: Path, name: str) -> None:
+    """Prepare `pairs.tsv` of a folder in the store that stands there."""
+    data = DataConfig(train="pairs.tsv", folder=str(folder), store=str(folder / "store"), vocab_size=300)
+    prepare(data, CleanConfig(), folder / name, max_length=64)

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -117,16 +117,35 @@ def followed(path: Path) -> Path:
 
 
 @contextmanager
-def locked(path: Path, *, what: str) -> Iterator[None]:
+def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
     """Keep `path`, a file or a folder, for this process alone while the block runs.
 
-    The lock is that of the system on `.NAME.lock` beside it: it ends with the process, however that ends. Refuses,
-    as an `OutputError`, what another process holds; `what` names it.
+    The lock is that of the system on `.NAME.lock` beside it: it ends with the process, however that ends. What
+    another process holds is refused as an `OutputError`, in which `what` names it, or waited for. The folders above
+    that are not there are made, and removed again if they stay empty.
     """
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
+    with _in_folder(path.parent):
+        yield from _while_locked(lock, path, what, wait)
+
+
+@contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    made = [above for above in (folder, *folder.parents) if not above.exists()]
+    with refusing_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for above in made:
+            with suppress(OSError):  # it holds something now
+                above.rmdir()
+
+
+def _while_locked(lock: Path, path: Path, what: str, wait: bool) -> Iterator[None]:
     with refusing_errors(path):
-        descriptor = _lock(lock)
+        descriptor = _lock(lock, wait=wait)
     if descriptor is None:
         raise OutputError(f"{what} is being written by another process; wait for it, or name another place")
     try:
@@ -182,12 +201,12 @@ def parse_json(content: str | bytes) -> Any:
         raise ValueError("is not JSON that can be read: a number has thousands of figures") from None
 
 
-def _lock(lock: Path) -> int | None:
+def _lock(lock: Path, *, wait: bool) -> int | None:
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             if sys.platform != "win32":
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             os.close(descriptor)
             return None

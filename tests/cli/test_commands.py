@@ -380,8 +380,6 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     second = run("train", "my.toml", *few, "data.limit=200", "--from", "first", "--output", "second", cwd=tmp_path)
     assert second.returncode == 0, second.stderr.decode()
     assert "starting from first" in (tmp_path / "second/README.md").read_text()
-    both = refusal("train", "my.toml", "--resume", "--overwrite", cwd=tmp_path)
-    assert "--resume goes on with a run and --overwrite removes it; say one of them" in both
 
 
 def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ def demo(
     Trains a small Transformer on made-up dates, tests it on 2,000 it has never seen, converts a few,
     and draws what the decoder looks at while it writes.
     """
+    from contextlib import nullcontext
+
     from ..config import Recipe
     from ..recipes import recipe_path
-    from .place import clear
     from .program import shell_command
     from .screen import TrainingScreen, console
 
@@ -34,14 +35,13 @@ def demo(
 
     from ..score import exact_match
     from ..text.corpus import read_pairs
-    from ..train import fit
+    from ..train import fit, replaced
     from ..translator import Translator
     from .judge import judge
 
-    if overwrite:
-        clear(output)
-    with TrainingScreen(samples=False) as screen:
-        bundle = fit(recipe, output, watch=screen, judge=judge)
+    making = replaced(output, sources=()) if overwrite else nullcontext(output)
+    with making as folder, TrainingScreen(samples=False) as screen:
+        bundle = fit(recipe, folder, watch=screen, judge=judge)
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)

@@ -69,26 +69,26 @@ def train(
 
       allyouneed train special.tsv --from runs/mine --output runs/special
     """
-    from ..errors import ConfigError
+    from contextlib import nullcontext
+
     from .program import shell_command
     from .screen import TrainingScreen, console
 
     place = output or Path("runs") / Path(what).name.partition(".")[0]
-    if overwrite and resume:
-        raise ConfigError("--resume goes on with a run and --overwrite removes it; say one of them")
     recipe = _recipe(what, more or [], start=start, auto=auto)
 
-    from ..train import fit
+    from ..train import fit, replaced, source_paths
     from .judge import judge
-    from .place import clear
 
-    if overwrite:
-        clear(place)
-    with TrainingScreen() as screen:
-        bundle = fit(recipe, place, watch=screen, judge=judge, resume=resume)
+    sources = [*source_paths(recipe), Path(what)]
+    making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
+    with making as folder, TrainingScreen() as screen:
+        if folder != place:
+            screen.tell("replace", f"{place} stays until this run, which grows in {folder}, has ended")
+        bundle = fit(recipe, folder, watch=screen, judge=judge, resume=resume)
     console.print(f"\nThe model is in {place}, with {place}/report.html.")
     for line in (
-        *(line for line in bundle.card.splitlines() if line.startswith("Validation ")),
+        *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
         _tested(bundle, place),
     ):
         console.print(f"  {line}")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError, InputError, OutputError
-from ..files import parse_json, read_json_lines, to_json, write_whole
+from ..files import locked, parse_json, read_json_lines, refusing_errors, to_json, write_whole
 from ..text.clean import Report, shown
 from ..text.corpus import paths_of
 from ..text.pair import Pair
@@ -35,6 +35,11 @@ from .select import select
 from .store import EncodedPairs, encode_pairs, open_sides, writing
 
 FORMAT = 2
+# The names of all that is written here.
+PREPARED = (
+    "prepared.json", "tokenizer.json", "tokenizer.target.json", "train.places", "valid.jsonl", "test.jsonl",
+    "train.*.ids", "train.*.starts", "valid.texts.*", "test.texts.*", ".*.partial",
+)  # fmt: skip
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, that pieces are learned from
 
 
@@ -85,9 +90,21 @@ def prepare(
     stored = _stored(folder)
     if resume and stored and stored["made_of"] != made_of:
         raise DataError(f"{folder} was made of something else: {_difference(stored['made_of'], made_of)}")
-    if not stored or stored["made_of"] != made_of:
-        with _replaced_whole(folder) as place:
-            _build(data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, progress=progress)
+
+    def build_unless_there() -> None:
+        stored = _stored(folder)
+        if not stored or stored["made_of"] != made_of:
+            with _replaced_whole(folder) as place:
+                _build(
+                    data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, progress=progress
+                )
+
+    if data.store and not stored:
+        progress("waiting for data.store", 0, None)  # where another run may prepare the same pairs
+        with locked(folder, what=str(folder), wait=True):
+            build_unless_there()
+    else:
+        build_unless_there()
     return _open(folder, data, max_length)
 
 
@@ -247,20 +264,30 @@ def _stored(folder: Path) -> dict[str, Any] | None:
     return about
 
 
+def _refuse_unrelated(folder: Path) -> None:
+    for path in folder.glob("*"):
+        if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
+            raise OutputError(
+                f"{folder} holds {path.name}, which is no prepared pairs and would be lost; name another place with "
+                "--output (or data.store)"
+            )
+
+
 @contextmanager
 def _replaced_whole(folder: Path) -> Iterator[Path]:
     """An empty folder that takes the name `folder`, and the place of what stood there, when the block ends well."""
     alone = not folder.parent.exists()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with refusing_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    _refuse_unrelated(folder)
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
-        yield partial
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.replace(folder)
-    except OSError as error:
-        raise OutputError(f"{folder} could not be written: {error.strerror or error}") from error
+        with refusing_errors(folder):
+            yield partial
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if alone and not folder.exists():

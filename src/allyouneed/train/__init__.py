@@ -6,6 +6,7 @@ from .loop import Update, train
 from .loss import disagreement, mean_loss, projected_loss, smoothed_cross_entropy
 from .optimizer import Muon, make_optimizer, orthogonal
 from .place import Place
+from .replace import replaced, source_paths
 from .schedule import paper_rate, rate_at
 from .watch import Judge, Pause, Sample, Verdict, Watch
 
@@ -27,6 +28,8 @@ __all__ = [
     "paper_rate",
     "projected_loss",
     "rate_at",
+    "replaced",
     "smoothed_cross_entropy",
+    "source_paths",
     "train",
 ]

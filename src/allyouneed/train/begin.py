@@ -10,7 +10,7 @@ from ..config import Recipe
 from ..data.sampler import batches
 from ..device import keep_freed_memory, pick_device, remember_few_shapes, require_memory, use_threads
 from ..errors import ConfigError
-from ..files import write_whole
+from ..files import locked, write_whole
 from ..nn import Transformer
 from ..text.vocabulary import Vocabulary
 from ..versions import versions
@@ -42,11 +42,16 @@ def fit(
 
     With `resume`, go on from the checkpoint there, as if the run had never stopped; begin where there is
     none, and leave a finished run as it is. Else refuses an `output` that exists. Refuses to resume with
-    other settings or other data. A SIGINT or SIGTERM saves the run and raises `Stopped`.
+    other settings or other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run
+    and raises `Stopped`.
     """
     output = Path(output)
-    watch, changes = watch or Silent(), list[str]()
-    resume = resume and has_begun(output)
+    with locked(output, what=str(output)):
+        return _fit(recipe, output, watch=watch or Silent(), judge=judge, resume=resume and has_begun(output))
+
+
+def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | None, resume: bool) -> Bundle:
+    changes: list[str] = []
     if not resume:
         refuse_a_run(output)
     else:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..config import Recipe
 from ..errors import ConfigError, OutputError
+from .replace import unrelated
 
 # These may change between the parts of a run. Steps may too, if there are enough of them: the rate
 # then follows the new length from here on.
@@ -30,7 +31,9 @@ def refuse_a_run(output: Path) -> None:
         )
     # A process killed at its very beginning leaves no more than prepared pairs and a .partial file.
     if output.exists() and not (
-        output.is_dir() and all(path.suffix == ".partial" or path.name == "data" for path in output.iterdir())
+        output.is_dir()
+        and all(path.suffix == ".partial" or path.name == "data" for path in output.iterdir())
+        and not unrelated(output)
     ):
         raise OutputError(
             f"{output} exists already, and a run would be mixed up with it; name another place with --output"
