@@ -17,12 +17,13 @@ from dataclasses import asdict, dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
-from ..errors import ConfigError, DataError, InputError, OutputError
+from ..errors import AllYouNeedError, ConfigError, DataError, InputError, OutputError
 from ..files import locked, parse_json, read_json_lines, refusing_errors, to_json, write_whole
 from ..text.clean import Report, shown
 from ..text.corpus import paths_of
@@ -105,7 +106,12 @@ def prepare(
             build_unless_there()
     else:
         build_unless_there()
-    return _open(folder, data, max_length)
+    try:
+        return _open(folder, data, max_length)
+    except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, AllYouNeedError):
+            raise
+        raise _damaged(folder, str(error)) from error
 
 
 def _build(
@@ -144,6 +150,7 @@ def _build(
         "weights": weights,
         "copies": asdict(CopyHabits.of(everything.pairs(chosen.train))),
         "report": report.table(),
+        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
     }
     write_whole(folder / "prepared.json", to_json(about, indent=2) + "\n")
 
@@ -230,6 +237,7 @@ def _speller(
 def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
     about = _stored(folder)
     assert about is not None
+    _refuse_damaged(folder, about.get("checksums", {}))
     report = Report.of(about["report"])
     vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
     valid, test = (_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
@@ -260,8 +268,31 @@ def _stored(folder: Path) -> dict[str, Any] | None:
     path = folder / "prepared.json"
     if not path.exists():
         return None
-    about: dict[str, Any] = parse_json(path.read_bytes())
+    try:
+        about: dict[str, Any] = parse_json(path.read_bytes())
+        if not isinstance(about["made_of"], dict):
+            raise TypeError("made_of is no table")
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(folder, f"{path.name}: {error}") from error
     return about
+
+
+def _damaged(folder: Path, why: str) -> DataError:
+    return DataError(f"{folder} is damaged ({why}); remove that folder, and its pairs are prepared anew")
+
+
+def _refuse_damaged(folder: Path, sums: dict[str, int]) -> None:
+    for name, then in sums.items():
+        if _checksum(folder / name) != then:
+            raise _damaged(folder, f"{name} is not what was written")
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while some := file.read(2**20):
+            found = crc32(some, found)
+    return found
 
 
 def _refuse_unrelated(folder: Path) -> None:

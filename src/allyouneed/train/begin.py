@@ -104,6 +104,7 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
             if not _is_left(run):
                 watch.tell("resume", f"this run was finished after update {run.place.step:,}; nothing is left to do")
                 return Bundle.load(output, device=device)
+            material.save(output)
             told += [("resume", text) for text in (f"going on after update {run.place.step:,}", *changes)]
             write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         record.begin(after=run.place.step)

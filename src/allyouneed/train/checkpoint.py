@@ -7,12 +7,14 @@ random.cpu, .cuda      the state of the random numbers that dropout draws
 losses                 of the updates since the last pause
 place                  in the metadata: updates done, which is also the place in the data, and what happened
 data                   in the metadata: what the run is trained on, to be compared
+checksum               in the metadata: CRC-32 of the tensors
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from zlib import crc32
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -21,7 +23,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..bundle import set_weights, weights
-from ..errors import ConfigError, DataError
+from ..errors import AllYouNeedError, ConfigError, DataError
 from ..files import to_json, write_whole
 from ..nn import Transformer
 from .place import Place
@@ -54,7 +56,8 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     tensors["losses"] = torch.zeros(0) if losses is None else losses.cpu()
-    write_whole(path, save(tensors, metadata={"place": to_json(asdict(place)), "data": to_json(data)}))
+    about = {"place": to_json(asdict(place)), "data": to_json(data), "checksum": str(_checksum(tensors))}
+    write_whole(path, save(tensors, metadata=about))
 
 
 def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, data: Mapping[str, object]) -> Checkpoint:
@@ -63,6 +66,24 @@ def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, dat
     Refuses a checkpoint of another model or of other data, and says what differs.
     """
     tensors, about = _read(path)
+    try:
+        if int(about["checksum"]) != _checksum(tensors):
+            raise ValueError("its tensors are not those that were written")
+        return _put_back(path, tensors, about, model, optimizer, data)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, AllYouNeedError):
+            raise
+        raise DataError(f"{path} is damaged: {error!r}; begin another run with --output") from error
+
+
+def _put_back(
+    path: Path,
+    tensors: dict[str, Tensor],
+    about: dict[str, str],
+    model: Transformer,
+    optimizer: Optimizer,
+    data: Mapping[str, object],
+) -> Checkpoint:
     refuse_other_data(json.loads(about["data"]), data, path=path)
     try:
         set_weights(model, _under("model.", tensors))
@@ -98,6 +119,15 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path} is no checkpoint: {error}") from error
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    found = 0
+    for name in sorted(tensors):
+        found = crc32(
+            tensors[name].cpu().contiguous().view(-1).view(torch.uint8).numpy().data, crc32(name.encode(), found)
+        )
+    return found
 
 
 def _over(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

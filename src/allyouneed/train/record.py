@@ -16,6 +16,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import DataError
 from ..files import append, read_json_lines, to_json, write_whole
 from .watch import Pause, Sample
 
@@ -94,4 +95,10 @@ def a_few(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a .jsonl file; one that a kill cut off at the end is left out."""
-    return read_json_lines(path) if path.exists() else []
+    try:
+        lines = read_json_lines(path) if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is damaged: {error}; remove it to go on without") from error
+    if not all(isinstance(line, dict) and ("step" in line or "score" in line) for line in lines):
+        raise DataError(f"{path} is damaged: a line is no object that a run writes; remove it to go on without")
+    return lines

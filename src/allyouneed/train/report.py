@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..errors import DataError
 from ..files import write_whole
 from ..text.clean import REASONS, Report
 from .curves import Points, draw
@@ -19,14 +20,23 @@ BEST_AND_WORST = 8
 
 
 def write_report(folder: Path) -> None:
-    """Write `report.html` for the run in a folder, as far as it has got."""
+    """Write `report.html` for the run in a folder, as far as it has got. Refuses files that are damaged."""
+    try:
+        _write(folder)
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"metrics.jsonl, samples.jsonl or outputs.jsonl in {folder} is damaged ({error!r}); remove it to go on"
+        ) from error
+
+
+def _write(folder: Path) -> None:
     pauses = read_lines(folder / "metrics.jsonl")
     for pause in pauses:
         pause["scores"] = {name: value for name, value in pause["scores"].items() if value is not None}
     scored = [sample for sample in read_lines(folder / "outputs.jsonl") if sample["score"] is not None]
     outputs = sorted(scored, key=lambda sample: -sample["score"])
     settings = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
-    log = (folder / "log.txt").read_text(encoding="utf-8") if (folder / "log.txt").exists() else ""
+    log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace") if (folder / "log.txt").exists() else ""
     half = min(BEST_AND_WORST, len(outputs) // 2)
     parts = [
         f"<h1>{escape(folder.name)}</h1>",
