@@ -193,7 +193,7 @@ def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
         fit(TINY, tmp_path / "run", watch=StopAt(6))
     fit(replace(TINY, data=replace(TINY.data, alphabet="0123456789-, abcdefghijklmnoprstuvyDFJMNSAO")), tmp_path / "b")
     (tmp_path / "run/data/tokenizer.json").write_bytes((tmp_path / "b/tokenizer.json").read_bytes())
-    with pytest.raises(DataError, match="the data is not what"):
+    with pytest.raises(DataError, match="tokenizer.json is not what was written"):
         fit(TINY, tmp_path / "run", resume=True)
 
 
