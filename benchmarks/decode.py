@@ -38,7 +38,7 @@ import torch
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.data.batch import pad
 from allyouneed.decode import search, step_of
-from allyouneed.device import at_once, keep_freed_memory
+from allyouneed.device import parallel_map, retain_freed_memory
 from allyouneed.export.ctranslate2 import convert
 from allyouneed.nn import FastTransformer, sinusoids
 
@@ -91,7 +91,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
 
     begin = time.perf_counter()
     batches = [places[start : start + order["batch"]] for start in range(0, len(places), order["batch"])]
-    with at_once(order["parallel"]) as each:
+    with parallel_map(order["parallel"]) as each:
         written = dict(zip(places, chain.from_iterable(each(translated, batches)), strict=True))
     return {"seconds": time.perf_counter() - begin, "outputs": [written[place] for place in range(len(sources))]}
 
@@ -270,7 +270,7 @@ def main() -> None:
     options.add_argument("--output", type=Path, help="write the table here, too, row by row, as markdown")
     chosen = options.parse_args()
     begin = time.monotonic()
-    keep_freed_memory()
+    retain_freed_memory()
     there = chosen.output.read_text(encoding="utf-8").splitlines() if chosen.output and chosen.output.exists() else []
     contestants = systems(peers_python(chosen.peers))
     rows = [

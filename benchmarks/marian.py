@@ -26,7 +26,7 @@ from allyouneed.data.batch import Batch, pad
 from allyouneed.data.prepare import prepare
 from allyouneed.data.sampler import batches
 from allyouneed.data.store import EncodedPairs
-from allyouneed.device import keep_freed_memory
+from allyouneed.device import retain_freed_memory
 from allyouneed.score import bleu, chrf
 from allyouneed.text.vocabulary import Vocabulary
 
@@ -132,7 +132,7 @@ def main() -> None:
     chosen = options.parse_args()
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(1)
-    keep_freed_memory()
+    retain_freed_memory()
     bundle, recipe = Bundle.load(chosen.run), Recipe.read(chosen.run / "recipe.toml")
     sources, references = lines(chosen.source), lines(chosen.target)
     longest = max(map(len, bundle.tokenizer.encode_all(sources)))

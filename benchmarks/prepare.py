@@ -74,7 +74,7 @@ def main() -> None:
         maker = multiprocessing.Process(target=make, args=(folder, asked.pairs, asked.words))
         maker.start()
         maker.join()
-        data = DataConfig(train=("source", "target"), folder=name)
+        data = DataConfig(train=("source", "target"), data_dir=name)
         begin = time.monotonic()
         prepared = prepare(data, CleanConfig(), folder / "data", max_length=256)
         seconds = time.monotonic() - begin

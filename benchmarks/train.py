@@ -19,7 +19,7 @@ from torch.optim import Adam
 from allyouneed import ModelConfig, Transformer
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
-from allyouneed.device import keep_freed_memory
+from allyouneed.device import retain_freed_memory
 from allyouneed.nn import no_future
 from allyouneed.train import make_optimizer, mean_loss, train
 
@@ -92,7 +92,7 @@ def main() -> None:
     chosen = options.parse_args()
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(1)
-    keep_freed_memory()
+    retain_freed_memory()
     print(f"torch {torch.__version__}, {chosen.threads} threads, {chosen.rounds} rounds\n")
     print(f"{'size':<24}{'ours, ms':>10}{'theirs, ms':>12}{'ours/theirs':>13}")
     for name, (config, sentences, source_length, target_length) in SIZES.items():

@@ -14,7 +14,7 @@ words = ["".join(chance.choices("abcdefgh", k=chance.randint(2, 6))) for _ in ra
 (folder / "words").write_text("".join(f"{word}\n" for word in words))
 (folder / "backwards").write_text("".join(f"{word[::-1]}\n" for word in words))
 
-recipe = Recipe.of(
+recipe = Recipe.from_tables(
     {
         "data": {"train": ["words", "backwards"], "folder": str(folder), "vocabulary": "characters"},
         "model": {"d_model": 32, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0},

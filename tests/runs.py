@@ -12,7 +12,7 @@ from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.data.prepare import prepare
 from allyouneed.train import Pause, Update
 
-TINY = Recipe.of(
+TINY = Recipe.from_tables(
     {
         "data": {
             "train": "dates:train", "valid": "dates:valid", "limit": 200, "valid_limit": 20, "vocabulary": "characters",
@@ -109,5 +109,5 @@ def _quietly(output: Path, recipe: Recipe) -> None:
 
 def prepare_in_store(folder: Path, name: str) -> None:
     """Prepare `pairs.tsv` of a folder in the store that stands there."""
-    data = DataConfig(train="pairs.tsv", folder=str(folder), store=str(folder / "store"), vocab_size=300)
+    data = DataConfig(train="pairs.tsv", data_dir=str(folder), cache_dir=str(folder / "store"), vocab_size=300)
     prepare(data, CleanConfig(), folder / name, max_length=64)

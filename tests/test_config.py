@@ -16,7 +16,7 @@ def test_the_defaults_are_the_base_model() -> None:
     assert (config.d_model, config.d_ff, config.heads) == (512, 2048, 8)
     assert (config.encoder_layers, config.decoder_layers, config.dropout) == (6, 6, 0.1)
     train = TrainConfig()
-    assert (train.steps, train.batch_tokens, train.warmup, train.average) == (100_000, 25_000, 4_000, 5)
+    assert (train.steps, train.batch_tokens, train.warmup, train.average_checkpoints) == (100_000, 25_000, 4_000, 5)
     assert (train.label_smoothing, train.clip_norm) == (0.1, 0.0)
     decode = DecodeConfig()
     assert (decode.beam, decode.alpha, decode.extra_length) == (4, 0.6, 50)
@@ -58,13 +58,13 @@ def test_learned_positions_may_have_an_odd_width() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TrainConfig(rate=0), "rate must be more than 0"),
+        (lambda: TrainConfig(learning_rate=0), "rate must be more than 0"),
         (lambda: TrainConfig(clip_norm=-1), "clip_norm must be at least 0"),
         (lambda: TrainConfig(r_drop=-1), "r_drop must be at least 0"),
         (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
         (lambda: DecodeConfig(alpha=-0.1), "alpha must be at least 0 and at most 10; got -0.1"),
         (lambda: DataConfig(train=("one",)), r"train must name a file of pairs or two files, \[source, target\]"),
-        (lambda: DataConfig(limit=-1), "limit must be at least 0"),
+        (lambda: DataConfig(max_train_samples=-1), "limit must be at least 0"),
         (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
         (lambda: DataConfig(train=7), "train must be a string or a list of strings; got 7"),  # type: ignore[arg-type]
     ],
@@ -85,7 +85,7 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
     recipe = Recipe.read(path, ["train.steps=9", "model.norm=pre", 'data.valid=["c","d"]', "decode.alpha=1"])
     assert recipe.data.train == ("a", "b")
     assert recipe.data.valid == ("c", "d")
-    assert (recipe.train.steps, recipe.train.rate, recipe.decode.alpha) == (9, 2.0, 1.0)
+    assert (recipe.train.steps, recipe.train.learning_rate, recipe.decode.alpha) == (9, 2.0, 1.0)
     assert recipe.model.norm == "pre"
 
 
@@ -144,7 +144,7 @@ def test_an_override_is_written_section_key_value(tmp_path: Path, override: str)
 @pytest.mark.parametrize("name", recipe_names())
 def test_shipped_recipes_are_sound_and_survive_being_written_out(name: str) -> None:
     recipe = Recipe.read(recipe_path(name))
-    assert Recipe.of(recipe.tables()) == recipe
+    assert Recipe.from_tables(recipe.tables()) == recipe
 
 
 def test_an_unknown_recipe_is_refused_with_the_names_there_are() -> None:
@@ -194,7 +194,7 @@ def test_every_foreign_name_leads_to_a_setting_there_is() -> None:
 
 def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
     with pytest.raises(ConfigError, match=r"got ema=0.9, average=5 \(the default\)"):
-        TrainConfig(ema=0.9)
+        TrainConfig(ema_decay=0.9)
     with pytest.raises(ConfigError, match=r"got nbest=9, beam=7$"):
         DecodeConfig(nbest=9, beam=7)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.device import at_once, pick_device, require_memory, use_threads
+from allyouneed.device import parallel_map, pick_device, require_memory, set_threads
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 
@@ -20,14 +20,14 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_is_done_at_once_keeps_its_order_and_each_has_a_thread(count: int) -> None:
     torch.set_num_threads(count)
-    with at_once(count) as each:
+    with parallel_map(count) as each:
         assert list(each(lambda n: (n, torch.get_num_threads()), range(9))) == [(n, 1) for n in range(9)]
     assert torch.get_num_threads() == count
     torch.set_num_threads(1)
 
 
 def test_an_error_among_what_is_done_at_once_is_told() -> None:
-    with pytest.raises(ZeroDivisionError), at_once(2) as each:
+    with pytest.raises(ZeroDivisionError), parallel_map(2) as each:
         list(each(lambda n: 1 // n, [1, 0, 1]))
 
 
@@ -56,7 +56,7 @@ def test_more_threads_than_a_machine_can_use_are_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"train.threads=1000000 is too many for the \d+ cores here; expected at most"
     ):
-        use_threads(1_000_000)
+        set_threads(1_000_000)
 
 
 def test_a_model_larger_than_memory_is_refused_before_it_is_made() -> None:

@@ -145,7 +145,7 @@ def test_every_setting_of_a_recipe_is_on_the_page_that_the_readme_names(page: st
 
 @pytest.mark.parametrize("block", blocks(ROOT / "docs/data.md", "toml"))
 def test_the_tables_of_the_data_page_are_settings(block: str) -> None:
-    assert Recipe.of(tomllib.loads(block)).data.corpora()
+    assert Recipe.from_tables(tomllib.loads(block)).data.corpora()
 
 
 def test_the_data_page_names_every_rule_and_its_default() -> None:

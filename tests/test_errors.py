@@ -13,12 +13,12 @@ from allyouneed import errors
 
 MADE = [
     errors.InputError("too long", line=3),
-    errors.MissingExtra("reading x.parquet", "data"),
-    errors.Stopped("stopped after update 7", signal=15),
+    errors.MissingExtraError("reading x.parquet", "data"),
+    errors.Interrupted("stopped after update 7", signal=15),
     *(
         kind("what, and why")
         for kind in vars(errors).values()
-        if isinstance(kind, type) and kind not in (errors.InputError, errors.MissingExtra, errors.Stopped)
+        if isinstance(kind, type) and kind not in (errors.InputError, errors.MissingExtraError, errors.Interrupted)
         if issubclass(kind, errors.AllYouNeedError)
     ),
 ]
@@ -38,7 +38,7 @@ PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_t
 @pytest.mark.parametrize("extra", ["ctranslate2", "data", "fast", "tasks", "tensorboard"])
 def test_what_is_missing_is_named_as_pip_takes_it_with_this_python(extra: str) -> None:
     """`allyouneed[extra]` would be looked for on an index, where a checkout does not stand."""
-    _, _, command = str(errors.MissingExtra("this", extra)).partition(": ")
+    _, _, command = str(errors.MissingExtraError("this", extra)).partition(": ")
     python, *rest = shlex.split(command)
     assert (python, rest[:3]) == (sys.executable, ["-m", "pip", "install"])
 
@@ -53,4 +53,4 @@ def test_without_the_packages_metadata_the_extra_itself_is_named(monkeypatch: py
         raise metadata.PackageNotFoundError("allyouneed")
 
     monkeypatch.setattr(metadata, "requires", none)
-    assert str(errors.MissingExtra("this", "tasks")).endswith("-m pip install 'allyouneed[tasks]'")
+    assert str(errors.MissingExtraError("this", "tasks")).endswith("-m pip install 'allyouneed[tasks]'")

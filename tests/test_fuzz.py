@@ -146,8 +146,8 @@ def test_a_recipe_of_any_values_is_read_or_refused_and_survives_being_written(ch
     for (section, key), value in changes:
         tables.setdefault(section, {})[key] = value
     with contextlib.suppress(ConfigError):
-        recipe = Recipe.of(tomllib.loads(tomli_w.dumps(tables)))
-        assert Recipe.of(tomllib.loads(tomli_w.dumps(recipe.tables()))) == recipe
+        recipe = Recipe.from_tables(tomllib.loads(tomli_w.dumps(tables)))
+        assert Recipe.from_tables(tomllib.loads(tomli_w.dumps(recipe.tables()))) == recipe
 
 
 OVERRIDES = st.one_of(

@@ -238,7 +238,7 @@ def test_every_model_ends_within_its_cap_and_answers_every_text(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
     )  # fmt: skip
-    untrained = Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=beam, batch=3, extra_length=extra))
+    untrained = Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=beam, batch_size=3, extra_length=extra))
     found = list(Translator(untrained).translations(texts))
     assert [translation.source for translation in found] == texts
     for text, translation in zip(texts, found, strict=True):

@@ -23,7 +23,7 @@ from .config import DecodeConfig, ModelConfig
 from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, to_json, write_whole
 from .nn import Transformer
-from .settings import settings
+from .settings import build_settings
 from .text.normalization import Normalization
 from .text.spans import CopyHabits
 from .text.tokenizer import Tokenizer
@@ -76,10 +76,10 @@ class Bundle:
         """Read a folder that `save` wrote, ready to translate. Refuses one that is not whole."""
         folder = Path(folder)
         config = _read_config(folder)
-        sizes = settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
-        decode = settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
+        sizes = build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
+        decode = build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
         # A bundle of an earlier version has none: training had these defaults.
-        normalization = settings(
+        normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
         )
         copies, longest_source = _learned_from(folder, config.get("learned_from"))
@@ -93,7 +93,7 @@ class Bundle:
             raise _not_whole(folder, str(error)) from error
         for name, tokenizer, size in (
             ("tokenizer.json", vocabulary.source, model.config.vocab_size),
-            ("tokenizer.target.json", vocabulary.target, model.config.vocab_size_of_target),
+            ("tokenizer.target.json", vocabulary.target, model.config.effective_target_vocab_size),
         ):
             if len(tokenizer) != size:
                 raise BundleError(

@@ -19,11 +19,11 @@ from .settings import (
     SHARE,
     Checked,
     Range,
-    overridden,
+    apply_overrides,
     read_tables,
     refuse_unknown,
     setting,
-    settings,
+    build_settings,
 )
 
 # Sizes beyond these are mistakes: one table of them would fill the memory of any machine.
@@ -49,16 +49,18 @@ class ModelConfig(Checked):
     activation: Literal["relu", "gelu", "silu"] = setting("relu", "between the two feed-forward maps")
     norm: Literal["post", "pre"] = setting("post", "normalise after each sublayer, as the paper does, or before it")
     positions: Literal["sinusoidal", "learned"] = setting("sinusoidal", "how a token's position is added (§3.5)")
-    share: Literal["none", "target", "all"] = setting("all", "which embeddings are one with the projection's (§3.4)")
+    tied_embeddings: Literal["none", "target", "all"] = setting(
+        "all", "which embeddings are one with the projection's (§3.4)"
+    )
     max_length: int = setting(512, "longest sequence that it reads or writes", Range(at_least=1, at_most=2**20))
     dropout: float = setting(0.1, "share of each sublayer's output and of the embeddings set to zero (§5.4)", SHARE)
     attention_dropout: float = setting(0.0, "the same of the attention weights; the paper's text has none", SHARE)
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        if self.pad_id >= min(self.vocab_size, self.vocab_size_of_target):
+        if self.pad_id >= min(self.vocab_size, self.effective_target_vocab_size):
             raise ConfigError(
-                f"pad_id must be an id of the vocabulary of {min(self.vocab_size, self.vocab_size_of_target)}; "
+                f"pad_id must be an id of the vocabulary of {min(self.vocab_size, self.effective_target_vocab_size)}; "
                 f"got {self.pad_id}"
             )
         if self.positions == "sinusoidal" and self.d_model % 2:
@@ -68,21 +70,21 @@ class ModelConfig(Checked):
                 "d_model must be a multiple of heads, or d_k and d_v be given; "
                 f"got {self.values_of('d_model', 'heads')}"
             )
-        if self.share == "all" and self.vocab_size_of_target != self.vocab_size:
+        if self.tied_embeddings == "all" and self.effective_target_vocab_size != self.vocab_size:
             raise ConfigError(
                 f'share="all" needs one vocabulary; got {self.vocab_size} ids for the source '
-                f"and {self.vocab_size_of_target} for the target"
+                f"and {self.effective_target_vocab_size} for the target"
             )
 
     @property
-    def vocab_size_of_target(self) -> int:
+    def effective_target_vocab_size(self) -> int:
         """How many ids the target side has."""
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of its matrices in float32: tables of both sides and of positions, attentions, feed-forward layers."""
-        tables = self.d_model * (self.vocab_size + self.vocab_size_of_target + 2 * self.max_length)
+        tables = self.d_model * (self.vocab_size + self.effective_target_vocab_size + 2 * self.max_length)
         d_k, d_v = (width or self.d_model // self.heads for width in (self.d_k, self.d_v))
         attention, feed_forward = 2 * self.d_model * self.heads * (d_k + d_v), 2 * self.d_model * self.d_ff
         layers = (self.encoder_layers + 2 * self.decoder_layers) * attention
@@ -124,31 +126,33 @@ class DataConfig(Checked):
     test: str | tuple[str, ...] = setting((), "the same")
     columns: tuple[str, ...] = setting((), _COLUMNS)
     corpus: tuple[CorpusConfig, ...] = setting((), "more corpora, each with its weight")
-    folder: str = setting("", "goes before the paths above")
-    store: str = setting("", "where encoded pairs are kept, for several runs to use; empty: in the run's folder")
-    limit: int = setting(0, "draw this many training pairs; 0: all", COUNT_OR_NONE)
-    valid_limit: int = setting(0, "draw this many validation pairs; 0: all", COUNT_OR_NONE)
+    data_dir: str = setting("", "goes before the paths above")
+    cache_dir: str = setting("", "where encoded pairs are kept, for several runs to use; empty: in the run's folder")
+    max_train_samples: int = setting(0, "draw this many training pairs; 0: all", COUNT_OR_NONE)
+    max_valid_samples: int = setting(0, "draw this many validation pairs; 0: all", COUNT_OR_NONE)
     held_out: float = setting(
         0.02, "share of the pairs for validation; as many again for a test; 0: none", Range(at_least=0, at_most=0.4)
     )
-    malformed: float = setting(0.01, "skip at most this share of a file", SHARE)
+    max_malformed: float = setting(0.01, "skip at most this share of a file", SHARE)
     seed: int = setting(1, "of the split and of what limit draws", SEED)
     vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting("bpe", "what a token is")
     vocab_size: int = setting(0, "tokens to learn; 0: from the number of pairs", Range(at_least=0, at_most=2**24))
-    joint: bool = setting(True, "one vocabulary for both sides")
+    joint_vocabulary: bool = setting(True, "one vocabulary for both sides")
     alphabet: str = setting("", 'of "characters"; empty: those of the training pairs')
     byte_fallback: bool = setting(
         False, '"characters" too spells what it lacks in bytes; "bpe" and "unigram" always do'
     )
-    codes: str = setting("", 'of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart')
-    sampling: float = setting(
+    bpe_codes: str = setting(
+        "", 'of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart'
+    )
+    subword_sampling: float = setting(
         0.0, "segment anew in every epoch: BPE-dropout's share of merges, or unigram's temperature", SHARE
     )
 
     def __post_init__(self) -> None:
         if isinstance(self.corpus, list | tuple):
             several = (
-                table if isinstance(table, CorpusConfig) else settings(CorpusConfig, table, where="corpus")
+                table if isinstance(table, CorpusConfig) else build_settings(CorpusConfig, table, where="corpus")
                 for table in self.corpus
             )
             object.__setattr__(self, "corpus", tuple(several))
@@ -157,13 +161,13 @@ class DataConfig(Checked):
         for key in ("alphabet", "byte_fallback"):
             if getattr(self, key) and self.vocabulary != "characters":
                 raise ConfigError(f'{key} goes with vocabulary = "characters"; got {self.values_of(key, "vocabulary")}')
-        if bool(self.codes) != (self.vocabulary == "codes"):
+        if bool(self.bpe_codes) != (self.vocabulary == "codes"):
             raise ConfigError(
                 f'codes, a file of merges, goes with vocabulary = "codes"; got {self.values_of("vocabulary", "codes")}'
             )
-        if self.codes and not self.joint:
+        if self.bpe_codes and not self.joint_vocabulary:
             raise ConfigError(f"codes are one vocabulary for both sides; got {self.values_of('codes', 'joint')}")
-        if self.sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
+        if self.subword_sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
             raise ConfigError(
                 'sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
                 f"got {self.values_of('sampling', 'vocabulary')}"
@@ -180,22 +184,22 @@ class CleanConfig(Checked):
     """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
 
     unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "the normal form that text is brought to")
-    control: bool = setting(True, "a tab or a line's end becomes a blank, other control characters go")
-    longest: int = setting(5_000, "on a side; 0: any", COUNT_OR_NONE)
-    ratio: float = setting(
+    strip_control: bool = setting(True, "a tab or a line's end becomes a blank, other control characters go")
+    max_chars: int = setting(5_000, "on a side; 0: any", COUNT_OR_NONE)
+    max_length_ratio: float = setting(
         5.0, "of the sides' lengths, 20 added to each, more than 1; 0: any", Range(at_least=0, at_most=1_000_000)
     )
-    copies: int = setting(4, "drop sides that are equal and have this many words or more; 0: keep", COUNT_OR_NONE)
-    duplicates: bool = setting(True, "drop all but the first of equal pairs")
+    drop_copies: int = setting(4, "drop sides that are equal and have this many words or more; 0: keep", COUNT_OR_NONE)
+    deduplicate: bool = setting(True, "drop all but the first of equal pairs")
     overlap: Literal["either", "source", "target", "none"] = setting("either", "drop what also stands in valid or test")
-    most: float = setting(
+    max_dropped: float = setting(
         0.5, "a rule that would drop more of the pairs than this is left out, and told", Range(more_than=0, at_most=1)
     )
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        if 0 < self.ratio <= 1:
-            raise ConfigError(f"ratio must be 0 (any) or more than 1; got {self.ratio}")
+        if 0 < self.max_length_ratio <= 1:
+            raise ConfigError(f"ratio must be 0 (any) or more than 1; got {self.max_length_ratio}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,7 +221,7 @@ class TrainConfig(Checked):
         "paper", "of the rate, after the warm-up"
     )
     warmup: int = setting(4_000, "updates", COUNT)
-    rate: float = setting(
+    learning_rate: float = setting(
         1.0,
         'of schedule "paper": times the paper\'s rate; of the others: the highest rate itself',
         Range(more_than=0, at_most=1_000),
@@ -230,10 +234,10 @@ class TrainConfig(Checked):
         Range(at_least=0, at_most=1_000),
     )
     clip_norm: float = setting(0.0, "scale gradients down to this norm; 0: never", Range(at_least=0, at_most=1_000_000))
-    accumulate: int = setting(1, "batches that make one update", COUNT)
-    pause: int = setting(1_000, "updates between validations, each with a checkpoint", COUNT)
-    average: int = setting(5, "pauses at the end whose mean becomes the model (§6.1)", COUNT)
-    ema: float = setting(
+    accumulate_steps: int = setting(1, "batches that make one update", COUNT)
+    validate_every: int = setting(1_000, "updates between validations, each with a checkpoint", COUNT)
+    average_checkpoints: int = setting(5, "pauses at the end whose mean becomes the model (§6.1)", COUNT)
+    ema_decay: float = setting(
         0.0, "the model is a running mean that keeps this share of itself at each update; 0: off", SHARE
     )
     patience: int = setting(
@@ -241,9 +245,11 @@ class TrainConfig(Checked):
         "end after this many pauses without a `stop_on` better by 0.1 %, and keep the best; 0: keep the last",
         COUNT_OR_NONE,
     )
-    stop_on: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")
-    judged: int = setting(500, "validation pairs translated at each pause for BLEU and chrF; 0: none", COUNT_OR_NONE)
-    start: str = setting("", "a bundle whose weights and vocabulary to begin with")
+    early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")
+    validate_samples: int = setting(
+        500, "validation pairs translated at each pause for BLEU and chrF; 0: none", COUNT_OR_NONE
+    )
+    init_from: str = setting("", "a bundle whose weights and vocabulary to begin with")
     tensorboard: bool = setting(True, "write its files too, when it is installed")
     seed: int = setting(1, "of the first weights, the order of the pairs, and dropout", SEED)
     threads: int = setting(0, "0: one for each core", Range(at_least=0, at_most=1_024))
@@ -258,7 +264,7 @@ class TrainConfig(Checked):
                 'weight_decay goes with optimizer = "adamw" or "muon"; '
                 f"got {self.values_of('weight_decay', 'optimizer')}"
             )
-        if self.ema and self.average > 1:
+        if self.ema_decay and self.average_checkpoints > 1:
             raise ConfigError(
                 "ema and average both make the model a mean; set average=1 beside ema; "
                 f"got {self.values_of('ema', 'average')}"
@@ -278,15 +284,15 @@ class DecodeConfig(Checked):
 
     beam: int = setting(4, "hypotheses kept at a time; 1: greedy", Range(at_least=1, at_most=10_000))
     alpha: float = setting(0.6, "exponent of the length penalty", Range(at_least=0, at_most=10))
-    penalty: Literal["gnmt", "plain"] = setting("gnmt", "((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha")
+    length_penalty: Literal["gnmt", "plain"] = setting("gnmt", "((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha")
     patience: float = setting(
         1.0,
         "wait for beam · patience hypotheses to end, and for any that are still better",
         Range(more_than=0, at_most=1_000),
     )
     nbest: int = setting(1, "how many translations of each sentence", Range(at_least=1, at_most=10_000))
-    groups: int = setting(1, "diverse beam: parts of the beam that keep away from each other", COUNT)
-    diversity: float = setting(
+    beam_groups: int = setting(1, "diverse beam: parts of the beam that keep away from each other", COUNT)
+    diversity_penalty: float = setting(
         0.5, "diverse beam: what it costs to say what another group says, in nats", Range(at_least=0, at_most=1_000)
     )
     extra_length: int = setting(50, "an output may have this many tokens more than length_ratio times its input", COUNT)
@@ -294,7 +300,9 @@ class DecodeConfig(Checked):
     max_length: int = setting(0, "and no more than this; 0: the model's max_length", COUNT_OR_NONE)
     min_length: int = setting(0, "an output has at least this many tokens", COUNT_OR_NONE)
     min_ratio: float = setting(0.0, "and this many times those of its input", Range(at_least=0, at_most=1_000))
-    no_repeat: int = setting(0, "no run of this many tokens stands twice in a sentence; 0: it may", COUNT_OR_NONE)
+    no_repeat_ngram_size: int = setting(
+        0, "no run of this many tokens stands twice in a sentence; 0: it may", COUNT_OR_NONE
+    )
     repetition_penalty: float = setting(
         1.0, "more than 1: words already said become less likely", Range(more_than=0, at_most=1_000)
     )
@@ -307,16 +315,16 @@ class DecodeConfig(Checked):
         1.0, "sampling: from the fewest words that together have this probability", Range(more_than=0, at_most=1)
     )
     seed: int = setting(1, "sampling", SEED)
-    keep: tuple[Span, ...] = setting((), "kinds of spans copied untouched")
+    copy_spans: tuple[Span, ...] = setting((), "kinds of spans copied untouched")
     replace_unknown: bool = setting(False, "write the source's word where the vocabulary lacks the target's")
     guard: bool = setting(True, "copy what the training data copied, decode again what goes round in circles")
-    batch: int = setting(64, "sentences at once", COUNT)
+    batch_size: int = setting(64, "sentences at once", COUNT)
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         if self.nbest > self.beam and not self.sample:
             raise ConfigError(f"a beam holds no more than beam translations; got {self.values_of('nbest', 'beam')}")
-        if self.beam % self.groups:
+        if self.beam % self.beam_groups:
             raise ConfigError(f"beam must be a multiple of groups; got {self.values_of('beam', 'groups')}")
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(
@@ -351,10 +359,10 @@ class Recipe(Checked):
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
-        return cls.of(overridden(read_tables(path), overrides))
+        return cls.from_tables(apply_overrides(read_tables(path), overrides))
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
         """A recipe from the tables of a TOML file."""
         sections: dict[str, Any] = {section.name: section.type for section in dataclasses.fields(cls)}
         elsewhere = _full_names(sections)
@@ -365,7 +373,7 @@ class Recipe(Checked):
                 raise ConfigError(f"model.{key} follows from the vocabulary; set data.vocab_size instead")
         return cls(
             **{
-                name: settings(sections[name], table, where=f"[{name}]", elsewhere=elsewhere)
+                name: build_settings(sections[name], table, where=f"[{name}]", elsewhere=elsewhere)
                 for name, table in tables.items()
             }
         )

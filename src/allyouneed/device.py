@@ -46,14 +46,14 @@ def require_memory(what: str, size: int) -> None:
         )
 
 
-def likes_bfloat16(device: torch.device) -> bool:
+def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are much faster than of float32 there: on processors with AMX, and newer GPUs."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
 
 
-def use_threads(count: int) -> None:
+def set_threads(count: int) -> None:
     """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core.
 
     Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` where that is more: what starts too many
@@ -70,7 +70,7 @@ def use_threads(count: int) -> None:
 
 
 @contextmanager
-def at_once(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterator[Result]]]:
+def parallel_map(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterator[Result]]]:
     """A `map` that works on `count` things at once, in their order, each with one thread of PyTorch's.
 
     Two threads that share every small product wait for each other more than they work.
@@ -103,7 +103,7 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(count)
 
 
-def keep_freed_memory() -> None:
+def retain_freed_memory() -> None:
     """Let the C library keep the memory of freed tensors (glibc only; elsewhere nothing happens).
 
     Else every large tensor is given back to the system and taken anew, page by page, in each update:
@@ -117,7 +117,7 @@ def keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def remember_few_shapes() -> None:
+def limit_onednn_cache() -> None:
     """Let oneDNN keep what it made for 32 shapes of products, not for a thousand; an environment that says else, wins.
 
     Batches come in hundreds of shapes, and what it made for one is about a megabyte: in bfloat16 a run of

@@ -60,7 +60,7 @@ class ExportError(AllYouNeedError):
     """A model that another program's format cannot express."""
 
 
-class MissingExtra(AllYouNeedError, ImportError):  # noqa: N818
+class MissingExtraError(AllYouNeedError, ImportError):  # noqa: N818
     """A library that is installed only on wish: `what` needs it, `extra` brings it."""
 
     def __init__(self, what: str, extra: str) -> None:
@@ -86,7 +86,7 @@ class TrainingError(AllYouNeedError):
     """A run that cannot go on; its last checkpoint is untouched."""
 
 
-class Stopped(AllYouNeedError):  # noqa: N818  nothing went wrong
+class Interrupted(AllYouNeedError):  # noqa: N818  nothing went wrong
     """A run that was asked to stop by a signal and has saved itself; `signal` is its number."""
 
     def __init__(self, message: str, *, signal: int) -> None:

@@ -59,7 +59,7 @@ def require_whole(name: str, value: object, *, least: int = 1) -> None:
         raise ConfigError(f"{name} must be at least {least}; got {value}")
 
 
-def require_share(name: str, value: float) -> None:
+def require_fraction(name: str, value: float) -> None:
     """Refuse what is not in [0, 1)."""
     if value not in SHARE:
         raise ConfigError(f"{name} must be {SHARE}; got {value}")
@@ -120,7 +120,7 @@ def read_tables(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} could not be read: {error.strerror or error}") from error
 
 
-def overridden(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Tables with `section.key=value` overrides put in."""
     for override in overrides:
         section, key, value = _parse_override(override)
@@ -130,7 +130,7 @@ def overridden(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, An
     return tables
 
 
-def settings(
+def build_settings(
     kind: type[Settings], table: object, *, where: str, elsewhere: Mapping[str, str] | None = None
 ) -> Settings:
     """One settings class from a table of its fields.

@@ -30,7 +30,7 @@ def test_every_corpus_counts_as_training_selects_it(overlap: str, fine: bool, tm
     first, second = written(tmp_path / "a.tsv", range(100)), written(tmp_path / "b.tsv", range(100, 200))
     test = written(tmp_path / "test.tsv", range(150, 250))
     corpora = [{"train": first}, {"train": second, "test": test}]
-    recipe = Recipe.of({"data": {"corpus": corpora, "held_out": 0.1}, "clean": {"overlap": overlap}})
+    recipe = Recipe.from_tables({"data": {"corpus": corpora, "held_out": 0.1}, "clean": {"overlap": overlap}})
     train, held_out = pairs_of(recipe)
     found = nothing_was_seen_before(train, held_out)
     assert found.fine is fine, found.words
@@ -38,14 +38,14 @@ def test_every_corpus_counts_as_training_selects_it(overlap: str, fine: bool, tm
 
 
 def test_the_share_that_is_held_out_is_found_again(tmp_path: Path) -> None:
-    train, held_out = pairs_of(Recipe.of({"data": {"train": written(tmp_path / "a.tsv", range(1_000))}}))
+    train, held_out = pairs_of(Recipe.from_tables({"data": {"train": written(tmp_path / "a.tsv", range(1_000))}}))
     assert len(train) + len(held_out) == 1_000
     assert 20 < len(held_out) < 70  # 2 % for validation, as many for a test
     assert nothing_was_seen_before(train, held_out).fine
 
 
 def test_the_test_of_a_task_counts() -> None:
-    recipe = Recipe.of(
+    recipe = Recipe.from_tables(
         {"data": {"train": "sort:train", "test": "sort:test", "limit": 50, "valid_limit": 20, "held_out": 0}}
     )
     _, held_out = pairs_of(recipe)
@@ -54,6 +54,6 @@ def test_the_test_of_a_task_counts() -> None:
 
 @pytest.mark.parametrize("where", ["nowhere.tsv", "hf://somebody/something"])
 def test_data_that_is_not_at_hand_is_not_looked_for(where: str) -> None:
-    train, held_out = pairs_of(Recipe.of({"data": {"train": where}}))
+    train, held_out = pairs_of(Recipe.from_tables({"data": {"train": where}}))
     assert nothing_was_seen_before(train, held_out).words == "the data is not at hand"
     assert pairs_of(None) == ([], [])

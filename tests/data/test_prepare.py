@@ -17,11 +17,11 @@ CLEAN = CleanConfig()
 def data(tmp_path: Path) -> DataConfig:
     lines = [f"a {i} dog runs\tein {i} Hund rennt\n" for i in range(60)]
     (tmp_path / "pairs.tsv").write_text("".join(lines))
-    return DataConfig(train="pairs.tsv", folder=str(tmp_path), held_out=0.2, vocab_size=300)
+    return DataConfig(train="pairs.tsv", data_dir=str(tmp_path), held_out=0.2, vocab_size=300)
 
 
 def prepared(data: DataConfig, **how: object) -> Prepared:
-    return prepare(data, CLEAN, Path(data.folder) / "data", max_length=64, **how)  # type: ignore[arg-type]
+    return prepare(data, CLEAN, Path(data.data_dir) / "data", max_length=64, **how)  # type: ignore[arg-type]
 
 
 def texts(pairs: Prepared) -> list[str]:
@@ -30,7 +30,7 @@ def texts(pairs: Prepared) -> list[str]:
 
 def test_pairs_are_encoded_once_and_found_again(data: DataConfig) -> None:
     first = prepared(data)
-    ids = Path(data.folder) / "data/train.source.ids"
+    ids = Path(data.data_dir) / "data/train.source.ids"
     written = ids.stat().st_mtime_ns
     again = prepared(data)
     assert ids.stat().st_mtime_ns == written
@@ -44,7 +44,7 @@ def test_pairs_are_encoded_once_and_found_again(data: DataConfig) -> None:
 
 @pytest.mark.parametrize("part", ["train", "valid"])
 def test_an_empty_file_is_refused_as_such(data: DataConfig, part: str) -> None:
-    Path(data.folder, "none.tsv").touch()
+    Path(data.data_dir, "none.tsv").touch()
     with pytest.raises(DataError, match=f"none.tsv is empty; expected pairs in data.{part}"):
         prepared(replace(data, train="none.tsv") if part == "train" else replace(data, valid="none.tsv"))
 
@@ -53,7 +53,7 @@ def test_another_content_or_setting_is_noticed_and_under_resume_refused(data: Da
     first = prepared(data)
     with pytest.raises(DataError, match="data was made of something else: data.vocab_size was 300 and is 301"):
         prepared(replace(data, vocab_size=301), resume=True)
-    path = Path(data.folder) / "pairs.tsv"
+    path = Path(data.data_dir) / "pairs.tsv"
     path.write_text(path.read_text() + "a new dog\tein neuer Hund\n")
     with pytest.raises(DataError, match="data was made of something else: data.train was [0-9a-f]+ and is"):
         prepared(data, resume=True)
@@ -116,7 +116,7 @@ def test_either_side_may_have_its_own_vocabulary(data: DataConfig) -> None:
     assert pairs.vocabulary.target.decode(pairs.train.target[0]).startswith("ein ")
     again = prepared(replace(data, joint=False))
     assert again.vocabulary.fingerprint() == pairs.vocabulary.fingerprint()
-    assert json.loads((Path(data.folder) / "data/prepared.json").read_text())["report"]["vocabulary"] == [
+    assert json.loads((Path(data.data_dir) / "data/prepared.json").read_text())["report"]["vocabulary"] == [
         len(pairs.vocabulary.source),
         len(pairs.vocabulary.target),
     ]

@@ -22,7 +22,7 @@ def chosen(
     clean, report = clean or CleanConfig(), Report()
     for name, lines in (("train", train), ("valid", valid)):
         (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
-    config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), folder=str(folder), **data)  # type: ignore[arg-type]
+    config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), data_dir=str(folder), **data)  # type: ignore[arg-type]
     ours = gather("train", config, clean, folder, report)
     given, test = gather("valid", config, clean, folder, Report()), gather("test", config, clean, folder, Report())
     selected = select(config, clean, ours, given, test, report)
@@ -67,7 +67,7 @@ def test_duplicates_and_overlap_are_dropped_and_shown(tmp_path: Path) -> None:
         "overlap_source": (1, ["In  VALID → other"]),
         "overlap_target": (1, ["other → auch in valid"]),
     }
-    off = CleanConfig(duplicates=False, overlap="none")
+    off = CleanConfig(deduplicate=False, overlap="none")
     assert len(chosen(tmp_path, train, [("in valid", "auch in valid")], clean=off)[1]) == len(train)
 
 
@@ -120,7 +120,7 @@ def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
 def test_gathered_is_what_was_read(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
     report = Report()
-    data = DataConfig(train="train.tsv", folder=str(tmp_path))
+    data = DataConfig(train="train.tsv", data_dir=str(tmp_path))
     gathered: Gathered = gather("train", data, CleanConfig(), tmp_path, report)
     assert list(gathered.pairs(range(len(gathered)))) == [("a", "b")]
     assert report.dropped["empty"].count == 1

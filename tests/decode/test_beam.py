@@ -150,7 +150,7 @@ def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, bea
     a, b = 2, 3
     after = {(a,) * length: {a: 0.98, b: 0.01, EOS: 0.01} for length in range(1, 8)} | {(): {a: 0.98, EOS: 0.02}}
     if searching == "two groups":
-        config = DecodeConfig(beam=2 * beam, groups=2, diversity=0.0)
+        config = DecodeConfig(beam=2 * beam, beam_groups=2, diversity_penalty=0.0)
     else:
         config = DecodeConfig(beam=beam)
     ((found,),) = search_of(

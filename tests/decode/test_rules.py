@@ -23,7 +23,7 @@ from allyouneed.decode import (
 from tables import EOS, SOS, Table
 
 SEARCHES = st.sampled_from(
-    [DecodeConfig(beam=1), DecodeConfig(beam=3), DecodeConfig(beam=4, groups=2), DecodeConfig(sample=True)]
+    [DecodeConfig(beam=1), DecodeConfig(beam=3), DecodeConfig(beam=4, beam_groups=2), DecodeConfig(sample=True)]
 )
 SEEDS = st.integers(0, 10_000)
 
@@ -73,7 +73,7 @@ def test_a_rule_that_leaves_nothing_to_say_is_lifted() -> None:
     assert len(best.ids) == 9
 
 
-@pytest.mark.parametrize("config", [DecodeConfig(beam=4, groups=2, diversity=0.0, nbest=2)])
+@pytest.mark.parametrize("config", [DecodeConfig(beam=4, beam_groups=2, diversity_penalty=0.0, nbest=2)])
 def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
     table = Table(7, 1)
     for best, *others in search(

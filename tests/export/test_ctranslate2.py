@@ -8,7 +8,7 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.errors import ExportError, MissingExtra
+from allyouneed.errors import ExportError, MissingExtraError
 from allyouneed.export.ctranslate2 import convert, prove, random_sources
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
@@ -84,5 +84,5 @@ def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'ctranslate2>="):
+    with pytest.raises(MissingExtraError, match=r"pip install 'ctranslate2>="):
         convert(bundle_of(), tmp_path / "out")

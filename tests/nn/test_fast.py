@@ -14,7 +14,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import beam_search, step_of
-from allyouneed.errors import ConfigError, InputError, MissingExtra
+from allyouneed.errors import ConfigError, InputError, MissingExtraError
 from allyouneed.nn import FastTransformer, FeedForward, LayerNorm, MultiHeadAttention, Transformer, pick_precision
 from allyouneed.nn.compiled import has_vpdpbusd
 from allyouneed.nn.parts import find_custom_part
@@ -138,7 +138,7 @@ def test_a_step_may_give_log_probabilities(
 def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("allyouneed.nn.compiled", raising=False)
     monkeypatch.setitem(sys.modules, "allyouneed.nn.compiled", None)
-    with pytest.raises(MissingExtra, match=r"compiled=True needs the extra \[fast\].* install 'numba>="):
+    with pytest.raises(MissingExtraError, match=r"compiled=True needs the extra \[fast\].* install 'numba>="):
         FastTransformer(model, compiled=True)
 
 

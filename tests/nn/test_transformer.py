@@ -84,7 +84,9 @@ def test_the_two_sides_may_have_vocabularies_of_their_own(config: ModelConfig, s
 
 def test_parameters_of_a_small_model_counted_by_hand() -> None:
     model = Transformer(
-        ModelConfig(vocab_size=10, d_model=4, d_ff=6, heads=2, encoder_layers=1, decoder_layers=2, share="all")
+        ModelConfig(
+            vocab_size=10, d_model=4, d_ff=6, heads=2, encoder_layers=1, decoder_layers=2, tied_embeddings="all"
+        )
     )
     attention = 4 * (4 * 4 + 4)
     feed_forward = (4 * 6 + 6) + (6 * 4 + 4)

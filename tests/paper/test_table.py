@@ -44,7 +44,7 @@ def test_the_rows_have_the_sizes_of_table_3() -> None:
     assert {name for name, value in smoothing.items() if value != 0.1} == {"D-ls0", "D-ls2"}
     assert (smoothing["D-ls0"], smoothing["D-ls2"]) == (0.0, 0.2)
     big = Recipe.read(recipe_path("big")).train
-    assert (big.steps, big.average) == (300_000, 20)
+    assert (big.steps, big.average_checkpoints) == (300_000, 20)
 
 
 EXACT = dict.fromkeys((row.name for row in ROWS), 63_082_496) | {

@@ -14,7 +14,7 @@ def test_a_text_is_mended() -> None:
     assert mended == {"unicode": 0, "control": 0}
     assert mend("e\u0301 \x00zero\ttab\u2028line\u00ad", USUAL, mended) == "é zero tab line\u00ad"
     assert mended == {"unicode": 1, "control": 1}
-    assert mend("ﬁ\x00", CleanConfig(unicode="none", control=False), mended) == "ﬁ\x00"
+    assert mend("ﬁ\x00", CleanConfig(unicode="none", strip_control=False), mended) == "ﬁ\x00"
     assert mend("ﬁ", CleanConfig(unicode="NFKC"), mended) == "fi"
 
 
@@ -32,7 +32,7 @@ def test_a_text_is_mended() -> None:
 )
 def test_rules_that_see_one_pair(source: str, target: str, rule: str) -> None:
     assert fault_of(Pair(source, target), USUAL) == rule
-    off = CleanConfig(longest=0, ratio=0, copies=0)
+    off = CleanConfig(max_chars=0, max_length_ratio=0, drop_copies=0)
     assert fault_of(Pair(source, target), off) == ""
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import polars
 import pytest
 
-from allyouneed.errors import DataError, MissingExtra
+from allyouneed.errors import DataError, MissingExtraError
 from allyouneed.text.corpus import open_pairs
 from allyouneed.text.pair import Fault, Pair
 
@@ -47,5 +47,5 @@ def test_a_hub_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatc
 
 def test_without_polars_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "polars", None)
-    with pytest.raises(MissingExtra, match=r"reading hf://.* pip install .*'polars>="):
+    with pytest.raises(MissingExtraError, match=r"reading hf://.* pip install .*'polars>="):
         list(open_pairs("hf://datasets/owner/name"))

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from allyouneed.config import Recipe
-from allyouneed.errors import MissingExtra
+from allyouneed.errors import MissingExtraError
 from allyouneed.recipes import recipe_path
 from allyouneed.text.dates import SPLITS
 from allyouneed.text.tasks import LOCALES, TASKS, split_of_text, task_pairs
@@ -61,7 +61,7 @@ def test_without_its_library_a_task_names_the_extra(task: str, library: str, mon
         return original(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"pip install 'babel>=\S+' 'inflect>="):
+    with pytest.raises(MissingExtraError, match=r"pip install 'babel>=\S+' 'inflect>="):
         task_pairs(task, "test", count=1)
 
 

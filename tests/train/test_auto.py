@@ -36,7 +36,7 @@ def test_everything_chosen_is_told_and_repeats_the_recipe() -> None:
     for name, value in chosen.items():
         section, _, key = name.partition(".")
         tables.setdefault(section, {})[key] = value
-    assert Recipe.of(tables) == recipe
+    assert Recipe.from_tables(tables) == recipe
 
 
 def test_what_is_given_stays_and_the_rest_follows_it() -> None:
@@ -58,7 +58,7 @@ def test_the_highest_rate_is_the_same_whatever_the_schedule(schedule: str, coold
 
 def test_adam_is_led_more_slowly_than_muon() -> None:
     with_adam, _ = Draft({"train": {"optimizer": "adam"}}).complete(SMALL)
-    assert with_adam.train.rate == Draft({}).complete(SMALL)[0].train.rate / 2
+    assert with_adam.train.learning_rate == Draft({}).complete(SMALL)[0].train.learning_rate / 2
 
 
 def test_what_the_rest_of_the_corpus_decides() -> None:
@@ -95,7 +95,7 @@ def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
 def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "general")
     tables = {**TINY.tables(), "train": {**TINY.tables()["train"], "start": str(tmp_path / "general"), "rate": 1e-9}}
-    special = Recipe.of({**tables, "data": {**tables["data"], "limit": 50}})
+    special = Recipe.from_tables({**tables, "data": {**tables["data"], "limit": 50}})
     result = fit(special, tmp_path / "special")
     before = Bundle.load(tmp_path / "general")
     assert result.tokenizer.pieces(range(42)) == before.tokenizer.pieces(range(42))
@@ -112,7 +112,10 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     assert recipe.model.d_model == TINY.model.d_model
     assert recipe.train.steps < 1_000
     with pytest.raises(ConfigError, match="the model of .*general is not of the sizes this recipe asks for"):
-        fit(Recipe.of({**TINY.tables(), "model": {}, "train": {"start": str(tmp_path / "general")}}), tmp_path / "b")
+        fit(
+            Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"start": str(tmp_path / "general")}}),
+            tmp_path / "b",
+        )
 
 
 @pytest.mark.parametrize(
@@ -155,4 +158,4 @@ def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[s
 
 def test_a_draft_keeps_what_is_set_of_cleaning() -> None:
     recipe, _ = Draft({"clean": {"ratio": 9.0}}).complete(SMALL)
-    assert recipe.clean.ratio == 9.0
+    assert recipe.clean.max_length_ratio == 9.0

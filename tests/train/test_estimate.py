@@ -15,7 +15,7 @@ def test_measuring_changes_nothing(config: ModelConfig) -> None:
     model = Transformer(config)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     state = torch.get_rng_state()
-    assert 0 < seconds_per_update(model, repeat(BATCH), TrainConfig(accumulate=2)) < 5
+    assert 0 < seconds_per_update(model, repeat(BATCH), TrainConfig(accumulate_steps=2)) < 5
     assert torch.equal(torch.get_rng_state(), state)
     for now, then in zip(model.parameters(), before, strict=True):
         assert torch.equal(now, then)

@@ -10,7 +10,7 @@ from allyouneed.nn import Transformer
 from allyouneed.train import Place, Update, disagreement, make_optimizer, paper_rate, train
 from allyouneed.train.loop import WIDE, add_gradients, products_in
 
-CONFIG = TrainConfig(steps=5, warmup=3, rate=0.5, label_smoothing=0.0)
+CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=0.5, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
 
 

@@ -29,7 +29,7 @@ def test_adam_is_the_papers(config: ModelConfig) -> None:
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "muon"])
 def test_each_learns_a_batch_by_heart(config: ModelConfig, name: Literal["adam", "adamw", "muon"]) -> None:
-    settings = TrainConfig(steps=150, warmup=50, rate=0.5, label_smoothing=0.0, optimizer=name)
+    settings = TrainConfig(steps=150, warmup=50, learning_rate=0.5, label_smoothing=0.0, optimizer=name)
     model = Transformer(replace(config, dropout=0.0))
     losses: list[float] = []
     train(
@@ -71,7 +71,7 @@ def test_muon_takes_the_matrices_inside_the_layers_and_nothing_else(model: Trans
 
 def test_muon_moves_a_matrix_by_a_fifth_of_the_rate_a_number(model: Transformer) -> None:
     before = inner_weight(model).clone()
-    settings = TrainConfig(steps=1, schedule="constant", warmup=1, rate=0.01, optimizer="muon")
+    settings = TrainConfig(steps=1, schedule="constant", warmup=1, learning_rate=0.01, optimizer="muon")
     train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=lambda _: None)
     root_mean_square = float((inner_weight(model) - before).square().mean().sqrt())
     assert 0.001 < root_mean_square < 0.003  # 0.2 · 0.01, with singular values of 0.7 to 1.2
@@ -87,7 +87,7 @@ def test_its_adam_is_torchs(config: ModelConfig) -> None:
 
 
 def test_weight_decay_draws_matrices_towards_zero(model: Transformer) -> None:
-    settings = TrainConfig(steps=1, schedule="constant", warmup=1, rate=0.1, optimizer="muon")
+    settings = TrainConfig(steps=1, schedule="constant", warmup=1, learning_rate=0.1, optimizer="muon")
     other = copy.deepcopy(model)
     for each, decay in ((model, 0.0), (other, 0.5)):
         decayed = replace(settings, weight_decay=decay)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
-from allyouneed.errors import Stopped
+from allyouneed.errors import Interrupted
 from allyouneed.train import Update
 from runs import TINY, Notebook, StopAt, eventful, run_slowly, run_until_write, weights_of
 
@@ -109,7 +109,9 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
                 os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    with pytest.raises(Stopped, match=f"stopped after update {step} and saved; the same command with --resume") as stop:
+    with pytest.raises(
+        Interrupted, match=f"stopped after update {step} and saved; the same command with --resume"
+    ) as stop:
         fit(eventful(), tmp_path / "run", watch=Ask())
     assert stop.value.signal == number
     assert signal.getsignal(number) == before

@@ -77,7 +77,7 @@ def recipe_of_files(folder: Path, sources: Iterable[str], targets: Iterable[str]
     tables = TINY.tables()
     where = {"train": ["source", "target"], "folder": str(folder), "held_out": 0}
     tables["data"] = where | {"vocabulary": "characters"} | data
-    return Recipe.of(tables)
+    return Recipe.from_tables(tables)
 
 
 def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:

@@ -31,13 +31,13 @@ def test_without_a_cooldown_nothing_is_taken() -> None:
 
 
 def test_the_papers_schedule_is_equation_3_times_the_rate() -> None:
-    config = TrainConfig(warmup=400, rate=0.5, steps=1000)
+    config = TrainConfig(warmup=400, learning_rate=0.5, steps=1000)
     assert rate_at(700, config, d_model=64) == 0.5 * paper_rate(700, d_model=64, warmup=400)
 
 
 @pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "constant"])
 def test_the_others_rise_in_a_line_to_the_rate_itself(schedule: Any) -> None:
-    config = TrainConfig(schedule=schedule, warmup=100, rate=0.003, steps=1000)
+    config = TrainConfig(schedule=schedule, warmup=100, learning_rate=0.003, steps=1000)
     rates = [rate_at(step, config, d_model=64) for step in (1, 50, 100)]
     assert rates == pytest.approx([0.00003, 0.0015, 0.003])
 
@@ -47,13 +47,13 @@ def test_the_others_rise_in_a_line_to_the_rate_itself(schedule: Any) -> None:
     [("inverse-sqrt", 0.5, 100**0.5 / 550**0.5, 0.1**0.5), ("cosine", 0.75, 0.5, 0.0), ("constant", 1.0, 1.0, 1.0)],
 )
 def test_how_they_fall(schedule: Any, at_400: float, at_550: float, last: float) -> None:
-    config = TrainConfig(schedule=schedule, warmup=100, rate=1.0, steps=1000)
+    config = TrainConfig(schedule=schedule, warmup=100, learning_rate=1.0, steps=1000)
     rates = [rate_at(step, config, d_model=64) for step in (400, 550, 1000)]
     assert rates == pytest.approx([at_400, at_550, last], abs=2e-3)
 
 
 def test_a_cooldown_comes_on_top_but_not_on_a_cosine() -> None:
-    config = TrainConfig(schedule="constant", warmup=1, rate=1.0, steps=10, cooldown=4)
+    config = TrainConfig(schedule="constant", warmup=1, learning_rate=1.0, steps=10, cooldown=4)
     assert rate_at(8, config, d_model=64) == pytest.approx(0.6)
     with pytest.raises(ConfigError, match="falls to zero by itself"):
         TrainConfig(schedule="cosine", cooldown=4)

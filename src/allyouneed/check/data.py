@@ -48,12 +48,12 @@ def _tests_of_tasks(data: DataConfig) -> Iterator[Pair]:
     """Training leaves these alone: they are made when they are asked for."""
     for corpus in data.corpora():
         if is_task(corpus.test):
-            yield from read_pairs(corpus.test, limit=data.valid_limit, seed=data.seed)
+            yield from read_pairs(corpus.test, limit=data.max_valid_samples, seed=data.seed)
 
 
 def _is_at_hand(data: DataConfig) -> bool:
     def here(where: Where) -> bool:
-        files = paths_of(where, folder=data.folder)
+        files = paths_of(where, folder=data.data_dir)
         return is_task(where) or (bool(files) and all(file.is_file() for file in files))
 
     parts = [part for corpus in data.corpora() for part in (corpus.train, corpus.valid, corpus.test) if part]

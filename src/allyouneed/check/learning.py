@@ -23,12 +23,12 @@ def loss_starts_at_guessing(model: Transformer, ids: Ids) -> Verdict:
     """Before it learns, a model guesses: the loss of a new one is near ln V."""
     with torch.inference_mode():
         loss = _loss(model.eval(), ids).item()
-    guessing = math.log(model.config.vocab_size_of_target)
+    guessing = math.log(model.config.effective_target_vocab_size)
     if abs(loss - guessing) > 0.25 * guessing + 0.5:
         return Verdict(
             "start", False,
             f"an untrained model has a loss of {loss:.2f} nats a token, but guessing among "
-            f"{model.config.vocab_size_of_target:,} words costs ln V = {guessing:.2f}: weights start at a wrong scale.",
+            f"{model.config.effective_target_vocab_size:,} words costs ln V = {guessing:.2f}: weights start at a wrong scale.",
         )  # fmt: skip
     return Verdict("start", True, f"an untrained model loses {loss:.2f} nats a token, near ln V = {guessing:.2f}")
 

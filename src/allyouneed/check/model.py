@@ -175,5 +175,5 @@ def _dead_heads(model: Transformer) -> list[tuple[str, int]]:
 
 def _another(word: int, config: ModelConfig) -> int:
     """Some other word of the target's vocabulary, no padding."""
-    others = (i for i in range(config.vocab_size_of_target) if i not in (word, config.pad_id))
+    others = (i for i in range(config.effective_target_vocab_size) if i not in (word, config.pad_id))
     return next(others)

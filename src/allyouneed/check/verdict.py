@@ -48,7 +48,7 @@ def random_ids(
     The first two are about `long` words long, the others 12 at most.
     """
     chance = torch.Generator().manual_seed(seed)
-    ids = range(min(config.vocab_size, config.vocab_size_of_target))
+    ids = range(min(config.vocab_size, config.effective_target_vocab_size))
     begin, end = source_signs or (sos_id, eos_id)
     words = [i for i in ids if i not in (config.pad_id, sos_id, eos_id, begin, end)]
     room = max(1, config.max_length - 4)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from ..errors import AllYouNeedError, Stopped
+from ..errors import AllYouNeedError, Interrupted
 from .check import check
 from .demo import demo
 from .evaluate import evaluate
@@ -62,7 +62,7 @@ def main() -> None:
             sys.exit(2)
         command = [error.ctx.info_name] if error.ctx and error.ctx.parent else []
         _leave(2, f"{error.format_message()} ({shell_command(*command, '--help')} shows what it takes)")
-    except Stopped as stopped:
+    except Interrupted as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
         _leave(2, str(error))

@@ -89,10 +89,10 @@ def evaluate(
     if not (source or pairs):
         console.print(f"{len(sources):,} test pairs that {bundle} held out")
 
-    from ..device import keep_freed_memory
+    from ..device import retain_freed_memory
     from ..translator import Translator
 
-    keep_freed_memory()
+    retain_freed_memory()
     translator = Translator.load(
         bundle,
         device=device,

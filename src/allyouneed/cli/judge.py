@@ -12,7 +12,9 @@ from ..translator import Translator
 
 def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
     """BLEU, chrF and exact match of greedy translations, and each of these with its own chrF."""
-    greedy = DecodeConfig(beam=1, extra_length=bundle.decode.extra_length, batch=max(128, bundle.decode.batch))
+    greedy = DecodeConfig(
+        beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)
+    )
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     translations = Translator(bundle, decode=greedy).translate(sources)
     scores = {

@@ -56,8 +56,8 @@ def held_out_pairs(run: Path) -> list[Pair]:
     pairs = read_test_pairs(run / "data")
     for corpus in data.corpora():
         if is_task(corpus.test):
-            pairs += read_pairs(corpus.test, limit=data.valid_limit or MADE_ON_THE_SPOT, seed=data.seed)
+            pairs += read_pairs(corpus.test, limit=data.max_valid_samples or MADE_ON_THE_SPOT, seed=data.seed)
     if not pairs:
-        elsewhere = f" in its folder (data.store is {data.store!r})" if data.store else ""
+        elsewhere = f" in its folder (data.store is {data.cache_dir!r})" if data.cache_dir else ""
         raise ConfigError(f"{run} holds out no test set{elsewhere}; {TO_NAME_ONE}")
     return pairs

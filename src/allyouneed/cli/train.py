@@ -98,7 +98,7 @@ def train(
 def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
     from ..config import Recipe
     from ..recipes import recipe_names, recipe_path
-    from ..settings import overridden, read_tables
+    from ..settings import apply_overrides, read_tables
 
     tables: dict[str, Any]
     if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
@@ -106,13 +106,13 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
     else:
         files = [what, *(word for word in more[:1] if "=" not in word)]
         tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
-    tables = overridden(tables, more)
+    tables = apply_overrides(tables, more)
     settings = tables.setdefault("train", {})
     if start and isinstance(settings, dict):
         settings["start"] = start  # as it is: "1" is a folder here, no number
     begun = settings.get("start", "") if isinstance(settings, dict) else None
     if not isinstance(begun, str) or not (auto or begun):
-        return Recipe.of(tables)
+        return Recipe.from_tables(tables)
 
     from ..train import Draft
 

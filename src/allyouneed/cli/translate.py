@@ -229,10 +229,10 @@ def translate(
     terms = Glossary.read(glossary) if glossary else None
 
     from ..bundle import model_files
-    from ..device import keep_freed_memory
+    from ..device import retain_freed_memory
     from ..translator import WINDOW, Translator
 
-    keep_freed_memory()
+    retain_freed_memory()
     translator = Translator.load(
         bundle, device=device, precision=precision, compiled=compiled, glossary=terms,
         beam=beam, nbest=nbest, batch=batch, alpha=alpha, penalty=penalty, patience=patience,
@@ -266,7 +266,7 @@ def translate(
         "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
         **asdict(translator.decode),
     } if output else {}  # fmt: skip
-    size = WINDOW * translator.decode.batch
+    size = WINDOW * translator.decode.batch_size
     asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
     with line_writer(output, made_of=made_of, size=size, resume=resume) as out, asking as done:
         for stretch in stretches(file, size=size, live=output is None, skip_refused=skip_refused):

@@ -127,10 +127,10 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def _read(
     where: Where, part: Part, corpus: CorpusConfig, data: DataConfig, clean: CleanConfig, report: Report
 ) -> Iterator[Pair]:
-    limit = {"train": data.limit, "valid": data.valid_limit, "test": 0}[part]
-    rows = open_pairs(where, folder=data.folder, columns=corpus.columns, limit=limit, seed=data.seed)
+    limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
+    rows = open_pairs(where, folder=data.data_dir, columns=corpus.columns, limit=limit, seed=data.seed)
     malformed = report.dropped["malformed"]
-    for row in tolerated(rows, name=where_in_words(where), malformed=data.malformed, found=malformed):
+    for row in tolerated(rows, name=where_in_words(where), malformed=data.max_malformed, found=malformed):
         report.read += 1
         pair = Pair(mend(row.source, clean, report.mended), mend(row.target, clean, report.mended))
         if pair.source and pair.target:

@@ -86,8 +86,8 @@ def prepare(
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
     made_of = _made_of(data, clean, max_length, vocabulary)
-    if data.store:
-        folder = Path(data.store, _short(json.dumps(made_of)))
+    if data.cache_dir:
+        folder = Path(data.cache_dir, _short(json.dumps(made_of)))
     stored = _stored(folder)
     if resume and stored and stored["made_of"] != made_of:
         raise DataError(f"{folder} was made of something else: {_difference(stored['made_of'], made_of)}")
@@ -100,7 +100,7 @@ def prepare(
                     data, clean, place, max_length=max_length, vocabulary=vocabulary, made_of=made_of, progress=progress
                 )
 
-    if data.store and not stored:
+    if data.cache_dir and not stored:
         progress("waiting for data.store", 0, None)  # where another run may prepare the same pairs
         with locked(folder, what=str(folder), wait=True):
             build_unless_there()
@@ -142,7 +142,7 @@ def _build(
         write_whole(folder / f"{name}.jsonl", "".join(f"{json.dumps(pair)}\n" for pair in pairs))
     vocabulary.save(folder)
     for file in folder.glob("*.texts.*"):
-        if not (data.sampling and file.name.startswith("train.")):
+        if not (data.subword_sampling and file.name.startswith("train.")):
             file.unlink()
     about = {
         "made_of": made_of,
@@ -221,7 +221,7 @@ def _speller(
     texts = open_sides(folder, "train.texts", "uint8")
     places = np.fromfile(folder / "train.places", np.int32)
     plain = (vocabulary.source, vocabulary.target)
-    sampled = [tokenizer.sampled(strength=data.sampling, seed=data.seed) for tokenizer in plain]
+    sampled = [tokenizer.sampled(strength=data.subword_sampling, seed=data.seed) for tokenizer in plain]
 
     def spell(side: int, chosen: Sequence[int], epoch: int) -> list[list[int]]:
         rows = []
@@ -245,7 +245,7 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
         *open_sides(folder, "train", about["dtype"]),
         dropped=report.excluded(),
         weights=tuple((end, weight) for end, weight in about["weights"]),
-        anew=_speller(folder, vocabulary, data, max_length) if data.sampling else None,
+        anew=_speller(folder, vocabulary, data, max_length) if data.subword_sampling else None,
     )
     encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length)
     if valid and not len(encoded):
@@ -332,11 +332,11 @@ def _made_of(data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: 
         name = f"data.corpus[{number}]" if number else "data"
         for part in ("train", "valid", "test"):
             where = getattr(corpus, part)
-            files = paths_of(where, folder=data.folder)
+            files = paths_of(where, folder=data.data_dir)
             made_of[f"{name}.{part}"] = " + ".join(map(_content, files)) if files else str(where)
         made_of |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
-    if data.codes:
-        made_of["data.codes"] = _content(Path(data.folder, data.codes))
+    if data.bpe_codes:
+        made_of["data.codes"] = _content(Path(data.data_dir, data.bpe_codes))
     plain = {"train", "valid", "test", "columns", "corpus", "folder", "store", "codes"}
     made_of |= {f"data.{key}": str(value) for key, value in asdict(data).items() if key not in plain}
     made_of |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}

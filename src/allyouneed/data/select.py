@@ -43,17 +43,19 @@ def select(
     free = _made_on_the_spot(train)
     broken = np.frombuffer(marks.rule, np.uint8)
     rules = [(rule, ~free & (broken == NUMBERS[rule])) for rule in BY_THEMSELVES]
-    if clean.duplicates:
+    if clean.deduplicate:
         rules.append(("duplicates", ~free & repeated(marks)))
     dropped = _apply(rules, keep, clean, report)
 
-    apart = [_drawn(valid, data.valid_limit, data.seed), list(test.pairs(range(len(test))))]
+    apart = [_drawn(valid, data.max_valid_samples, data.seed), list(test.pairs(range(len(test))))]
     theirs = {side: [part.marks.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         parts = held_out(marks, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
         usable = int(keep.sum())
         for number in range(1, parts.max(initial=1) + 1):
-            mask = _first_of(marks, keep & (parts == number), most=data.valid_limit or HELD_OUT_MOST, seed=data.seed)
+            mask = _first_of(
+                marks, keep & (parts == number), most=data.max_valid_samples or HELD_OUT_MOST, seed=data.seed
+            )
             _refuse_too_small(int(mask.sum()), usable, data)
             apart[number - 1] = list(train.pairs(np.flatnonzero(mask)))
             for side in _SIDES:
@@ -69,8 +71,8 @@ def select(
         by_target = overlaps.pop("overlap_target")
         report.left_out["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
     dropped |= _apply(overlaps.items(), keep, clean, report)
-    if 0 < data.limit < keep.sum():
-        chosen = np.flatnonzero(keep)[random.Random(data.seed).sample(range(int(keep.sum())), data.limit)]
+    if 0 < data.max_train_samples < keep.sum():
+        chosen = np.flatnonzero(keep)[random.Random(data.seed).sample(range(int(keep.sum())), data.max_train_samples)]
         dropped["limit"] = keep.copy()
         dropped["limit"][chosen] = False
         keep &= ~dropped["limit"]
@@ -114,7 +116,7 @@ def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, re
     for rule, mask in rules:
         found = mask & keep
         share = float(found.sum() / max(1, keep.sum()))
-        if share > clean.most:
+        if share > clean.max_dropped:
             report.left_out[rule] = share
         else:
             dropped[rule] = found

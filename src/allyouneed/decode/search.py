@@ -54,7 +54,7 @@ def search(
     ranking: Ranking = {
         "beam": config.beam,
         "alpha": config.alpha,
-        "penalty": PENALTIES[config.penalty],
+        "penalty": PENALTIES[config.length_penalty],
         "patience": config.patience,
         "nbest": config.nbest,
     }
@@ -76,12 +76,12 @@ def search(
         return [list(of_one) for of_one in zip(*drawn, strict=True)]
     if config.beam == 1:
         return [[found] for found in greedy_search(step, state, **bounds)]
-    if config.groups > 1:
+    if config.beam_groups > 1:
         return diverse_beam_search(
             step,
             state,
-            groups=config.groups,
-            diversity=config.diversity,
+            groups=config.beam_groups,
+            diversity=config.diversity_penalty,
             continuations=continuations,
             **bounds,
             **ranking,
@@ -114,7 +114,7 @@ def words_of(
 
 def penalty_of(config: DecodeConfig, hypothesis: Hypothesis) -> float:
     """What a hypothesis' log-probability is divided by to make the score."""
-    return PENALTIES[config.penalty](len(hypothesis.ids) + hypothesis.finished, alpha=config.alpha)
+    return PENALTIES[config.length_penalty](len(hypothesis.ids) + hypothesis.finished, alpha=config.alpha)
 
 
 def rules_of(
@@ -129,8 +129,8 @@ def rules_of(
         rules.append(forced_prefix(prefixes))
     if config.repetition_penalty != 1:
         rules.append(repetition_penalty(config.repetition_penalty))
-    if config.no_repeat:
-        rules.append(no_repeated_ngram(config.no_repeat))
+    if config.no_repeat_ngram_size:
+        rules.append(no_repeated_ngram(config.no_repeat_ngram_size))
     if config.min_length or config.min_ratio:
         rules.append(no_early_end(min_lengths, eos_id=eos_id))
     return rules

@@ -19,7 +19,7 @@ import torch
 
 from ..bundle import Bundle
 from ..config import ModelConfig
-from ..errors import ExportError, MissingExtra
+from ..errors import ExportError, MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..text.tokenizer import EOS, PAD, SOS, Tokenizer
 
@@ -138,7 +138,7 @@ def _library() -> Any:
     try:
         import ctranslate2
     except ImportError as error:
-        raise MissingExtra("CTranslate2", "ctranslate2") from error
+        raise MissingExtraError("CTranslate2", "ctranslate2") from error
     return ctranslate2
 
 
@@ -149,10 +149,10 @@ def _refuse_what_it_cannot_express(config: ModelConfig) -> None:
             f"CTranslate2 has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
             f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
         )
-    if config.vocab_size_of_target != config.vocab_size:
+    if config.effective_target_vocab_size != config.vocab_size:
         raise ExportError(
             f"one tokenizer names the words of both sides of a converted model; this one has {config.vocab_size} "
-            f"ids for the source and {config.vocab_size_of_target} for the target"
+            f"ids for the source and {config.effective_target_vocab_size} for the target"
         )
 
 
@@ -172,7 +172,7 @@ def _transformer(spec: Any, model: Transformer, never: tuple[int, ...]) -> None:
         _norm(spec.encoder.layer_norm, model.encoder.norm)  # type: ignore[arg-type]
         _norm(spec.decoder.layer_norm, model.decoder.norm)  # type: ignore[arg-type]
     spec.decoder.projection.weight = _array(model.projection.table)
-    spec.decoder.projection.bias = np.zeros(model.config.vocab_size_of_target, dtype=np.float32)
+    spec.decoder.projection.bias = np.zeros(model.config.effective_target_vocab_size, dtype=np.float32)
     spec.decoder.projection.bias[list(never)] = NEVER
 
 

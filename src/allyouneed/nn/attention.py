@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import ConfigError
-from ..settings import require_share, require_whole
+from ..settings import require_fraction, require_whole
 
 
 def attention_weights(query: Tensor, key: Tensor, may_look: Tensor | None = None) -> Tensor:
@@ -81,7 +81,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         require_whole("d_model", d_model)
         require_whole("heads", heads)
-        require_share("dropout", dropout)
+        require_fraction("dropout", dropout)
         if d_model % heads and None in (d_k, d_v):
             raise ConfigError(
                 f"d_model must be a multiple of heads, or d_k and d_v be given; got d_model={d_model}, heads={heads}"

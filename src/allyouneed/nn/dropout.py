@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import ConfigError
-from ..settings import require_share
+from ..settings import require_fraction
 
 
 class Dropout(nn.Module):
@@ -23,7 +23,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        require_share("dropout", p)
+        require_fraction("dropout", p)
         if round(p * 2**16) == 2**16:
             raise ConfigError(f"dropout must be at most 1 - 2**-16, or nothing would be kept; got {p}")
         self.p = p

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import ConfigError, InputError, MissingExtra
+from ..errors import ConfigError, InputError, MissingExtraError
 from .attention import MultiHeadAttention, shut
 from .decoder import DecoderBlock, DecoderState
 from .embedding import refuse_unknown_ids
@@ -163,7 +163,7 @@ class FastTransformer:
         try:
             from . import compiled
         except ImportError:
-            raise MissingExtra("compiled=True", "fast") from None
+            raise MissingExtraError("compiled=True", "fast") from None
         if self.precision == "int8" and compiled.has_vpdpbusd():
             self.projection = compiled.BytesMap(model.projection.table, None)
             for fast, block in zip(self.decoder, cast(Sequence[DecoderBlock], model.decoder.layers), strict=True):

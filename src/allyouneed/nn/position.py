@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ConfigError, InputError
-from ..settings import require_share, require_whole
+from ..settings import require_fraction, require_whole
 from .dropout import Dropout
 
 
@@ -44,7 +44,7 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, *, d_model: int, max_length: int = 5000, dropout: float = 0.1) -> None:
         super().__init__()
-        require_share("dropout", dropout)
+        require_fraction("dropout", dropout)
         self.register_buffer("encoding", sinusoids(max_length, d_model), persistent=False)
         self.dropout = Dropout(dropout)
 
@@ -60,7 +60,7 @@ class LearnedPositions(nn.Module):
         super().__init__()
         require_whole("max_length", max_length)
         require_whole("d_model", d_model)
-        require_share("dropout", dropout)
+        require_fraction("dropout", dropout)
         self.encoding = nn.Parameter(torch.empty(max_length, d_model))
         nn.init.normal_(self.encoding, std=d_model**-0.5)
         self.dropout = Dropout(dropout)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from ..settings import require_share
+from ..settings import require_fraction
 from .dropout import Dropout
 from .normalization import LayerNorm
 
@@ -20,7 +20,7 @@ class Residual(nn.Module):
 
     def __init__(self, *, d_model: int, dropout: float, norm: Literal["post", "pre"]) -> None:
         super().__init__()
-        require_share("dropout", dropout)
+        require_fraction("dropout", dropout)
         self.norm = LayerNorm(d_model)
         self.dropout = Dropout(dropout)
         self.norm_first = norm == "pre"

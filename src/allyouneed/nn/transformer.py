@@ -42,15 +42,15 @@ class Transformer(nn.Module):
         self.encoder = Encoder(config)
         self.target_embedding = (
             self.source_embedding
-            if config.share == "all"
-            else Embedding(vocab_size=config.vocab_size_of_target, d_model=config.d_model)
+            if config.tied_embeddings == "all"
+            else Embedding(vocab_size=config.effective_target_vocab_size, d_model=config.d_model)
         )
         self.target_position = POSITIONS[config.positions](**sizes)  # type: ignore[arg-type]
         self.decoder = Decoder(config)
         self.projection = Projection(
             d_model=config.d_model,
-            vocab_size=config.vocab_size_of_target,
-            table=None if config.share == "none" else self.target_embedding.table,
+            vocab_size=config.effective_target_vocab_size,
+            table=None if config.tied_embeddings == "none" else self.target_embedding.table,
         )
         for module in (*self.encoder.modules(), *self.decoder.modules()):
             if isinstance(module, nn.Linear):

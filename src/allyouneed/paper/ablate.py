@@ -60,7 +60,7 @@ def ablate(
     altogether; none gets more than the recipe has. Each run stays in a folder of `output`. Refuses, once
     the data is read, a recipe that holds nothing out for validation.
     """
-    recipe = replace(recipe, data=replace(recipe.data, store=recipe.data.store or str(output / "data")))
+    recipe = replace(recipe, data=replace(recipe.data, store=recipe.data.cache_dir or str(output / "data")))
     one_of_each = sum(_seconds_per_update(recipe, row, output / "trial" / row.name, trial) for row in rows)
     steps = max(2, min(recipe.train.steps, int(minutes * 60 / one_of_each)))
     for row in rows:
@@ -78,7 +78,7 @@ def ablate(
 
 def small_base(pairs: str) -> Recipe:
     """For a file of pairs: the paper's base with an eighth of its width and half of its layers."""
-    return Recipe.of(
+    return Recipe.from_tables(
         {
             "data": {"train": pairs, "vocab_size": 2_000},
             "model": {"d_model": 64, "d_ff": 256, "encoder_layers": 3, "decoder_layers": 3, "max_length": 128},
@@ -116,7 +116,7 @@ def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
         recipe.train,
         steps=steps,
         warmup=warmup,
-        rate=recipe.train.rate * shorter**0.5,  # the highest rate stays what it was
+        rate=recipe.train.learning_rate * shorter**0.5,  # the highest rate stays what it was
         cooldown=min(recipe.train.cooldown, steps // 2),
         pause=steps,
         average=1,

@@ -144,7 +144,7 @@ def tolerated(rows: Rows, *, name: str, malformed: float, found: Finding) -> Ite
 
 def normalization_of(clean: CleanConfig) -> Normalization:
     """The form that `clean` gives to text."""
-    return Normalization(unicode=clean.unicode, strip_control=clean.control)
+    return Normalization(unicode=clean.unicode, strip_control=clean.strip_control)
 
 
 def mend(text: str, clean: CleanConfig, mended: dict[str, int]) -> str:
@@ -163,11 +163,11 @@ def mend(text: str, clean: CleanConfig, mended: dict[str, int]) -> str:
 def fault_of(pair: Pair, clean: CleanConfig) -> str:
     """The first rule that a pair of two texts breaks by itself; empty if none."""
     shorter, longer = sorted((len(pair.source), len(pair.target)))
-    if clean.longest and longer > clean.longest:
+    if clean.max_chars and longer > clean.max_chars:
         return "longest"
-    if clean.ratio and longer + _SLACK > clean.ratio * (shorter + _SLACK):
+    if clean.max_length_ratio and longer + _SLACK > clean.max_length_ratio * (shorter + _SLACK):
         return "ratio"
-    if clean.copies and pair.source == pair.target and len(pair.source.split()) >= clean.copies:
+    if clean.drop_copies and pair.source == pair.target and len(pair.source.split()) >= clean.drop_copies:
         return "copies"
     return ""
 

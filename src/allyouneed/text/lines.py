@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from ..errors import DataError, MissingExtra
+from ..errors import DataError, MissingExtraError
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
 LONGEST_LINE = 1 << 20  # bytes; a small archive can hold a line that no memory does
@@ -56,7 +56,7 @@ def _open_zstandard(path: Path) -> IO[bytes]:
         try:
             from backports import zstd
         except ImportError:
-            raise MissingExtra(f"reading {path}", "data") from None
+            raise MissingExtraError(f"reading {path}", "data") from None
     return cast(IO[bytes], zstd.open(path))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import DataError, MissingExtra
+from ..errors import DataError, MissingExtraError
 from .pair import Fault, Rows
 from .table import pair_of
 
@@ -22,7 +22,7 @@ def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
     try:
         import polars
     except ImportError:
-        raise MissingExtra(f"reading {where}", "data") from None
+        raise MissingExtraError(f"reading {where}", "data") from None
     try:
         yield from _rows(_scan(where), columns)
     except FileNotFoundError:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from datetime import date
 
-from ..errors import MissingExtra
+from ..errors import MissingExtraError
 from .dates import FIRST, LAST, SPLITS, Split, date_pairs
 
 LOCALES = (
@@ -76,7 +76,7 @@ def _numbers(chance: random.Random) -> Iterator[tuple[str, str]]:
     try:
         import inflect
     except ImportError as error:
-        raise MissingExtra("the task numbers", "tasks") from error
+        raise MissingExtraError("the task numbers", "tasks") from error
     engine = inflect.engine()
     while True:
         digits = chance.randint(1, 6)  # few as often as many, and many zeros: the hard ones are rare else
@@ -88,7 +88,7 @@ def _locales(chance: random.Random) -> Iterator[tuple[str, str]]:
     try:
         from babel.dates import format_date
     except ImportError as error:
-        raise MissingExtra("the task locales", "tasks") from error
+        raise MissingExtraError("the task locales", "tasks") from error
     while True:
         day, locale = date.fromordinal(chance.randint(FIRST, LAST)), chance.choice(LOCALES)
         yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))

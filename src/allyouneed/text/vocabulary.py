@@ -34,7 +34,7 @@ class Vocabulary:
     def fit(self, model: ModelConfig) -> ModelConfig:
         """The sizes of a model for this vocabulary. Refuses one that shares tables of two vocabularies."""
         own = None if self.joint else len(self.target)
-        if own and model.share == "all":
+        if own and model.tied_embeddings == "all":
             raise ConfigError('data.joint=false makes two vocabularies; set model.share to "target" or "none" with it')
         return replace(model, vocab_size=len(self.source), target_vocab_size=own, pad_id=self.source.pad_id)
 
@@ -65,7 +65,7 @@ def vocab_size(data: DataConfig, pairs: int) -> int:
 
 def learn_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
     """The vocabulary that `data` asks for, learned from the texts of either side of `pairs` pairs."""
-    if data.joint:
+    if data.joint_vocabulary:
         both = _learn(data, chain(source(), target()), pairs)
         return Vocabulary(both, both)
     return Vocabulary(_learn(data, source(), pairs), _learn(data, target(), pairs))
@@ -78,7 +78,9 @@ def _learn(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
             data.alphabet or sorted(set(chain.from_iterable(texts))), byte_fallback=data.byte_fallback
         )
     if data.vocabulary == "codes":
-        return Tokenizer.of_codes(read_lines(Path(data.folder, data.codes)), texts, every=data.sampling > 0)
+        return Tokenizer.of_codes(
+            read_lines(Path(data.data_dir, data.bpe_codes)), texts, every=data.subword_sampling > 0
+        )
     if data.vocabulary == "words":
         return Tokenizer.learn_words(texts, vocab_size=size)
     if data.vocabulary == "unigram":

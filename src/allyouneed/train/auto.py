@@ -105,7 +105,7 @@ class Draft:
     @property
     def recipe(self) -> Recipe:
         """The recipe with the paper's values for what is left out."""
-        return Recipe.of({**self.tables, "model": {**self.model, **self.tables.get("model", {})}})
+        return Recipe.from_tables({**self.tables, "model": {**self.model, **self.tables.get("model", {})}})
 
     @property
     def preliminary(self) -> Recipe:
@@ -113,12 +113,12 @@ class Draft:
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
             model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
-        return Recipe.of({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
+        return Recipe.from_tables({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
 
     def over(self, saved: Recipe) -> Recipe:
         """A saved recipe with what this draft says itself, for going on with a run."""
         then = saved.tables()
-        return Recipe.of({name: {**then[name], **self.tables.get(name, {})} for name in then})
+        return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
         """The whole recipe, and each choice that was made for it."""
@@ -172,7 +172,7 @@ class Draft:
         if corpus.has_valid:
             choose("train", "the best by chrF on the validation pairs is kept", patience=PATIENCE, stop_on="chrf")
         try:
-            return Recipe.of(tables), choices
+            return Recipe.from_tables(tables), choices
         except ConfigError as error:
             named = [
                 f"{name}={value}"

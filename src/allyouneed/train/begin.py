@@ -8,7 +8,7 @@ import torch
 from ..bundle import Bundle, set_weights, weights
 from ..config import Recipe
 from ..data.sampler import batches
-from ..device import keep_freed_memory, pick_device, remember_few_shapes, require_memory, use_threads
+from ..device import retain_freed_memory, pick_device, limit_onednn_cache, require_memory, set_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
 from ..nn import Transformer
@@ -58,14 +58,14 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
         recipe = recipe.over(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
         changes = refuse_other_recipe(recipe, output)
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    use_threads(plan.train.threads)
-    keep_freed_memory()
-    remember_few_shapes()
+    set_threads(plan.train.threads)
+    retain_freed_memory()
+    limit_onednn_cache()
     torch.set_flush_denormal(True)  # numbers too small to matter are slow on a CPU
     device = pick_device(plan.train.device)
 
     begins = not (resume and (output / "checkpoint.safetensors").exists())
-    start = Bundle.load(Path(plan.train.start)) if plan.train.start and begins else None
+    start = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and begins else None
     vocabulary = _vocabulary_there_is(plan, output, start)
     material = read_material(plan, output, vocabulary=vocabulary, resume=resume, progress=watch.preparing)
     told = [("data", line) for line in material.about()]
@@ -79,7 +79,7 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
     model = Transformer(config)
     if start:
-        _begin_from(start, model, plan.train.start)
+        _begin_from(start, model, plan.train.init_from)
     model = model.to(device)
     dtype = str(products_in(plan.train.precision, model)).removeprefix("torch.")
     told.append(("model", f"{about_model(model)}, products in {dtype}"))
@@ -118,7 +118,7 @@ def _vocabulary_there_is(plan: Recipe, output: Path, start: Bundle | None) -> Vo
     """That of the model a run begins with, which the run then has too."""
     if start:
         return Vocabulary(start.tokenizer, start.writer)
-    if plan.train.start:
+    if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists())
     return None
 

@@ -36,7 +36,7 @@ def seconds_per_update(model: Transformer, batches: Iterable[Batch], config: Tra
             if sum(times) > MOST_SECONDS:
                 break
     measured = times[len(times) // 3 :]  # the first ones make room and choose kernels
-    return config.accumulate * sum(measured) / len(measured)
+    return config.accumulate_steps * sum(measured) / len(measured)
 
 
 def in_words(seconds: float) -> str:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
-from ..device import likes_bfloat16
+from ..device import has_fast_bfloat16
 from ..nn import Transformer
 from .loss import projected_loss
 from .place import Place
@@ -52,7 +52,7 @@ def train(
     """
     place, feed = place or Place(), iter(batches)
     model.train()
-    while place.step < config.steps and not place.enough and (group := list(islice(feed, config.accumulate))):
+    while place.step < config.steps and not place.enough and (group := list(islice(feed, config.accumulate_steps))):
         place.step += 1
         rate = place.rate * rate_at(place.step, config, d_model=model.config.d_model)
         _set_rate(optimizer, rate)
@@ -104,7 +104,7 @@ def products_in(precision: str, model: Transformer) -> torch.dtype:
     "auto" is bfloat16 where the device is made for it and the products are large enough to gain by it.
     """
     if precision == "auto":
-        gains = model.config.d_model >= WIDE and likes_bfloat16(next(model.parameters()).device)
+        gains = model.config.d_model >= WIDE and has_fast_bfloat16(next(model.parameters()).device)
         precision = "bfloat16" if gains else "float32"
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 

@@ -14,7 +14,7 @@ from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.adam import adam as adam_update
 
 from ..config import TrainConfig
-from ..device import likes_bfloat16
+from ..device import has_fast_bfloat16
 from ..nn import Transformer
 
 BETAS, EPS = (0.9, 0.98), 1e-9  # §5.3
@@ -75,7 +75,7 @@ class Muon(Optimizer):
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             stacked = torch.stack(ahead)
-            fast = torch.bfloat16 if likes_bfloat16(stacked.device) else stacked.dtype
+            fast = torch.bfloat16 if has_fast_bfloat16(stacked.device) else stacked.dtype
             step = orthogonal(stacked.to(fast)).to(stacked.dtype)
             scale = 0.2 * math.sqrt(max(shape))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])

@@ -32,9 +32,11 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
     recipe = recipe.preliminary if isinstance(recipe, Draft) else recipe
     data = recipe.data
     corpora = [where for corpus in data.corpora() for where in (corpus.train, corpus.valid, corpus.test) if where]
-    others = [Path(data.folder, data.codes)] * bool(data.codes) + [Path(data.store)] * bool(data.store)
-    start = [Path(recipe.train.start)] * bool(recipe.train.start)
-    return [*(path for where in corpora for path in paths_of(where, folder=data.folder)), *others, *start]
+    others = [Path(data.data_dir, data.bpe_codes)] * bool(data.bpe_codes) + [Path(data.cache_dir)] * bool(
+        data.cache_dir
+    )
+    start = [Path(recipe.train.init_from)] * bool(recipe.train.init_from)
+    return [*(path for where in corpora for path in paths_of(where, folder=data.data_dir)), *others, *start]
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 
 from ..config import Recipe
 from ..data.sampler import batches
-from ..errors import ConfigError, Stopped, TrainingError
+from ..errors import ConfigError, Interrupted, TrainingError
 from ..nn import Transformer
 from .average import RunningMean, mean_of, save_snapshot, snapshots, wearing
 from .card import card
@@ -57,7 +57,7 @@ class Run:
         self.recipe, self.output, self.material = recipe, output, material
         self.model, self.optimizer = model, optimizer
         self._watch, self._judge, self._record = watch, judge, record
-        self._mean = RunningMean(model, keep=recipe.train.ema) if recipe.train.ema else None
+        self._mean = RunningMean(model, keep=recipe.train.ema_decay) if recipe.train.ema_decay else None
         self._losses: list[Tensor] = []
         self._since = time.monotonic()
         self._pieces = 1
@@ -79,7 +79,7 @@ class Run:
                 batch_tokens=settings.batch_tokens,
                 seed=settings.seed,
                 pad_id=self.material.vocabulary.source.pad_id,
-                skip=self.place.step * settings.accumulate,
+                skip=self.place.step * settings.accumulate_steps,
             )
             try:
                 train(
@@ -134,7 +134,7 @@ class Run:
         is_last = update.step == self.recipe.train.steps
         if is_last and self.place.skipped_in_a_row == update.step:
             raise Diverged(f"all {update.step} updates were not finite")
-        paused = update.step % self.recipe.train.pause == 0 or is_last
+        paused = update.step % self.recipe.train.validate_every == 0 or is_last
         if paused or request.signal is not None:  # a checkpoint that is sound is replaced by a sound one only
             refuse_broken(self._tensors())
         if paused:
@@ -142,7 +142,7 @@ class Run:
         if request.signal is not None and not self.place.enough:
             if not paused:
                 self.save()
-            raise Stopped(
+            raise Interrupted(
                 f"stopped after update {update.step:,} and saved; the same command with --resume goes on",
                 signal=request.signal,
             )
@@ -158,21 +158,21 @@ class Run:
         place.enough = 0 < settings.patience <= place.pauses_since_best
         if place.skipped_in_a_row == 0:
             place.retreats = 0
-        if settings.average > 1:
+        if settings.average_checkpoints > 1:
             save_snapshot(self._snapshots, self.model, step=place.step)
         self._losses.clear()
         self._note(pause)
         self.save()
-        for superfluous in snapshots(self._snapshots, until=place.step)[: -settings.average]:
+        for superfluous in snapshots(self._snapshots, until=place.step)[: -settings.average_checkpoints]:
             superfluous.unlink()
         if place.enough:
-            self.tell("enough", f"{settings.patience} pauses without a {settings.stop_on} better by {TOLERANCE:.1%}; "
+            self.tell("enough", f"{settings.patience} pauses without a {settings.early_stopping_metric} better by {TOLERANCE:.1%}; "
                       f"the best, after update {place.best_step:,}, is kept")  # fmt: skip
 
     def _finish(self) -> None:
         settings = self.recipe.train
-        last = snapshots(self._snapshots, until=self.place.step)[-settings.average :]
-        if settings.average > 1 and len(last) > 1 and not self.place.finished:
+        last = snapshots(self._snapshots, until=self.place.step)[-settings.average_checkpoints :]
+        if settings.average_checkpoints > 1 and len(last) > 1 and not self.place.finished:
             with wearing(self.model, mean_of(last)):
                 pause = replace(self._look(0.0), averaged=len(last))
                 if _is_sound(pause) and self._is_to_be_left(pause):
@@ -180,7 +180,7 @@ class Run:
             self._note(pause)
         if not (self.output / "config.json").exists():
             raise TrainingError(
-                f"no pause had a {settings.stop_on} that is a finite number, so none is the best and no model is left; "
+                f"no pause had a {settings.early_stopping_metric} that is a finite number, so none is the best and no model is left; "
                 f"{self.output}/metrics.jsonl has the pauses; choose another train.stop_on"
             )
         self.place.finished = True
@@ -190,9 +190,9 @@ class Run:
         settings = self.recipe.train
         if not settings.patience:
             return True
-        goodness = _goodness(pause, settings.stop_on)
+        goodness = _goodness(pause, settings.early_stopping_metric)
         # A model that begins from a trained one is worth comparing from the first pause on.
-        return self.place.judge(goodness, first=0 if settings.start else FEWEST_UPDATES, warmup=settings.warmup)
+        return self.place.judge(goodness, first=0 if settings.init_from else FEWEST_UPDATES, warmup=settings.warmup)
 
     def _look(self, rate: float) -> Pause:
         """Validate, and ask the judge."""
@@ -202,7 +202,7 @@ class Run:
         if material.valid is not None:
             valid_loss, accuracy = validate(self.model, material.valid, batch_tokens=self.recipe.train.batch_tokens)
         sound = valid_loss is None or isfinite(valid_loss)
-        if sound and self._judge and (some := material.some_held_out(self.recipe.train.judged)):
+        if sound and self._judge and (some := material.some_held_out(self.recipe.train.validate_samples)):
             self.model.eval()
             with torch.inference_mode():
                 verdict = self._judge(material.bundle(self.model, self.recipe.decode), some)
@@ -215,7 +215,9 @@ class Run:
 
     def _leave(self, pause: Pause) -> None:
         """The bundle, with the weights that the model wears just now."""
-        text = card(self.output.name, self.model, pause, pairs=len(self.material.train), start=self.recipe.train.start)
+        text = card(
+            self.output.name, self.model, pause, pairs=len(self.material.train), start=self.recipe.train.init_from
+        )
         self.material.bundle(self.model, self.recipe.decode, card=text).save(self.output)
         self._record.outputs(pause.samples)
 
@@ -259,8 +261,8 @@ def _refuse_patience_without_a_measure(recipe: Recipe, material: Material, judge
         return
     if material.valid is None:
         raise ConfigError(f"train.patience={settings.patience} needs pairs to validate by; name them in data.valid")
-    if settings.stop_on != "loss" and (judge is None or not settings.judged):
+    if settings.early_stopping_metric != "loss" and (judge is None or not settings.validate_samples):
         raise ConfigError(
-            f'train.stop_on="{settings.stop_on}" needs validation pairs to be translated: set train.judged to more '
+            f'train.stop_on="{settings.early_stopping_metric}" needs validation pairs to be translated: set train.judged to more '
             'than 0 and, from Python, give `fit` a judge; or use train.stop_on="loss"'
         )

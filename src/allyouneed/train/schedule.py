@@ -35,4 +35,4 @@ def rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
         "constant": lambda: rising,
     }
     falling = share_left(step, steps=config.steps, cooldown=config.cooldown)
-    return config.rate * by_schedule[config.schedule]() * falling
+    return config.learning_rate * by_schedule[config.schedule]() * falling

@@ -17,7 +17,7 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
     Without label smoothing and without dropout; each word follows the reference's words before it.
     """
     longest = max(pairs.source.length_at(1), pairs.target.length_at(1))
-    batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.vocab_size_of_target))
+    batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
     total, right, words = 0.0, 0, 0
     pad_id, device = model.config.pad_id, next(model.parameters()).device
     was_training = model.training

@@ -150,7 +150,7 @@ class Finder:
                 generators=[self._generator(one) for one in wanted] if config.sample else (),
                 continuations=self.fast.best_continuations,
             )
-            if config.repetition_penalty == 1 and config.groups == 1:
+            if config.repetition_penalty == 1 and config.beam_groups == 1:
                 return found
             return self._judged_anew(wanted, found, config)
 

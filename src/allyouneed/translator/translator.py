@@ -11,10 +11,10 @@ import torch
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..decode import Hypothesis, beam_width
-from ..device import at_once, pick_device
+from ..device import parallel_map, pick_device
 from ..errors import ConfigError, InputError
 from ..nn import FastTransformer, Precision, pick_precision
-from ..settings import settings
+from ..settings import build_settings
 from ..text.glossary import Glossary
 from ..text.sentences import cut
 from ..text.tokenizer import Tokenizer
@@ -94,7 +94,9 @@ class Translator:
         changed = {name: value for name, value in decode.items() if value is not None}
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)  # the weights at work are shared
-        other.decode = settings(DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,")
+        other.decode = build_settings(
+            DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
+        )
         if glossary is not None:
             other._glossary = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
         other._prepare()
@@ -106,8 +108,8 @@ class Translator:
 
     def _prepare(self) -> None:
         self._demands = None
-        if self._glossary or self.decode.keep:
-            self._demands = Demands(self.writer, self._glossary.normalized(self._form), self.decode.keep)
+        if self._glossary or self.decode.copy_spans:
+            self._demands = Demands(self.writer, self._glossary.normalized(self._form), self.decode.copy_spans)
         seams = self._demands.seams if self._demands else None
         self._finder = Finder(self.model, self._fast, self.writer, self.decode, seams)
         self._aligner = Aligner(self._finder, self.tokenizer)
@@ -146,7 +148,7 @@ class Translator:
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
         texts = checked_texts(texts, first=first)
-        while window := list(islice(texts, WINDOW * self.decode.batch)):
+        while window := list(islice(texts, WINDOW * self.decode.batch_size)):
             yield from self._window(window, prefix, branches, cast(Unit | None, align), first, done, on_refused)
             first += len(window)
 
@@ -192,7 +194,7 @@ class Translator:
         """
         pairs = checked_pairs(pairs)
         first = 1
-        while batch := list(islice(pairs, self.decode.batch)):
+        while batch := list(islice(pairs, self.decode.batch_size)):
             sources = self._encode([self._form(source) for source, _ in batch], first)
             targets = self._encode([self._form(target) for _, target in batch], first, self.writer)
             gains = self._finder.log_probabilities(sources, targets)
@@ -229,7 +231,7 @@ class Translator:
         batches = list(self._batches(pieces, branches))
         # What looks on from outside (alignments) is done batch after batch.
         alone = self.decode.replace_unknown or align or self._finder.device.type != "cpu"
-        with at_once(1 if alone else min(torch.get_num_threads(), len(batches) or 1)) as each:
+        with parallel_map(1 if alone else min(torch.get_num_threads(), len(batches) or 1)) as each:
             for batch, translations in zip(batches, each(work, batches), strict=True):
                 parts.update(zip(batch, translations, strict=True))
                 done(len(batch))
@@ -287,7 +289,7 @@ class Translator:
 
     def _batches(self, pieces: Sequence[_Piece], branches: int) -> Iterator[list[int]]:
         """Sentences of similar length, those with demands among themselves: they have wider beams."""
-        room = self.decode.batch * self.decode.beam
+        room = self.decode.batch_size * self.decode.beam
         for bound in (False, True):
             batch: list[int] = []
             taken = 0
