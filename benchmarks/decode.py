@@ -73,7 +73,7 @@ class Case(NamedTuple):
 def ours(order: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(order["threads"])
     bundle, model = _loaded(order["folder"], order["precision"])
-    ids, sources = bundle.tokenizer, order["sources"]
+    ids, sources = bundle.source_tokenizer, order["sources"]
     never = {ids.pad_id, ids.sos_id} | ({ids.eos_id} if order["forced"] else set())
     step = step_of(model, never=tuple(never), log_step=model.log_step)
     config = DecodeConfig(beam=order["beam"], alpha=0.0)
@@ -212,7 +212,7 @@ def random_bundle(config: ModelConfig, folder: Path) -> None:
 def prepare(bundle: Bundle, folder: Path) -> None:
     """What the peers need beside the bundle."""
     convert(bundle, folder / "ct2")
-    ids, config = bundle.tokenizer, bundle.model.config
+    ids, config = bundle.source_tokenizer, bundle.model.config
     signs = {
         "pad": ids.pad_id, "sos": ids.sos_id, "eos": ids.eos_id,
         "positions": sinusoids(config.max_length, config.d_model).tolist(),
@@ -237,7 +237,9 @@ def whole(file: Path, folders: list[Path], trained: Bundle | None) -> list[Case]
     what = f"{file.name.removesuffix('.gz')}, {len(lines):,} lines"
     # Of random weights only lengths count. Without a tokenizer: four tokens for three words.
     sources = (
-        trained.tokenizer.encode_all(lines) if trained else [[0] * (len(line.split()) * 4 // 3 + 2) for line in lines]
+        trained.source_tokenizer.encode_all(lines)
+        if trained
+        else [[0] * (len(line.split()) * 4 // 3 + 2) for line in lines]
     )
     longest = trained.model.config.max_length if trained else 512
     sources = [ids[: longest - 1] for ids in sources]

@@ -35,7 +35,7 @@ WARMUP = 1_000
 
 def plain_marian(bundle: Bundle, *, dropout: float, smallest_end: int) -> MarianMTModel:
     """A Marian model of the sizes of ours, with fresh weights."""
-    ours, tokenizer = bundle.model.config, bundle.tokenizer
+    ours, tokenizer = bundle.model.config, bundle.source_tokenizer
     return MarianMTModel(
         MarianConfig(
             vocab_size=ours.vocab_size,
@@ -97,7 +97,7 @@ def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: f
 def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, at_once: int = 50) -> list[str]:
     """All texts by `generate`, beam 4, sorted by length."""
     model.eval()
-    tokenizer = bundle.tokenizer
+    tokenizer = bundle.source_tokenizer
     sources = tokenizer.encode_all(texts)
     order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
     translations = [""] * len(texts)
@@ -113,7 +113,7 @@ def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, at_once
 
 
 def special(bundle: Bundle) -> set[int]:
-    return {bundle.tokenizer.pad_id, bundle.tokenizer.sos_id, bundle.tokenizer.eos_id}
+    return {bundle.source_tokenizer.pad_id, bundle.source_tokenizer.sos_id, bundle.source_tokenizer.eos_id}
 
 
 def lines(path: Path) -> list[str]:
@@ -135,9 +135,9 @@ def main() -> None:
     retain_freed_memory()
     bundle, recipe = Bundle.load(chosen.run), Recipe.read(chosen.run / "recipe.toml")
     sources, references = lines(chosen.source), lines(chosen.target)
-    longest = max(map(len, bundle.tokenizer.encode_all(sources)))
+    longest = max(map(len, bundle.source_tokenizer.encode_all(sources)))
     marian = plain_marian(bundle, dropout=recipe.model.dropout, smallest_end=longest + 60)
-    vocabulary = Vocabulary(bundle.tokenizer, bundle.writer)
+    vocabulary = Vocabulary(bundle.source_tokenizer, bundle.target_tokenizer)
     with TemporaryDirectory() as place:
         prepared = prepare(
             recipe.data, recipe.clean, Path(place, "data"), max_length=recipe.model.max_length, vocabulary=vocabulary

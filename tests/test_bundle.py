@@ -22,9 +22,9 @@ def test_a_bundle_comes_back_whole(bundle: Bundle, saved: Path) -> None:
     assert loaded.model.config == bundle.model.config
     assert loaded.decode == bundle.decode
     assert loaded.card == bundle.card
-    ids = torch.tensor([bundle.tokenizer.encode("abcj")])
+    ids = torch.tensor([bundle.source_tokenizer.encode("abcj")])
     assert torch.equal(loaded.model(ids, ids), bundle.model(ids, ids))
-    assert loaded.tokenizer.encode("jihg") == bundle.tokenizer.encode("jihg")
+    assert loaded.source_tokenizer.encode("jihg") == bundle.source_tokenizer.encode("jihg")
 
 
 def test_it_keeps_the_form_of_its_text_and_one_of_an_earlier_version_has_that_of_the_defaults(
@@ -205,10 +205,10 @@ def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
 ) -> None:
     source, target = Tokenizer.learn_bpe(["aa bb"], vocab_size=261), Tokenizer.learn_bpe(["xx yy zz"], vocab_size=262)
     sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), share="target")
-    Bundle(Transformer(sizes), source, DecodeConfig(), target_tokenizer=target).save(tmp_path)
+    Bundle(Transformer(sizes), source, DecodeConfig(), separate_target_tokenizer=target).save(tmp_path)
     bundle = Bundle.load(tmp_path)
-    assert bundle.tokenizer.encode("aa") == source.encode("aa")
-    assert bundle.writer.encode("xx") == target.encode("xx")
+    assert bundle.source_tokenizer.encode("aa") == source.encode("aa")
+    assert bundle.target_tokenizer.encode("xx") == target.encode("xx")
     assert isinstance(Translator(bundle)("aa bb"), str)
     (tmp_path / "tokenizer.target.json").unlink()
     with pytest.raises(BundleError, match="no whole bundle .*tokenizer.target.json does not exist"):

@@ -17,7 +17,7 @@ from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import FastTransformer, Transformer
 from allyouneed.text.agreement import spans_differ
 from allyouneed.text.normalization import Normalization
-from allyouneed.text.spans import CopyHabits
+from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 
@@ -131,7 +131,7 @@ def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting
     loud(bundle, "a")
     with torch.no_grad():
         table = bundle.model.projection.get_parameter("table")
-        table[bundle.tokenizer.eos_id] = 3 * table[bundle.tokenizer.encode("a")[1]]
+        table[bundle.source_tokenizer.eos_id] = 3 * table[bundle.source_tokenizer.encode("a")[1]]
     for lengths in ({"min_length": 5, "max_length": 5}, {"min_ratio": 9.0, "extra_length": 3}):
         (found,) = Translator(bundle).using(**setting, **lengths, guard=False).translations(["bc"])
         assert (found.text, found.tokens, found.flags) == ("aaaa", 5, ())
@@ -140,7 +140,7 @@ def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting
 def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
     translator = Translator(bundle)
     longest = "abcdefghijabcde"  # 15 letters and two signs: exactly max_length
-    assert len(bundle.tokenizer.encode(longest)) == bundle.model.config.max_length
+    assert len(bundle.source_tokenizer.encode(longest)) == bundle.model.config.max_length
     translator(longest)
 
 
@@ -208,7 +208,7 @@ def loud(bundle: Bundle, letter: str) -> None:
     model = bundle.model
     with torch.no_grad():
         model.target_embedding.table.zero_()
-        model.target_embedding.table[bundle.tokenizer.encode(letter)[1]] = 1.0
+        model.target_embedding.table[bundle.source_tokenizer.encode(letter)[1]] = 1.0
         last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)
@@ -361,7 +361,7 @@ def test_arguments_without_a_number_keep_their_order() -> None:
 
 
 def test_what_training_copied_is_copied(bundle: Bundle) -> None:
-    habits = CopyHabits.of([("go to 7", "va a 7")] * 20)
+    habits = CopyStatistics.from_pairs([("go to 7", "va a 7")] * 20)
     (found,) = Translator(replace(bundle, copies=habits)).translations([" 👍 "])
     assert (found.text, found.flags) == ("👍", ("copied",))
     with pytest.raises(InputError, match="not in the vocabulary"):

@@ -108,7 +108,7 @@ def measure(name: str) -> list[dict[str, float]]:
 
     def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
         # By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
-        model, tokenizer = bundle.model, bundle.tokenizer
+        model, tokenizer = bundle.model, bundle.source_tokenizer
         found = greedy_search(
             step_of(model, never=(tokenizer.pad_id, tokenizer.sos_id)),
             model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),

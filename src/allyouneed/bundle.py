@@ -25,7 +25,7 @@ from .files import parse_json, to_json, write_whole
 from .nn import Transformer
 from .settings import build_settings
 from .text.normalization import Normalization
-from .text.spans import CopyHabits
+from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
 
@@ -42,24 +42,26 @@ class Bundle:
     """
 
     model: Transformer
-    tokenizer: Tokenizer
+    source_tokenizer: Tokenizer
     decode: DecodeConfig
     card: str = ""
-    copies: CopyHabits = field(default_factory=CopyHabits)  # what the training pairs did with what needs no translation
+    copy_statistics: CopyStatistics = field(
+        default_factory=CopyStatistics
+    )  # what the training pairs did with what needs no translation
     longest_source: int = 0  # tokens; hardly any source it learned from was longer. 0: not known
-    target_tokenizer: Tokenizer | None = None
+    separate_target_tokenizer: Tokenizer | None = None
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
 
     @property
-    def writer(self) -> Tokenizer:
+    def target_tokenizer(self) -> Tokenizer:
         """The vocabulary of what the model writes."""
-        return self.target_tokenizer or self.tokenizer
+        return self.separate_target_tokenizer or self.source_tokenizer
 
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file appears whole or not at all, `config.json` last."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        Vocabulary(self.tokenizer, self.writer).save(folder)
+        Vocabulary(self.source_tokenizer, self.target_tokenizer).save(folder)
         write_whole(folder / "README.md", self.card)
         write_whole(folder / "weights.safetensors", save(weights(self.model)))
         config = {
@@ -67,7 +69,7 @@ class Bundle:
             "model": asdict(self.model.config),
             "decode": asdict(self.decode),
             "normalization": asdict(self.normalization),
-            "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copies)},
+            "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copy_statistics)},
         }
         write_whole(folder / "config.json", to_json(config, indent=2) + "\n")
 
@@ -188,11 +190,11 @@ def _read_config(folder: Path) -> dict[str, object]:
     return config
 
 
-def _learned_from(folder: Path, table: Any) -> tuple[CopyHabits, int]:
+def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, int]:
     if table is None:  # a bundle of an earlier version
-        return CopyHabits(), 0
+        return CopyStatistics(), 0
     try:
-        return CopyHabits.read(table["copies"]), int(table["longest_source"])
+        return CopyStatistics.from_table(table["copies"]), int(table["longest_source"])
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(
             f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"

@@ -27,7 +27,7 @@ def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pyte
         return "".join(self.pieces(i for i in ids if i < 9))
 
     monkeypatch.setattr(Tokenizer, "decode", forgetful)
-    found = text_survives([(bundle.tokenizer, ["abcj"])])
+    found = text_survives([(bundle.source_tokenizer, ["abcj"])])
     assert not found.fine
     assert "'abcj' becomes ids and comes back as 'abc'" in found.words
 

@@ -39,7 +39,7 @@ def test_the_log_probability_of_the_answer_is_the_search_s(translator: Translato
 
 def test_why_it_ended_is_said(bundle: Bundle) -> None:
     with torch.no_grad():
-        bundle.model.projection.table[bundle.tokenizer.eos_id] = 0
+        bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
     bounded = traced(Translator(bundle, decode=DecodeConfig(beam=1, extra_length=1)), "a")
     assert "its bound of 2 tokens" in bounded.why_it_ended()
 
@@ -55,7 +55,7 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
     with torch.no_grad():  # one letter is likeliest everywhere, so that it goes round in circles
         model = bundle.model
         model.target_embedding.table.zero_()
-        model.target_embedding.table[bundle.tokenizer.encode("a")[1]] = 1.0
+        model.target_embedding.table[bundle.source_tokenizer.encode("a")[1]] = 1.0
         last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)

@@ -32,7 +32,7 @@ def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> No
 
 def test_an_output_that_fills_the_model_is_told_whole(bundle: Bundle) -> None:
     with torch.no_grad():
-        bundle.model.projection.table[bundle.tokenizer.eos_id] = 0
+        bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
     translator = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=50))
     assert len(tell(translator, "abc").asked) == bundle.model.config.max_length
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from allyouneed.text.dates import date_pairs
-from allyouneed.text.spans import CopyHabits, find_spans, untranslatable
+from allyouneed.text.spans import CopyStatistics, find_spans, untranslatable
 
 
 def test_spans_of_every_kind_are_found_in_their_order() -> None:
@@ -78,19 +78,19 @@ def test_what_has_nothing_to_translate(text: str, kind: str | None) -> None:
 
 
 def test_a_corpus_of_dates_copies_nothing() -> None:
-    habits = CopyHabits.of(date_pairs("train", count=200))
-    assert not habits.copies("1845-01-05")
-    assert not habits.copies("👍")
+    habits = CopyStatistics.from_pairs(date_pairs("train", count=200))
+    assert not habits.is_copied("1845-01-05")
+    assert not habits.is_copied("👍")
 
 
 def test_a_corpus_that_copies_teaches_to_copy() -> None:
-    habits = CopyHabits.of([("room 101, please", "Zimmer 101 bitte")] * 20)
-    assert habits.copies("7")
-    assert habits.copies("👍")  # never seen: judged by all kinds together
-    assert not habits.copies("please")
-    assert not CopyHabits().copies("7")
+    habits = CopyStatistics.from_pairs([("room 101, please", "Zimmer 101 bitte")] * 20)
+    assert habits.is_copied("7")
+    assert habits.is_copied("👍")  # never seen: judged by all kinds together
+    assert not habits.is_copied("please")
+    assert not CopyStatistics().is_copied("7")
 
 
 def test_what_stands_alone_tells_more_than_what_stands_inside() -> None:
-    habits = CopyHabits.of([("in 1999", "nel 1999")] * 50 + [("7", "sette")] * 20)
-    assert not habits.copies("8")
+    habits = CopyStatistics.from_pairs([("in 1999", "nel 1999")] * 50 + [("7", "sette")] * 20)
+    assert not habits.is_copied("8")

@@ -98,7 +98,7 @@ def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_p
     special = Recipe.from_tables({**tables, "data": {**tables["data"], "limit": 50}})
     result = fit(special, tmp_path / "special")
     before = Bundle.load(tmp_path / "general")
-    assert result.tokenizer.pieces(range(42)) == before.tokenizer.pieces(range(42))
+    assert result.source_tokenizer.pieces(range(42)) == before.source_tokenizer.pieces(range(42))
     for ours, theirs in zip(result.model.parameters(), before.model.parameters(), strict=True):
         assert (ours - theirs).abs().max() < 1e-6
     assert "starting from" in result.card

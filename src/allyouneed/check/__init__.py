@@ -37,7 +37,7 @@ def check_bundle(folder: str | Path) -> Iterator[Verdict]:
     """
     folder = Path(folder)
     bundle = Bundle.load(folder)
-    model, reader, writer = bundle.model, bundle.tokenizer, bundle.writer
+    model, reader, writer = bundle.model, bundle.source_tokenizer, bundle.target_tokenizer
     signs = (reader.sos_id, reader.eos_id)
     recipe = Recipe.read(folder / "recipe.toml") if (folder / "recipe.toml").exists() else None
     train, held_out = pairs_of(recipe)
@@ -96,7 +96,7 @@ def _many(model: Transformer, ids: Ids) -> Ids:
 
 
 def _of_pairs(bundle: Bundle, pairs: list[Pair]) -> Ids:
-    reader, writer, longest = bundle.tokenizer, bundle.writer, bundle.model.config.max_length
+    reader, writer, longest = bundle.source_tokenizer, bundle.target_tokenizer, bundle.model.config.max_length
     sources = reader.encode_all([pair.source for pair in pairs])
     targets = writer.encode_all([pair.target for pair in pairs])
     kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= longest]

@@ -68,7 +68,7 @@ def _draw(bundle: "Bundle", source: str, target: str, path: Path) -> None:
 
     from ..explain import draw_attention, recorded_attention
 
-    model, tokenizer = bundle.model, bundle.tokenizer
+    model, tokenizer = bundle.model, bundle.source_tokenizer
     read, written = tokenizer.encode(source), tokenizer.encode(target)
     with torch.inference_mode(), recorded_attention(model) as seen:
         model(torch.tensor([read]), torch.tensor([written[:-1]]))

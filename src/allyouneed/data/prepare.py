@@ -28,7 +28,7 @@ from ..files import locked, parse_json, read_json_lines, refusing_errors, to_jso
 from ..text.clean import Report, shown
 from ..text.corpus import paths_of
 from ..text.pair import Pair
-from ..text.spans import CopyHabits
+from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary, learn_vocabulary
 from .gather import CHUNK, Gathered, Progress, chunks, gather
@@ -57,7 +57,7 @@ class Prepared:
     test_pairs: list[Pair]
     vocabulary: Vocabulary
     report: Report
-    copies: CopyHabits
+    copies: CopyStatistics
     made_of: dict[str, str]
 
     @property
@@ -148,7 +148,7 @@ def _build(
         "made_of": made_of,
         "dtype": dtype,
         "weights": weights,
-        "copies": asdict(CopyHabits.of(everything.pairs(chosen.train))),
+        "copies": asdict(CopyStatistics.from_pairs(everything.pairs(chosen.train))),
         "report": report.table(),
         "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
     }
@@ -250,7 +250,7 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
     encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length)
     if valid and not len(encoded):
         raise DataError(f"data.valid has no pair of at most model.max_length={max_length} tokens: {len(valid)} read")
-    copies = CopyHabits.read(about["copies"])
+    copies = CopyStatistics.from_table(about["copies"])
     return Prepared(train, encoded if valid else None, valid, test, vocabulary, report, copies, about["made_of"])
 
 

@@ -49,13 +49,13 @@ def convert(bundle: Bundle, folder: Path) -> None:
         activation=library.specs.Activation[ACTIVATIONS[config.activation]],
     )
     with torch.no_grad():
-        _transformer(spec, bundle.model, never=_never(bundle.tokenizer))
-    names = bundle.tokenizer.names()
+        _transformer(spec, bundle.model, never=_never(bundle.source_tokenizer))
+    names = bundle.source_tokenizer.names()
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
     spec.config.bos_token = spec.config.decoder_start_token = SOS
     spec.config.eos_token = EOS
-    unknown = bundle.tokenizer.unk_id
+    unknown = bundle.source_tokenizer.unk_id
     spec.config.unk_token = PAD if unknown is None else names[unknown]  # theirs must be called something
     spec.config.add_source_bos = spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = bundle.model.encoder.layers[0].around_attention.norm.eps  # type: ignore[union-attr]
@@ -64,7 +64,7 @@ def convert(bundle: Bundle, folder: Path) -> None:
     folder.mkdir(parents=True)
     try:
         spec.save(str(folder))
-        bundle.tokenizer.save(folder / "tokenizer.json")
+        bundle.source_tokenizer.save(folder / "tokenizer.json")
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -90,7 +90,7 @@ def prove(bundle: Bundle, folder: Path, sources: list[list[int]], *, longest: in
     CTranslate2 wrote. Sources are ids with `<sos>` and `<eos>`; translations are cut off at `longest` words.
     """
     library = _library()
-    names = bundle.tokenizer.names()
+    names = bundle.source_tokenizer.names()
     theirs = library.Translator(str(folder), device="cpu", compute_type="float32")
     tokens = [[names[i] for i in source[1:-1]] for source in sources]
     longest = min(longest, bundle.model.config.max_length - 1)
@@ -99,13 +99,13 @@ def prove(bundle: Bundle, folder: Path, sources: list[list[int]], *, longest: in
         for result in theirs.translate_batch(tokens, beam_size=1, max_decoding_length=longest, min_decoding_length=0)
     ]
     scored = theirs.score_batch(tokens, [[names[i] for i in ids] for ids in written])
-    never = _never(bundle.tokenizer)
+    never = _never(bundle.source_tokenizer)
     same, words, apart = 0, 0, 0.0
     for source, ids, scores in zip(sources, written, scored, strict=True):
-        ours = _log_probabilities(bundle.model, source, [bundle.tokenizer.sos_id, *ids], never)  # (T + 1, V)
-        said = torch.tensor([*ids, bundle.tokenizer.eos_id][:longest])
+        ours = _log_probabilities(bundle.model, source, [bundle.source_tokenizer.sos_id, *ids], never)  # (T + 1, V)
+        said = torch.tensor([*ids, bundle.source_tokenizer.eos_id][:longest])
         same += torch.equal(ours.argmax(-1)[: len(said)], said)
-        gains = ours.gather(1, torch.tensor([*ids, bundle.tokenizer.eos_id])[:, None])[:, 0]
+        gains = ours.gather(1, torch.tensor([*ids, bundle.source_tokenizer.eos_id])[:, None])[:, 0]
         apart = max(apart, float((gains - torch.tensor(scores.log_probs)).abs().max()))
         words += len(said)
     return Proof(len(sources), same, words, apart)
@@ -114,11 +114,15 @@ def prove(bundle: Bundle, folder: Path, sources: list[list[int]], *, longest: in
 def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
     """Sentences of 1 to 30 random words, as ids with `<sos>` and `<eos>`."""
     chance = random.Random(seed)
-    signs = {bundle.tokenizer.eos_id, *_never(bundle.tokenizer)}
-    words = [i for i in range(len(bundle.tokenizer)) if i not in signs]
+    signs = {bundle.source_tokenizer.eos_id, *_never(bundle.source_tokenizer)}
+    words = [i for i in range(len(bundle.source_tokenizer)) if i not in signs]
     longest = min(30, bundle.model.config.max_length - 2)
     return [
-        [bundle.tokenizer.sos_id, *chance.choices(words, k=chance.randint(1, longest)), bundle.tokenizer.eos_id]
+        [
+            bundle.source_tokenizer.sos_id,
+            *chance.choices(words, k=chance.randint(1, longest)),
+            bundle.source_tokenizer.eos_id,
+        ]
         for _ in range(count)
     ]
 

@@ -77,7 +77,7 @@ def untranslatable(text: str) -> Untranslatable | None:
 
 
 @dataclass(slots=True)
-class Copies:
+class CopyCount:
     """How often a kind was seen in sources, and how often its target had the same."""
 
     seen: int = 0
@@ -95,32 +95,34 @@ _AROUND = ".,;:!?()\"'"  # what may stand around a word
 
 
 @dataclass(frozen=True, slots=True)
-class CopyHabits:
+class CopyStatistics:
     """What training pairs do with what needs no translation, by kind: as a whole source, and as a word inside one."""
 
-    alone: dict[str, Copies] = field(default_factory=dict)
-    inside: dict[str, Copies] = field(default_factory=dict)
+    alone: dict[str, CopyCount] = field(default_factory=dict)
+    inside: dict[str, CopyCount] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyHabits":
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyStatistics":
         """Learned from the first `limit` pairs of a source and a target."""
         habits = cls()
         for source, target in islice(pairs, limit):
             if kind := untranslatable(source):
-                habits.alone.setdefault(kind, Copies()).note(source.strip() == target.strip())
+                habits.alone.setdefault(kind, CopyCount()).note(source.strip() == target.strip())
             else:
                 for word in source.split():
                     bare = word.strip(_AROUND) or word
                     if kind := untranslatable(bare):
-                        habits.inside.setdefault(kind, Copies()).note(bare in target)
+                        habits.inside.setdefault(kind, CopyCount()).note(bare in target)
         return habits
 
     @classmethod
-    def read(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyHabits":
+    def from_table(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyStatistics":
         """From what `dataclasses.asdict` made of it."""
-        return cls(**{name: {kind: Copies(**counts) for kind, counts in part.items()} for name, part in table.items()})
+        return cls(
+            **{name: {kind: CopyCount(**counts) for kind, counts in part.items()} for name, part in table.items()}
+        )
 
-    def copies(self, text: str) -> bool:
+    def is_copied(self, text: str) -> bool:
         """Whether `text` is nothing to translate, and of a kind that the training pairs often copied.
 
         A kind is judged by whole sources of it; if there were too few, by those inside sentences; if
@@ -130,7 +132,7 @@ class CopyHabits:
         if kind is None:
             return False
         everything = [*self.alone.values(), *self.inside.values()]
-        together = Copies(sum(part.seen for part in everything), sum(part.same for part in everything))
+        together = CopyCount(sum(part.seen for part in everything), sum(part.same for part in everything))
         for part in (self.alone.get(kind), self.inside.get(kind), together):
             if part and part.seen >= ENOUGH:
                 return part.same >= OFTEN * part.seen

@@ -117,7 +117,7 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
 def _vocabulary_there_is(plan: Recipe, output: Path, start: Bundle | None) -> Vocabulary | None:
     """That of the model a run begins with, which the run then has too."""
     if start:
-        return Vocabulary(start.tokenizer, start.writer)
+        return Vocabulary(start.source_tokenizer, start.target_tokenizer)
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists())
     return None

@@ -56,7 +56,7 @@ class Translator:
         `compiled` makes translating quicker, most of all with "int8", and loading slower (see `FastTransformer`).
         """
         self.bundle = bundle
-        self.model, self.tokenizer, self.writer = bundle.model, bundle.tokenizer, bundle.writer
+        self.model, self.tokenizer, self.writer = bundle.model, bundle.source_tokenizer, bundle.target_tokenizer
         self._form = bundle.normalization  # of every text that comes in
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
@@ -407,7 +407,7 @@ class Translator:
     def _nothing_to_do(self, text: str, prefix: str = "") -> Translation | None:
         if not text or text.isspace():
             return Translation(text, "")
-        if not prefix and self.decode.guard and self.bundle.copies.copies(text):
+        if not prefix and self.decode.guard and self.bundle.copy_statistics.is_copied(text):
             return Translation(text, text.strip(), flags=("copied",))
         return None
 
