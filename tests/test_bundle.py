@@ -203,7 +203,7 @@ def test_a_save_that_fails_leaves_the_earlier_bundle(
 def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
     config: ModelConfig, tmp_path: Path
 ) -> None:
-    source, target = Tokenizer.learn_bpe(["aa bb"], vocab_size=261), Tokenizer.learn_bpe(["xx yy zz"], vocab_size=262)
+    source, target = Tokenizer.train_bpe(["aa bb"], vocab_size=261), Tokenizer.train_bpe(["xx yy zz"], vocab_size=262)
     sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), share="target")
     Bundle(Transformer(sizes), source, DecodeConfig(), separate_target_tokenizer=target).save(tmp_path)
     bundle = Bundle.load(tmp_path)

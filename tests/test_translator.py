@@ -424,7 +424,7 @@ def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
         list(Translator(bundle).translations(["a"], prefix="a" * 17))
     (kept,) = Translator(bundle).translations(["a"], prefix="a" * 16)
     assert kept.text.startswith("a" * 16)
-    words = Tokenizer.learn_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    words = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
     model = Transformer(replace(bundle.model.config, vocab_size=len(words), pad_id=words.pad_id)).eval()
     with pytest.raises(InputError, match="cannot spell all of the prefix 'a okapi'"):
         list(Translator(Bundle(model, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))
@@ -445,7 +445,7 @@ def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
 
 
 def test_scores_give_no_chance_to_what_the_search_never_says() -> None:
-    tokenizer = Tokenizer.learn_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    tokenizer = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
@@ -525,7 +525,7 @@ def test_tokens_are_aligned_as_well_as_words() -> None:
 
 def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
     texts = ["a dog sees a cat .", "the dog sleeps ."] * 5
-    tokenizer = Tokenizer.learn_words(texts, vocab_size=40)
+    tokenizer = Tokenizer.train_words(texts, vocab_size=40)
     assert tokenizer.unk_id is not None
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,

@@ -14,7 +14,7 @@ from allyouneed.text.tokenizer import Tokenizer
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [Tokenizer.characters("abc -"), Tokenizer.learn_bpe(["naïve café, 東京 1845"] * 3, vocab_size=280)],
+    [Tokenizer.characters("abc -"), Tokenizer.train_bpe(["naïve café, 東京 1845"] * 3, vocab_size=280)],
     ids=["characters", "bpe"],
 )
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:

@@ -383,7 +383,7 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
 
 
 def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:
-    tokenizer = Tokenizer.learn_words(["a dog sees a cat ."] * 5, vocab_size=40)
+    tokenizer = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
     Bundle(Transformer(config).eval(), tokenizer, DecodeConfig()).save(tmp_path / "words")
     (tmp_path / "source").write_text("a dog\n")

@@ -6,7 +6,7 @@ from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.data.gather import Gathered, gather
 from allyouneed.data.select import Selected, select
 from allyouneed.errors import DataError
-from allyouneed.text.clean import Report
+from allyouneed.text.clean import DataReport
 
 Lines = list[tuple[str, str]]
 NOTHING: Lines = []
@@ -18,13 +18,16 @@ def pairs_of(count: int) -> Lines:
 
 def chosen(
     folder: Path, train: Lines, valid: Lines = NOTHING, *, clean: CleanConfig | None = None, **data: object
-) -> tuple[Selected, list[str], Report]:
-    clean, report = clean or CleanConfig(), Report()
+) -> tuple[Selected, list[str], DataReport]:
+    clean, report = clean or CleanConfig(), DataReport()
     for name, lines in (("train", train), ("valid", valid)):
         (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
     config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), data_dir=str(folder), **data)  # type: ignore[arg-type]
     ours = gather("train", config, clean, folder, report)
-    given, test = gather("valid", config, clean, folder, Report()), gather("test", config, clean, folder, Report())
+    given, test = (
+        gather("valid", config, clean, folder, DataReport()),
+        gather("test", config, clean, folder, DataReport()),
+    )
     selected = select(config, clean, ours, given, test, report)
     return selected, [pair.source for pair in ours.pairs(selected.train)], report
 
@@ -76,9 +79,9 @@ def test_a_rule_that_would_drop_most_pairs_is_left_out(tmp_path: Path) -> None:
     train = [(f"source {i}", "yes" if i % 2 else "no") for i in range(50)]
     _, kept, report = chosen(tmp_path, train, [("one", "yes"), ("two", "no")])
     assert len(kept) == 50
-    assert report.left_out == {"overlap_target": 1.0}
+    assert report.skipped_rules == {"overlap_target": 1.0}
     only_targets = chosen(tmp_path, train, [("one", "yes"), ("two", "no")], clean=CleanConfig(overlap="target"))
-    assert only_targets[2].left_out == {"overlap_target": 1.0}
+    assert only_targets[2].skipped_rules == {"overlap_target": 1.0}
 
 
 def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
@@ -88,7 +91,7 @@ def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
     _, kept, report = chosen(tmp_path, train, valid)
     assert kept == [source for source, _ in train if (source, f"misspelt {source.split()[1]}") not in valid]
     assert report.dropped["overlap_source"].count == 40
-    assert (report.repeated_targets, report.left_out) == (1.0, {"overlap_target": 0.2})
+    assert (report.repeated_targets, report.skipped_rules) == (1.0, {"overlap_target": 0.2})
     assert "a target that others have too" in report.text()
     assert len(chosen(tmp_path, train, valid, clean=CleanConfig(overlap="target"))[1]) == 160 * 6
 
@@ -119,7 +122,7 @@ def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
 
 def test_gathered_is_what_was_read(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
-    report = Report()
+    report = DataReport()
     data = DataConfig(train="train.tsv", data_dir=str(tmp_path))
     gathered: Gathered = gather("train", data, CleanConfig(), tmp_path, report)
     assert list(gathered.pairs(range(len(gathered)))) == [("a", "b")]

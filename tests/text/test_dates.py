@@ -3,7 +3,7 @@ from datetime import date
 
 import pytest
 
-from allyouneed.text.dates import ALPHABET, SPLITS, date_pair, date_pairs, split_of
+from allyouneed.text.dates import ALPHABET, SPLITS, date_pair, date_pairs, date_split
 from allyouneed.text.tokenizer import Tokenizer
 
 EXAMPLES = {
@@ -42,7 +42,7 @@ def test_the_splits_cover_all_days_and_share_none() -> None:
 
 
 def test_every_ordinal_has_one_split() -> None:
-    assert [split_of(ordinal) for ordinal in (19, 20, 21, 30, 40)] == [
+    assert [date_split(ordinal) for ordinal in (19, 20, 21, 30, 40)] == [
         "train",
         "valid",
         "train",

@@ -7,7 +7,7 @@ from allyouneed.config import Recipe
 from allyouneed.errors import MissingExtraError
 from allyouneed.recipes import recipe_path
 from allyouneed.text.dates import SPLITS
-from allyouneed.text.tasks import LOCALES, TASKS, split_of_text, task_pairs
+from allyouneed.text.tasks import LOCALES, TASKS, text_split, task_pairs
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -25,7 +25,7 @@ def test_the_splits_share_no_source(task: str) -> None:
 
 
 def test_a_split_has_its_share() -> None:
-    shares = [split_of_text(str(number)) for number in range(10_000)]
+    shares = [text_split(str(number)) for number in range(10_000)]
     assert 400 < shares.count("valid") < 600
     assert 400 < shares.count("test") < 600
 

@@ -17,7 +17,7 @@ LINES = [
     "Zwei Hunde rannten, 14 Katzen rannten nicht.",
 ] * 3
 
-BPE = Tokenizer.learn_bpe(LINES, vocab_size=330)
+BPE = Tokenizer.train_bpe(LINES, vocab_size=330)
 
 
 @given(st.text())
@@ -54,7 +54,7 @@ def test_learning_merges_what_is_common() -> None:
 
 def test_learning_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
     BPE.save(tmp_path / "a.json")
-    Tokenizer.learn_bpe(LINES, vocab_size=330).save(tmp_path / "b.json")
+    Tokenizer.train_bpe(LINES, vocab_size=330).save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
@@ -116,7 +116,7 @@ def test_a_character_outside_the_vocabulary_is_refused_by_place_and_line() -> No
 
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
-        Tokenizer.learn_bpe(LINES, vocab_size=100)
+        Tokenizer.train_bpe(LINES, vocab_size=100)
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
         BPE,
         Tokenizer.characters("abc"),
         Tokenizer.characters("abc", byte_fallback=True),
-        Tokenizer.learn_words(LINES, vocab_size=30),
-        Tokenizer.learn_unigram(LINES, vocab_size=310),
+        Tokenizer.train_words(LINES, vocab_size=30),
+        Tokenizer.train_unigram(LINES, vocab_size=310),
     ],
 )
 def test_every_vocabulary_of_ours_can_be_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_an_unknown_sign_with_ids_after_it_is_refused(tmp_path: Path) -> None:
     """All ids from `<unk>` on are read as `<unk>`: at the beginning it would make every word unknown."""
     vocabulary = {name: i for i, name in enumerate(["<unk>", "<pad>", "<sos>", "<eos>", "A", "dog"])}
     model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}
-    words = Tokenizer.learn_words(LINES, vocab_size=30)
+    words = Tokenizer.train_words(LINES, vocab_size=30)
     with pytest.raises(InputError, match="<unk> must be the last of a vocabulary's 6 ids; here it is 0"):
         Tokenizer.load(edited(words, tmp_path / "tokenizer.json", model=model, added_tokens=[]))
 
@@ -195,7 +195,7 @@ def test_an_unknown_sign_with_ids_after_it_is_refused(tmp_path: Path) -> None:
 def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None:
     letters = "".join(chr(0x4E00 + i) for i in range(300))
     with pytest.raises(ConfigError, match="every character of the texts; vocab_size=300 is too small"):
-        Tokenizer.learn_unigram([letters] * 3, vocab_size=300)
+        Tokenizer.train_unigram([letters] * 3, vocab_size=300)
 
 
 CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]
@@ -203,7 +203,7 @@ CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]
 
 def test_given_merges_spell_what_subword_nmt_spells() -> None:
     """By hand: d+og, r+u+n+s; `do` is made only on the way to dot, which no text holds, so it is unknown."""
-    tokenizer = Tokenizer.of_codes(CODES, ["dog runs", "dog"])
+    tokenizer = Tokenizer.from_bpe_codes(CODES, ["dog runs", "dog"])
     assert tokenizer.pieces(tokenizer.encode("dog runs")[1:-1]) == ["dog␣", "r", "u", "n", "s␣"]
     assert tokenizer.pieces(range(len(tokenizer))) == [
         "<pad>", "<sos>", "<eos>", "dog␣", "n", "r", "s␣", "u", "<unk>",
@@ -213,7 +213,7 @@ def test_given_merges_spell_what_subword_nmt_spells() -> None:
 
 
 def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> None:
-    Tokenizer.of_codes(CODES, ["a dog runs", "<pad> ."]).save(tmp_path / "tokenizer.json")
+    Tokenizer.from_bpe_codes(CODES, ["a dog runs", "<pad> ."]).save(tmp_path / "tokenizer.json")
     tokenizer = Tokenizer.load(tmp_path / "tokenizer.json")
     assert tokenizer.decode(tokenizer.encode("a  dog runs <pad> .")) == "a dog runs <pad> ."
     assert max(tokenizer.encode("dot ☃")) < len(tokenizer)
@@ -229,4 +229,4 @@ def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> N
 )
 def test_codes_of_another_kind_are_refused(codes: list[str], why: str) -> None:
     with pytest.raises(DataError, match=why):
-        Tokenizer.of_codes(codes, ["a"])
+        Tokenizer.from_bpe_codes(codes, ["a"])

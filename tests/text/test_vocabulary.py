@@ -5,14 +5,14 @@ import pytest
 
 from allyouneed.config import DataConfig, ModelConfig
 from allyouneed.errors import ConfigError
-from allyouneed.text.vocabulary import Vocabulary, learn_vocabulary, vocab_size
+from allyouneed.text.vocabulary import Vocabulary, train_vocabulary, vocab_size
 
 SOURCES = ["a brown dog runs", "two brown dogs ran"] * 5
 TARGETS = ["ein brauner Hund rennt", "zwei braune Hunde rannten"] * 5
 
 
 def learned(**settings: Any) -> Vocabulary:
-    return learn_vocabulary(DataConfig(**settings), lambda: iter(SOURCES), lambda: iter(TARGETS), pairs=10)
+    return train_vocabulary(DataConfig(**settings), lambda: iter(SOURCES), lambda: iter(TARGETS), pairs=10)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_each_side_may_have_its_own_and_both_are_kept(tmp_path: Path) -> None:
     again = Vocabulary.load(tmp_path, joint=False)
     assert again.fingerprint() == apart.fingerprint()
     assert again.target.encode("Hunde") == apart.target.encode("Hunde") != apart.source.encode("Hunde")
-    model = apart.fit(ModelConfig(tied_embeddings="target"))
+    model = apart.with_vocab_size(ModelConfig(tied_embeddings="target"))
     assert (model.vocab_size, model.target_vocab_size) == (len(apart.source), len(apart.target))
     with pytest.raises(ConfigError, match='set model.share to "target" or "none"'):
-        apart.fit(ModelConfig(tied_embeddings="all"))
+        apart.with_vocab_size(ModelConfig(tied_embeddings="all"))
 
 
 def test_the_size_follows_from_the_number_of_pairs_unless_it_is_set() -> None:

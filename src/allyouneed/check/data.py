@@ -7,8 +7,8 @@ from pathlib import Path
 from ..config import DataConfig, Recipe
 from ..data.gather import gather
 from ..data.select import select
-from ..text.clean import Report
-from ..text.corpus import Where, is_task, paths_of, read_pairs
+from ..text.clean import DataReport
+from ..text.corpus import Where, is_task, local_paths, read_pairs
 from ..text.pair import Pair
 from .verdict import Verdict
 
@@ -24,9 +24,9 @@ def pairs_of(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
         return [], []
     with tempfile.TemporaryDirectory() as folder:
         train, valid, test = (
-            gather(part, recipe.data, recipe.clean, Path(folder), Report()) for part in ("train", "valid", "test")
+            gather(part, recipe.data, recipe.clean, Path(folder), DataReport()) for part in ("train", "valid", "test")
         )
-        chosen = select(recipe.data, recipe.clean, train, valid, test, Report())
+        chosen = select(recipe.data, recipe.clean, train, valid, test, DataReport())
         return list(train.pairs(chosen.train)), [*chosen.valid, *chosen.test, *_tests_of_tasks(recipe.data)]
 
 
@@ -53,7 +53,7 @@ def _tests_of_tasks(data: DataConfig) -> Iterator[Pair]:
 
 def _is_at_hand(data: DataConfig) -> bool:
     def here(where: Where) -> bool:
-        files = paths_of(where, folder=data.data_dir)
+        files = local_paths(where, folder=data.data_dir)
         return is_task(where) or (bool(files) and all(file.is_file() for file in files))
 
     parts = [part for corpus in data.corpora() for part in (corpus.train, corpus.valid, corpus.test) if part]

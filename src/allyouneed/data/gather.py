@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 
 from ..config import CleanConfig, CorpusConfig, DataConfig
 from ..errors import DataError
-from ..text.clean import REASONS, Report, Source, fault_of, likeness, mend, shown, tolerated
-from ..text.corpus import Where, is_task, open_pairs, where_in_words
+from ..text.clean import (
+    REASONS,
+    DataReport,
+    SourceCount,
+    broken_rule,
+    dedup_key,
+    normalize_text,
+    as_example,
+    skip_malformed,
+)
+from ..text.corpus import Where, is_task, open_pairs, source_name
 from ..text.pair import Pair
 from .store import Side, open_sides, writing
 
@@ -46,8 +55,8 @@ class Marks:
         """Note down one pair."""
         self.rule.append(NUMBERS[rule] if rule else 0)
         self.exact += _hash(f"{pair.source}\n{pair.target}")
-        self.source += _hash(likeness(pair.source))
-        self.target += _hash(likeness(pair.target))
+        self.source += _hash(dedup_key(pair.source))
+        self.target += _hash(dedup_key(pair.target))
 
     def hashes(self, name: Literal["exact", "source", "target"]) -> Hashes:
         """One hash of each pair."""
@@ -82,7 +91,7 @@ def gather(
     data: DataConfig,
     clean: CleanConfig,
     folder: Path,
-    report: Report,
+    report: DataReport,
     *,
     progress: Progress = lambda what, done, total: None,
 ) -> Gathered:
@@ -103,12 +112,12 @@ def gather(
                     source.add_texts([pair.source for pair in pairs])
                     target.add_texts([pair.target for pair in pairs])
                     for pair in pairs:
-                        marks.add(pair, fault_of(pair, clean))
+                        marks.add(pair, broken_rule(pair, clean))
                     progress("reading", len(marks), None)
                 if report.read + report.dropped["malformed"].count == before_all:
-                    raise DataError(f"{where_in_words(where)} is empty; expected pairs in data.{part}")
+                    raise DataError(f"{source_name(where)} is empty; expected pairs in data.{part}")
                 ends.append((len(marks), corpus.weight, is_task(where)))
-                report.sources.append(Source(where_in_words(where), read=report.read - before))
+                report.sources.append(SourceCount(source_name(where), read=report.read - before))
     return Gathered(*open_sides(folder, stem_of(part), "uint8"), marks, ends)
 
 
@@ -125,18 +134,20 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _read(
-    where: Where, part: Part, corpus: CorpusConfig, data: DataConfig, clean: CleanConfig, report: Report
+    where: Where, part: Part, corpus: CorpusConfig, data: DataConfig, clean: CleanConfig, report: DataReport
 ) -> Iterator[Pair]:
     limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
     rows = open_pairs(where, folder=data.data_dir, columns=corpus.columns, limit=limit, seed=data.seed)
     malformed = report.dropped["malformed"]
-    for row in tolerated(rows, name=where_in_words(where), malformed=data.max_malformed, found=malformed):
+    for row in skip_malformed(rows, name=source_name(where), malformed=data.max_malformed, found=malformed):
         report.read += 1
-        pair = Pair(mend(row.source, clean, report.mended), mend(row.target, clean, report.mended))
+        pair = Pair(
+            normalize_text(row.source, clean, report.normalized), normalize_text(row.target, clean, report.normalized)
+        )
         if pair.source and pair.target:
             yield pair
         else:
-            report.dropped["empty"].add(shown(pair))
+            report.dropped["empty"].add(as_example(pair))
 
 
 def _hash(text: str) -> bytes:

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from ..config import CleanConfig, DataConfig
 from ..errors import AllYouNeedError, ConfigError, DataError, InputError, OutputError
 from ..files import locked, parse_json, read_json_lines, refusing_errors, to_json, write_whole
-from ..text.clean import Report, shown
-from ..text.corpus import paths_of
+from ..text.clean import DataReport, as_example
+from ..text.corpus import local_paths
 from ..text.pair import Pair
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
-from ..text.vocabulary import Vocabulary, learn_vocabulary
+from ..text.vocabulary import Vocabulary, train_vocabulary
 from .gather import CHUNK, Gathered, Progress, chunks, gather
 from .select import select
 from .store import EncodedPairs, encode_pairs, open_sides, writing
@@ -56,7 +56,7 @@ class Prepared:
     valid_pairs: list[Pair]
     test_pairs: list[Pair]
     vocabulary: Vocabulary
-    report: Report
+    report: DataReport
     copies: CopyStatistics
     made_of: dict[str, str]
 
@@ -124,9 +124,9 @@ def _build(
     made_of: dict[str, str],
     progress: Progress,
 ) -> None:
-    report = Report()
+    report = DataReport()
     everything = gather("train", data, clean, folder, report, progress=progress)
-    valid, test = (gather(part, data, clean, folder, Report()) for part in ("valid", "test"))
+    valid, test = (gather(part, data, clean, folder, DataReport()) for part in ("valid", "test"))
     chosen = select(data, clean, everything, valid, test, report)
     if vocabulary is None:
         progress("learning a vocabulary", 0, None)
@@ -159,7 +159,7 @@ def _learn(data: DataConfig, everything: Gathered, chosen: NDArray[np.int32]) ->
     pairs = len(chosen)
     if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
         chosen = chosen[:: max(1, -(-pairs // LEARN_FROM))]
-    return learn_vocabulary(
+    return train_vocabulary(
         data,
         lambda: (pair.source for pair in everything.pairs(chosen)),
         lambda: (pair.target for pair in everything.pairs(chosen)),
@@ -174,7 +174,7 @@ def _encode(
     folder: Path,
     dtype: str,
     max_length: int,
-    report: Report,
+    report: DataReport,
     progress: Progress,
 ) -> list[tuple[int, float]]:
     """Write the chosen pairs as ids; returns where each corpus ends among them, and its weight."""
@@ -194,7 +194,7 @@ def _encode(
                     if max(len(sources[i]), len(targets[i])) <= max_length:
                         kept.append(i)
                     else:
-                        report.dropped["tokens"].add(shown(pair))
+                        report.dropped["tokens"].add(as_example(pair))
                 source.add([sources[i] for i in kept])
                 target.add([targets[i] for i in kept])
                 used.extend(int(places[i]) for i in kept)
@@ -221,7 +221,7 @@ def _speller(
     texts = open_sides(folder, "train.texts", "uint8")
     places = np.fromfile(folder / "train.places", np.int32)
     plain = (vocabulary.source, vocabulary.target)
-    sampled = [tokenizer.sampled(strength=data.subword_sampling, seed=data.seed) for tokenizer in plain]
+    sampled = [tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed) for tokenizer in plain]
 
     def spell(side: int, chosen: Sequence[int], epoch: int) -> list[list[int]]:
         rows = []
@@ -238,7 +238,7 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
     about = _stored(folder)
     assert about is not None
     _refuse_damaged(folder, about.get("checksums", {}))
-    report = Report.of(about["report"])
+    report = DataReport.from_table(about["report"])
     vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
     valid, test = (_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
     train = EncodedPairs(
@@ -332,7 +332,7 @@ def _made_of(data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: 
         name = f"data.corpus[{number}]" if number else "data"
         for part in ("train", "valid", "test"):
             where = getattr(corpus, part)
-            files = paths_of(where, folder=data.data_dir)
+            files = local_paths(where, folder=data.data_dir)
             made_of[f"{name}.{part}"] = " + ".join(map(_content, files)) if files else str(where)
         made_of |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
     if data.bpe_codes:

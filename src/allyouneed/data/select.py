@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
-from ..text.clean import EXAMPLES, Report, shown
+from ..text.clean import EXAMPLES, DataReport, as_example
 from ..text.pair import Pair
 from .gather import NUMBERS, Gathered, Hashes, Marks
 
@@ -32,7 +32,7 @@ class Selected(NamedTuple):
 
 
 def select(
-    data: DataConfig, clean: CleanConfig, train: Gathered, valid: Gathered, test: Gathered, report: Report
+    data: DataConfig, clean: CleanConfig, train: Gathered, valid: Gathered, test: Gathered, report: DataReport
 ) -> Selected:
     """Apply the rules of `clean`, split if `data` gives no validation pairs, and report every pair left out.
 
@@ -69,7 +69,7 @@ def select(
     report.repeated_targets = _share_repeated(marks.hashes("target")[keep & ~free])
     if clean.overlap == "either" and report.repeated_targets > TARGETS_REPEAT:
         by_target = overlaps.pop("overlap_target")
-        report.left_out["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
+        report.skipped_rules["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
     dropped |= _apply(overlaps.items(), keep, clean, report)
     if 0 < data.max_train_samples < keep.sum():
         chosen = np.flatnonzero(keep)[random.Random(data.seed).sample(range(int(keep.sum())), data.max_train_samples)]
@@ -80,7 +80,7 @@ def select(
     for rule, mask in dropped.items():
         found = report.dropped[rule]
         found.count += int(mask.sum())
-        found.examples += map(shown, train.pairs(np.flatnonzero(mask)[:EXAMPLES]))
+        found.examples += map(as_example, train.pairs(np.flatnonzero(mask)[:EXAMPLES]))
     report.valid, report.test = map(len, apart)
     return Selected(np.flatnonzero(keep).astype(np.int32), *apart)
 
@@ -106,7 +106,7 @@ def repeated(marks: Marks) -> Mask:
     return mask
 
 
-def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: Report) -> dict[str, Mask]:
+def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: DataReport) -> dict[str, Mask]:
     """Take out of `keep` what each rule finds, and return it.
 
     A rule that would drop more of the pairs than the share `clean.most` says what the task is, not what
@@ -117,7 +117,7 @@ def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, re
         found = mask & keep
         share = float(found.sum() / max(1, keep.sum()))
         if share > clean.max_dropped:
-            report.left_out[rule] = share
+            report.skipped_rules[rule] = share
         else:
             dropped[rule] = found
             keep &= ~found

@@ -33,7 +33,7 @@ _SLACK = 20  # characters: short texts differ in length for good reasons
 
 
 @dataclass(slots=True)
-class Finding:
+class RuleCount:
     """How many pairs a rule found, and the first few."""
 
     count: int = 0
@@ -47,7 +47,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Source:
+class SourceCount:
     """How many pairs one of several sources had, and how many of them are trained on."""
 
     name: str
@@ -56,7 +56,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Report:
+class DataReport:
     """What became of the pairs that were read.
 
     `dropped` is by rule, each pair under the first that found it. `left_out` are rules that would have
@@ -69,11 +69,11 @@ class Report:
     train: int = 0
     valid: int = 0
     test: int = 0
-    mended: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "control": 0})
-    dropped: dict[str, Finding] = field(default_factory=lambda: {rule: Finding() for rule in REASONS})
-    left_out: dict[str, float] = field(default_factory=dict)
+    normalized: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "control": 0})
+    dropped: dict[str, RuleCount] = field(default_factory=lambda: {rule: RuleCount() for rule in REASONS})
+    skipped_rules: dict[str, float] = field(default_factory=dict)
     repeated_targets: float = 0.0
-    sources: list[Source] = field(default_factory=list)
+    sources: list[SourceCount] = field(default_factory=list)
     vocabulary: list[int] = field(default_factory=list)
 
     def table(self) -> dict[str, Any]:
@@ -81,17 +81,17 @@ class Report:
         return asdict(self)
 
     @classmethod
-    def of(cls, table: dict[str, Any]) -> Self:
+    def from_table(cls, table: dict[str, Any]) -> Self:
         """The report that `table` was made of."""
-        dropped = {rule: Finding(**found) for rule, found in table["dropped"].items()}
-        return cls(**table | {"dropped": dropped, "sources": [Source(**source) for source in table["sources"]]})
+        dropped = {rule: RuleCount(**found) for rule, found in table["dropped"].items()}
+        return cls(**table | {"dropped": dropped, "sources": [SourceCount(**source) for source in table["sources"]]})
 
     def text(self) -> str:
         """As a reader would want it, a line for each rule that found something."""
         lines = [f"{self.read:,} read: {self.train:,} to train on, {self.valid:,} to validate, {self.test:,} to test"]
         if len(self.sources) > 1:
             lines += [f"  {source.name}: {source.read:,} read, {source.train:,} to train on" for source in self.sources]
-        lines += [f"  {count:,} mended: {name}" for name, count in self.mended.items() if count]
+        lines += [f"  {count:,} mended: {name}" for name, count in self.normalized.items() if count]
         for rule, found in self.dropped.items():
             if found.count:
                 lines.append(f"  {found.count:,} dropped: {REASONS[rule]}")
@@ -108,7 +108,7 @@ class Report:
                 if rule == "overlap_target" and self.repeated_targets > share
                 else "more than clean.most"
             )
-            for rule, share in self.left_out.items()
+            for rule, share in self.skipped_rules.items()
         ]
 
     def excluded(self) -> int:
@@ -121,7 +121,7 @@ class Report:
         return ", ".join(f"{finding.count:,} {REASONS[rule]}" for rule, finding in found if finding.count)
 
 
-def tolerated(rows: Rows, *, name: str, malformed: float, found: Finding) -> Iterable[Pair]:
+def skip_malformed(rows: Rows, *, name: str, malformed: float, found: RuleCount) -> Iterable[Pair]:
     """The pairs among `rows`. Lines at fault are counted in `found`, and refused if more than a share of all."""
     before, count = found.count, 0
     worst: list[str] = []
@@ -147,7 +147,7 @@ def normalization_of(clean: CleanConfig) -> Normalization:
     return Normalization(unicode=clean.unicode, strip_control=clean.strip_control)
 
 
-def mend(text: str, clean: CleanConfig, mended: dict[str, int]) -> str:
+def normalize_text(text: str, clean: CleanConfig, normalized: dict[str, int]) -> str:
     """A text composed as `clean.unicode` says, without control characters and outer blanks; counts what it changes."""
     text = text.strip()
     if text.isascii() and text.isprintable():
@@ -155,12 +155,12 @@ def mend(text: str, clean: CleanConfig, mended: dict[str, int]) -> str:
     form = normalization_of(clean)
     plain = form.without_control(text).strip()
     composed = form.composed(plain).strip()
-    mended["control"] += plain != text
-    mended["unicode"] += composed != plain
+    normalized["control"] += plain != text
+    normalized["unicode"] += composed != plain
     return composed
 
 
-def fault_of(pair: Pair, clean: CleanConfig) -> str:
+def broken_rule(pair: Pair, clean: CleanConfig) -> str:
     """The first rule that a pair of two texts breaks by itself; empty if none."""
     shorter, longer = sorted((len(pair.source), len(pair.target)))
     if clean.max_chars and longer > clean.max_chars:
@@ -172,11 +172,11 @@ def fault_of(pair: Pair, clean: CleanConfig) -> str:
     return ""
 
 
-def likeness(text: str) -> str:
+def dedup_key(text: str) -> str:
     """What two texts have in common that differ only in case and blanks."""
     return " ".join(text.casefold().split())
 
 
-def shown(pair: Pair) -> str:
+def as_example(pair: Pair) -> str:
     """A pair as an example in a report."""
     return f"{pair.source[:80]} → {pair.target[:80]}"

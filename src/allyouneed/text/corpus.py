@@ -23,10 +23,10 @@ __all__ = [
     "is_task",
     "open_pairs",
     "pair_lines",
-    "paths_of",
+    "local_paths",
     "read_lines",
     "read_pairs",
-    "where_in_words",
+    "source_name",
 ]
 
 Where = str | tuple[str, ...]
@@ -81,7 +81,7 @@ def read_pairs(
     pairs = []
     for row in open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed):
         if isinstance(row, Fault):
-            raise DataError(f"{where_in_words(where)}, line {row.line} {row.reason}")
+            raise DataError(f"{source_name(where)}, line {row.line} {row.reason}")
         pairs.append(Pair(row.source.strip(), row.target.strip()))
     if 0 < limit < len(pairs):
         chosen = sorted(random.Random(seed).sample(range(len(pairs)), limit))
@@ -110,14 +110,14 @@ def is_task(where: Where) -> bool:
     return task in TASKS and split in SPLITS
 
 
-def paths_of(where: Where, *, folder: str = "") -> list[Path]:
+def local_paths(where: Where, *, folder: str = "") -> list[Path]:
     """The files on this machine that `where` names."""
     if isinstance(where, tuple):
         return [Path(folder, name) for name in where]
     return [] if is_task(where) or where.startswith("hf://") else [Path(folder, where)]
 
 
-def where_in_words(where: Where) -> str:
+def source_name(where: Where) -> str:
     """What an error calls a source."""
     return where if isinstance(where, str) else " + ".join(where)
 

@@ -36,7 +36,7 @@ def date_pair(day: date) -> tuple[str, str]:
     return day.isoformat(), f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
-def split_of(ordinal: int) -> Split:
+def date_split(ordinal: int) -> Split:
     """Which part of the data a day belongs to, by its ordinal alone."""
     if ordinal % 10:
         return "train"
@@ -45,7 +45,7 @@ def split_of(ordinal: int) -> Split:
 
 def date_pairs(split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
     """`count` different days of one split, drawn by `seed`; all of them, in order, if `count` is 0."""
-    days = [ordinal for ordinal in range(FIRST, LAST + 1) if split_of(ordinal) == split]
+    days = [ordinal for ordinal in range(FIRST, LAST + 1) if date_split(ordinal) == split]
     if count:
         days = random.Random(seed).sample(days, min(count, len(days)))
     return [date_pair(date.fromordinal(day)) for day in days]

@@ -18,14 +18,14 @@ REMEMBERED = 200_000  # segmentations in memory
 Merges = dict[tuple[str, str], int]
 
 
-def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, chance: random.Random) -> list[str]:
+def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: random.Random) -> list[str]:
     """Merge neighbours, the earliest learned first; at every step each merge is left out with probability `dropout`."""
     symbols = list(symbols)
     while True:
         open_ones = [
             (merges[pair], place)
             for place, pair in enumerate(pairwise(symbols))
-            if pair in merges and chance.random() >= dropout
+            if pair in merges and rng.random() >= dropout
         ]
         if not open_ones:
             return symbols
@@ -34,7 +34,7 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, chanc
 
 
 def segment_unigram(
-    word: str, scores: dict[str, float], *, temperature: float, chance: random.Random, unknown: float
+    word: str, scores: dict[str, float], *, temperature: float, rng: random.Random, unknown: float
 ) -> list[str]:
     """Draw pieces that spell `word`, a whole segmentation with its probability to the power of `temperature`.
 
@@ -54,7 +54,7 @@ def segment_unigram(
     pieces, end = [], len(word)
     while end:
         weights = [math.exp(weight - total[end]) for weight, _ in ways[end]]
-        begin = chance.choices([place for _, place in ways[end]], weights)[0]
+        begin = rng.choices([place for _, place in ways[end]], weights)[0]
         pieces.append(word[begin:end])
         end = begin
     return pieces[::-1]
@@ -75,15 +75,15 @@ class Segmenter:
 
     def pieces(self, text: str, *, number: int) -> list[str]:
         """The pieces of a text; the same for the same `number`."""
-        chance = random.Random(f"{self._seed} {number}")
+        rng = random.Random(f"{self._seed} {number}")
         if self._backend.normalizer:
             text = self._backend.normalizer.normalize_str(text)
         words = self._backend.pre_tokenizer.pre_tokenize_str(text)
-        return [piece for word, _ in words for piece in self.pieces_of(word, chance.randrange(VARIANTS))]
+        return [piece for word, _ in words for piece in self.pieces_of(word, rng.randrange(VARIANTS))]
 
     def _pieces_of(self, word: str, variant: int) -> list[str]:
-        chance = random.Random(f"{self._seed} {variant} {word}")
+        rng = random.Random(f"{self._seed} {variant} {word}")
         if self._unigram:
-            return segment_unigram(word, self._scores, temperature=self._strength, chance=chance, unknown=self._lowest)
+            return segment_unigram(word, self._scores, temperature=self._strength, rng=rng, unknown=self._lowest)
         symbols = [*word[:-1], word[-1] + self._word_end]
-        return segment_bpe(symbols, self._merges, dropout=self._strength, chance=chance)
+        return segment_bpe(symbols, self._merges, dropout=self._strength, rng=rng)

@@ -39,7 +39,7 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
     # An endless maker; short strings run out, so drawing stops when nothing new came for a while.
     stale = 0
     for source, target in _MAKERS[task](random.Random(f"{task} {seed}")):
-        if split_of_text(source) == split and source not in pairs:
+        if text_split(source) == split and source not in pairs:
             pairs[source] = target
             stale = 0
         stale += 1
@@ -48,7 +48,7 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
     return list(pairs.items())
 
 
-def split_of_text(source: str) -> Split:
+def text_split(source: str) -> Split:
     """Which part of the data a source belongs to: one in twenty is for validation, one in twenty for the test.
 
     Up to three signs are always trained on: there are too few of them to be learned from the others.

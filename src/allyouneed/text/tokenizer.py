@@ -68,7 +68,7 @@ class Tokenizer:
         return cls(_with_specials(backend))
 
     @classmethod
-    def learn_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
         """Merge the commonest neighbours among the bytes of `texts` until there are `vocab_size` pieces.
 
         Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. Starting from all 256 bytes, no text is
@@ -95,7 +95,7 @@ class Tokenizer:
         return cls(_with_specials(backend))
 
     @classmethod
-    def learn_words(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+    def train_words(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
         """The commonest words, digits and runs of signs of `texts`; every other is `<unk>`, the last id."""
         backend = Backend(models.WordLevel(unk_token=UNK))
         backend.normalizer = normalizers.Prepend(" ")
@@ -111,7 +111,7 @@ class Tokenizer:
         return cls(_with_specials(backend))
 
     @classmethod
-    def learn_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+    def train_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
         """Pieces whose probabilities explain `texts` best (Kudo, 2018); what they cannot spell is spelled in bytes."""
         smallest = len(_FALLBACK) + len(SPECIALS) + 1
         if vocab_size <= smallest:
@@ -144,7 +144,7 @@ class Tokenizer:
         return cls(_with_specials(backend))
 
     @classmethod
-    def of_codes(cls, codes: Iterable[str], texts: Iterable[str], *, every: bool = False) -> "Tokenizer":
+    def from_bpe_codes(cls, codes: Iterable[str], texts: Iterable[str], *, every: bool = False) -> "Tokenizer":
         """Given merges (subword-nmt's format, version 0.2) on text whose words already stand apart.
 
         The dictionary is what the merges make of `texts`: `<pad>`, `<sos>`, `<eos>`, the symbols by their
@@ -211,13 +211,13 @@ class Tokenizer:
         """The ids of many sentences; faster than one by one."""
         if self._spellable is not None:
             for line, text in enumerate(texts, start=1):
-                self._refuse_strangers(text, line)
+                self._refuse_unknown_characters(text, line)
         sentences = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
         if self.unk_id is None:
             return sentences
         return [[min(i, self.unk_id) for i in ids] for ids in sentences]
 
-    def sampled(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
+    def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
         """What spells a text by chance, `<sos>` and `<eos>` included: the same for the same number.
 
         `strength` is the share of merges left out, or of unigram pieces the power their probability is taken to.
@@ -277,7 +277,7 @@ class Tokenizer:
                 "that follow would be read as unknown"
             )
 
-    def _refuse_strangers(self, text: str, line: int) -> None:
+    def _refuse_unknown_characters(self, text: str, line: int) -> None:
         assert self._spellable is not None
         stranger = next((character for character in text if character not in self._spellable), None)
         if stranger is not None:

@@ -31,7 +31,7 @@ class Vocabulary:
         """Whether the sides share one."""
         return self.source is self.target
 
-    def fit(self, model: ModelConfig) -> ModelConfig:
+    def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
         """The sizes of a model for this vocabulary. Refuses one that shares tables of two vocabularies."""
         own = None if self.joint else len(self.target)
         if own and model.tied_embeddings == "all":
@@ -63,26 +63,26 @@ def vocab_size(data: DataConfig, pairs: int) -> int:
     return size * WORDS if data.vocabulary == "words" else size
 
 
-def learn_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
+def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
     """The vocabulary that `data` asks for, learned from the texts of either side of `pairs` pairs."""
     if data.joint_vocabulary:
-        both = _learn(data, chain(source(), target()), pairs)
+        both = _train(data, chain(source(), target()), pairs)
         return Vocabulary(both, both)
-    return Vocabulary(_learn(data, source(), pairs), _learn(data, target(), pairs))
+    return Vocabulary(_train(data, source(), pairs), _train(data, target(), pairs))
 
 
-def _learn(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
+def _train(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
     size = vocab_size(data, pairs)
     if data.vocabulary == "characters":
         return Tokenizer.characters(
             data.alphabet or sorted(set(chain.from_iterable(texts))), byte_fallback=data.byte_fallback
         )
     if data.vocabulary == "codes":
-        return Tokenizer.of_codes(
+        return Tokenizer.from_bpe_codes(
             read_lines(Path(data.data_dir, data.bpe_codes)), texts, every=data.subword_sampling > 0
         )
     if data.vocabulary == "words":
-        return Tokenizer.learn_words(texts, vocab_size=size)
+        return Tokenizer.train_words(texts, vocab_size=size)
     if data.vocabulary == "unigram":
-        return Tokenizer.learn_unigram(texts, vocab_size=size)
-    return Tokenizer.learn_bpe(texts, vocab_size=size)
+        return Tokenizer.train_unigram(texts, vocab_size=size)
+    return Tokenizer.train_bpe(texts, vocab_size=size)

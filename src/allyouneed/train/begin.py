@@ -74,7 +74,7 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
         told += [("auto", str(choice)) for choice in choices]
 
     torch.manual_seed(plan.train.seed)
-    config = material.vocabulary.fit(plan.model)
+    config = material.vocabulary.with_vocab_size(plan.model)
     if device.type == "cpu":
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
     model = Transformer(config)

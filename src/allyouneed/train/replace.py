@@ -8,7 +8,7 @@ from ..config import Recipe
 from ..data.prepare import PREPARED
 from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
-from ..text.corpus import paths_of
+from ..text.corpus import local_paths
 from .auto import Draft
 
 # All that a run, the demo and `check --remember` write into the folder of a run.
@@ -36,7 +36,7 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
         data.cache_dir
     )
     start = [Path(recipe.train.init_from)] * bool(recipe.train.init_from)
-    return [*(path for where in corpora for path in paths_of(where, folder=data.data_dir)), *others, *start]
+    return [*(path for where in corpora for path in local_paths(where, folder=data.data_dir)), *others, *start]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..files import write_whole
-from ..text.clean import REASONS, Report
+from ..text.clean import REASONS, DataReport
 from .curves import Points, draw
 from .record import read_lines
 
@@ -159,7 +159,8 @@ def _data(path: Path) -> str:
             for source in report["sources"]
         )
     sizes += "".join(
-        f"<tr><td>rule not used</td><td>{escape(line)}</td></tr>" for line in Report.of(report).rules_left_out()
+        f"<tr><td>rule not used</td><td>{escape(line)}</td></tr>"
+        for line in DataReport.from_table(report).rules_left_out()
     )
     dropped = "".join(
         f"<tr><td>{escape(REASONS[rule])}</td><td>{found['count']:,}<br>"
