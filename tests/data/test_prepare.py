@@ -104,8 +104,8 @@ def test_pairs_are_spelled_anew_in_every_epoch_and_the_same_when_gone_on_with(
 
     straight = spelled()
     assert spelled(skip=11, count=13) == straight[11:]
-    assert pairs.train.anew is not None
-    epochs = [pairs.train.anew([0], epoch)[0][0] for epoch in range(10)]
+    assert pairs.train.resample is not None
+    epochs = [pairs.train.resample([0], epoch)[0][0] for epoch in range(10)]
     assert len({tuple(ids) for ids in epochs}) > 1
     assert {pairs.vocabulary.source.decode(ids) for ids in epochs} == {texts(pairs)[0]}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from allyouneed.data.batch import Batch
-from allyouneed.data.sampler import WINDOW, batches, epoch_of_batches, in_order
+from allyouneed.data.sampler import WINDOW, batches, epoch_of_batches, batches_by_length
 from allyouneed.data.store import EncodedPairs, Side
 from allyouneed.errors import ConfigError
 
@@ -18,8 +18,8 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1
 def pairs_of(lengths: list[tuple[int, int]]) -> EncodedPairs:
     """Pair i consists of the id i + 1, over and over."""
     return EncodedPairs(
-        Side.of([[i + 1] * source for i, (source, _) in enumerate(lengths)]),
-        Side.of([[i + 1] * target for i, (_, target) in enumerate(lengths)]),
+        Side.from_sentences([[i + 1] * source for i, (source, _) in enumerate(lengths)]),
+        Side.from_sentences([[i + 1] * target for i, (_, target) in enumerate(lengths)]),
         dropped=0,
     )
 
@@ -117,7 +117,7 @@ def test_a_batch_is_padded_and_keeps_pairs_together() -> None:
 
 def test_validation_sees_every_pair_once() -> None:
     pairs = some_pairs(50)
-    seen = [row[0] for batch in in_order(pairs, batch_tokens=200, pad_id=0) for row in batch.source.tolist()]
+    seen = [row[0] for batch in batches_by_length(pairs, batch_tokens=200, pad_id=0) for row in batch.source.tolist()]
     assert sorted(seen) == list(range(1, 51))
 
 

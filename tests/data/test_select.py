@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed.config import CleanConfig, DataConfig
-from allyouneed.data.gather import Gathered, gather
-from allyouneed.data.select import Selected, select
+from allyouneed.data.gather import ReadPairs, read_part
+from allyouneed.data.select import SelectedPairs, select_pairs
 from allyouneed.errors import DataError
 from allyouneed.text.clean import DataReport
 
@@ -18,17 +18,17 @@ def pairs_of(count: int) -> Lines:
 
 def chosen(
     folder: Path, train: Lines, valid: Lines = NOTHING, *, clean: CleanConfig | None = None, **data: object
-) -> tuple[Selected, list[str], DataReport]:
+) -> tuple[SelectedPairs, list[str], DataReport]:
     clean, report = clean or CleanConfig(), DataReport()
     for name, lines in (("train", train), ("valid", valid)):
         (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
     config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), data_dir=str(folder), **data)  # type: ignore[arg-type]
-    ours = gather("train", config, clean, folder, report)
+    ours = read_part("train", config, clean, folder, report)
     given, test = (
-        gather("valid", config, clean, folder, DataReport()),
-        gather("test", config, clean, folder, DataReport()),
+        read_part("valid", config, clean, folder, DataReport()),
+        read_part("test", config, clean, folder, DataReport()),
     )
-    selected = select(config, clean, ours, given, test, report)
+    selected = select_pairs(config, clean, ours, given, test, report)
     return selected, [pair.source for pair in ours.pairs(selected.train)], report
 
 
@@ -124,6 +124,6 @@ def test_gathered_is_what_was_read(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
     report = DataReport()
     data = DataConfig(train="train.tsv", data_dir=str(tmp_path))
-    gathered: Gathered = gather("train", data, CleanConfig(), tmp_path, report)
+    gathered: ReadPairs = read_part("train", data, CleanConfig(), tmp_path, report)
     assert list(gathered.pairs(range(len(gathered)))) == [("a", "b")]
     assert report.dropped["empty"].count == 1

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from allyouneed.data.sampler import epoch_of_batches
-from allyouneed.data.store import EncodedPairs, Side, encode_pairs, open_sides, writing
+from allyouneed.data.store import EncodedPairs, Side, encode_pairs, open_sides, open_writers
 from allyouneed.text.corpus import Pair
 from allyouneed.text.tokenizer import Tokenizer
 
 
 def test_a_side_gives_its_sentences_back() -> None:
     sentences = [[1, 2, 3], [], [4]]
-    side = Side.of(sentences)
+    side = Side.from_sentences(sentences)
     assert [side[i] for i in range(len(side))] == sentences
     np.testing.assert_array_equal(side.lengths(np.array([2, 0, 1], np.int32)), [1, 3, 0])
 
@@ -19,10 +19,10 @@ def test_a_side_gives_its_sentences_back() -> None:
 def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allyouneed.data.store.AT_ONCE", 7)
     lengths = np.random.default_rng(0).integers(0, 30, 100)
-    side = Side.of([[1] * length for length in lengths])
-    assert side.length_at(1) == lengths.max()
+    side = Side.from_sentences([[1] * length for length in lengths])
+    assert side.length_quantile(1) == lengths.max()
     for share in (0.1, 0.5, 0.95):
-        assert side.length_at(share) == np.quantile(lengths, share, method="inverted_cdf")
+        assert side.length_quantile(share) == np.quantile(lengths, share, method="inverted_cdf")
 
 
 def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssFile")) / 2**10
 
     sentence = list(range(1000))
-    with writing(tmp_path, "train", "int32") as (source, target):
+    with open_writers(tmp_path, "train", "int32") as (source, target):
         for side in (source, target):
             for _ in range(10):
                 side.add([sentence] * 400)

@@ -9,7 +9,7 @@ from allyouneed.train.validate import validate
 
 
 def pairs(count: int) -> EncodedPairs:
-    side = Side.of([[1, *([5, 6, 7] * (1 + i % 3)), 2] for i in range(count)])
+    side = Side.from_sentences([[1, *([5, 6, 7] * (1 + i % 3)), 2] for i in range(count)])
     return EncodedPairs(source=side, target=side, dropped=0)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config import DataConfig, Recipe
-from ..data.gather import gather
-from ..data.select import select
+from ..data.gather import read_part
+from ..data.select import select_pairs
 from ..text.clean import DataReport
 from ..text.corpus import Where, is_task, local_paths, read_pairs
 from ..text.pair import Pair
@@ -24,9 +24,10 @@ def pairs_of(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
         return [], []
     with tempfile.TemporaryDirectory() as folder:
         train, valid, test = (
-            gather(part, recipe.data, recipe.clean, Path(folder), DataReport()) for part in ("train", "valid", "test")
+            read_part(part, recipe.data, recipe.clean, Path(folder), DataReport())
+            for part in ("train", "valid", "test")
         )
-        chosen = select(recipe.data, recipe.clean, train, valid, test, DataReport())
+        chosen = select_pairs(recipe.data, recipe.clean, train, valid, test, DataReport())
         return list(train.pairs(chosen.train)), [*chosen.valid, *chosen.test, *_tests_of_tasks(recipe.data)]
 
 

@@ -34,10 +34,10 @@ class Batch:
         """The same batch on another device."""
         return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
 
-    def twice(self) -> "Batch":
+    def duplicated(self) -> "Batch":
         """Every sentence two times: the whole batch, and then the whole batch again."""
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
-    def cut(self, pieces: int) -> list["Batch"]:
+    def micro_batches(self, pieces: int) -> list["Batch"]:
         """The same sentences as at most so many batches, of nearly equal size."""
         return [Batch(*sides) for sides in zip(self.source.chunk(pieces), self.target.chunk(pieces), strict=True)]

@@ -24,22 +24,22 @@ from ..text.clean import (
 )
 from ..text.corpus import Where, is_task, open_pairs, source_name
 from ..text.pair import Pair
-from .store import Side, open_sides, writing
+from .store import Side, open_sides, open_writers
 
 CHUNK = 10_000  # pairs in memory as texts
 
 Part = Literal["train", "valid", "test"]
 Hashes = NDArray[np.uint64]
-NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
+RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
 
 # Told what is done, for how many pairs, and of how many: None if nobody knows.
-Progress = Callable[[str, int, int | None], None]
+ProgressCallback = Callable[[str, int, int | None], None]
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Marks:
+class PairKeys:
     """25 bytes a pair: the number of a rule it breaks by itself, or 0, and 64-bit hashes.
 
     `exact` is of the pair letter for letter; `source` and `target` leave case and blanks aside. Two different
@@ -53,7 +53,7 @@ class Marks:
 
     def add(self, pair: Pair, rule: str) -> None:
         """Note down one pair."""
-        self.rule.append(NUMBERS[rule] if rule else 0)
+        self.rule.append(RULE_NUMBERS[rule] if rule else 0)
         self.exact += _hash(f"{pair.source}\n{pair.target}")
         self.source += _hash(dedup_key(pair.source))
         self.target += _hash(dedup_key(pair.target))
@@ -67,42 +67,42 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class ReadPairs:
     """One part as texts on disk, its marks, and where each corpus ends: (end, weight, whether made on the spot)."""
 
     source: Side
     target: Side
-    marks: Marks
+    keys: PairKeys
     ends: list[tuple[int, float, bool]]
 
     def pairs(self, chosen: Iterable[int]) -> Iterator[Pair]:
         """The pairs at some places; those that were read are not kept in memory."""
         for some in chunks(chosen, CHUNK):
             yield from (Pair(self.source.text(i), self.target.text(i)) for i in some)
-            self.source.let_go()
-            self.target.let_go()
+            self.source.release_pages()
+            self.target.release_pages()
 
     def __len__(self) -> int:
-        return len(self.marks)
+        return len(self.keys)
 
 
-def gather(
+def read_part(
     part: Part,
     data: DataConfig,
     clean: CleanConfig,
     folder: Path,
     report: DataReport,
     *,
-    progress: Progress = lambda what, done, total: None,
-) -> Gathered:
+    progress: ProgressCallback = lambda what, done, total: None,
+) -> ReadPairs:
     """All pairs of one part, in the order of the corpora; `report` counts what was read, mended and empty.
 
     Refuses a corpus with more malformed lines than `data.malformed` allows, by file, line and reason,
     and one without any line.
     """
-    marks: Marks = Marks()
+    marks: PairKeys = PairKeys()
     ends: list[tuple[int, float, bool]] = []
-    with writing(folder, stem_of(part), "uint8") as (source, target):
+    with open_writers(folder, text_stem(part), "uint8") as (source, target):
         for corpus in data.corpora():
             where: Where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # a task keeps its own test apart
@@ -118,10 +118,10 @@ def gather(
                     raise DataError(f"{source_name(where)} is empty; expected pairs in data.{part}")
                 ends.append((len(marks), corpus.weight, is_task(where)))
                 report.sources.append(SourceCount(source_name(where), read=report.read - before))
-    return Gathered(*open_sides(folder, stem_of(part), "uint8"), marks, ends)
+    return ReadPairs(*open_sides(folder, text_stem(part), "uint8"), marks, ends)
 
 
-def stem_of(part: Part) -> str:
+def text_stem(part: Part) -> str:
     """What the files of a part's texts begin with."""
     return f"{part}.texts"
 

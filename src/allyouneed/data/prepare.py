@@ -31,9 +31,9 @@ from ..text.pair import Pair
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary, train_vocabulary
-from .gather import CHUNK, Gathered, Progress, chunks, gather
-from .select import select
-from .store import EncodedPairs, encode_pairs, open_sides, writing
+from .gather import CHUNK, ReadPairs, ProgressCallback, chunks, read_part
+from .select import select_pairs
+from .store import EncodedPairs, encode_pairs, open_sides, open_writers
 
 FORMAT = 2
 # The names of all that is written here.
@@ -57,13 +57,13 @@ class Prepared:
     test_pairs: list[Pair]
     vocabulary: Vocabulary
     report: DataReport
-    copies: CopyStatistics
-    made_of: dict[str, str]
+    copy_statistics: CopyStatistics
+    provenance: dict[str, str]
 
     @property
     def fingerprint(self) -> str:
         """The same for the same pairs only."""
-        return _short(json.dumps(self.made_of))
+        return _short(json.dumps(self.provenance))
 
 
 def prepare(
@@ -74,7 +74,7 @@ def prepare(
     max_length: int,
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
-    progress: Progress = lambda what, done, total: None,
+    progress: ProgressCallback = lambda what, done, total: None,
 ) -> Prepared:
     """Read, clean, split and encode what `data` names, or open what an earlier call left of the same in `folder`.
 
@@ -85,7 +85,7 @@ def prepare(
     """
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
-    made_of = _made_of(data, clean, max_length, vocabulary)
+    made_of = _provenance(data, clean, max_length, vocabulary)
     if data.cache_dir:
         folder = Path(data.cache_dir, _short(json.dumps(made_of)))
     stored = _stored(folder)
@@ -122,15 +122,15 @@ def _build(
     max_length: int,
     vocabulary: Vocabulary | None,
     made_of: dict[str, str],
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> None:
     report = DataReport()
-    everything = gather("train", data, clean, folder, report, progress=progress)
-    valid, test = (gather(part, data, clean, folder, DataReport()) for part in ("valid", "test"))
-    chosen = select(data, clean, everything, valid, test, report)
+    everything = read_part("train", data, clean, folder, report, progress=progress)
+    valid, test = (read_part(part, data, clean, folder, DataReport()) for part in ("valid", "test"))
+    chosen = select_pairs(data, clean, everything, valid, test, report)
     if vocabulary is None:
         progress("learning a vocabulary", 0, None)
-        vocabulary = _learn(data, everything, chosen.train)
+        vocabulary = _train_vocabulary(data, everything, chosen.train)
     report.vocabulary = (
         [len(vocabulary.source)] if vocabulary.joint else [len(vocabulary.source), len(vocabulary.target)]
     )
@@ -155,7 +155,7 @@ def _build(
     write_whole(folder / "prepared.json", to_json(about, indent=2) + "\n")
 
 
-def _learn(data: DataConfig, everything: Gathered, chosen: NDArray[np.int32]) -> Vocabulary:
+def _train_vocabulary(data: DataConfig, everything: ReadPairs, chosen: NDArray[np.int32]) -> Vocabulary:
     pairs = len(chosen)
     if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
         chosen = chosen[:: max(1, -(-pairs // LEARN_FROM))]
@@ -168,20 +168,20 @@ def _learn(data: DataConfig, everything: Gathered, chosen: NDArray[np.int32]) ->
 
 
 def _encode(
-    everything: Gathered,
+    everything: ReadPairs,
     chosen: NDArray[np.int32],
     vocabulary: Vocabulary,
     folder: Path,
     dtype: str,
     max_length: int,
     report: DataReport,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> list[tuple[int, float]]:
     """Write the chosen pairs as ids; returns where each corpus ends among them, and its weight."""
     weights: list[tuple[int, float]] = []
     begin = 0
     used = array("i")
-    with writing(folder, "train", dtype) as (source, target):
+    with open_writers(folder, "train", dtype) as (source, target):
         for (end, weight, _), from_here in zip(everything.ends, report.sources, strict=True):
             before = report.train
             first, last = np.searchsorted(chosen, [begin, end])
@@ -214,7 +214,7 @@ def _ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
         raise DataError(f"data.train: {error}") from error
 
 
-def _speller(
+def _resampler(
     folder: Path, vocabulary: Vocabulary, data: DataConfig, max_length: int
 ) -> Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]]:
     """What spells pairs by chance; the same in the same epoch. A spelling too long for the model is not used."""
@@ -245,7 +245,7 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
         *open_sides(folder, "train", about["dtype"]),
         dropped=report.excluded(),
         weights=tuple((end, weight) for end, weight in about["weights"]),
-        anew=_speller(folder, vocabulary, data, max_length) if data.subword_sampling else None,
+        resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
     )
     encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length)
     if valid and not len(encoded):
@@ -325,7 +325,7 @@ def _replaced_whole(folder: Path) -> Iterator[Path]:
             folder.parent.rmdir()
 
 
-def _made_of(data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None) -> dict[str, str]:
+def _provenance(data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None) -> dict[str, str]:
     """Every source by its content and every setting by its value. An address on a hub stands for its content."""
     made_of = {"format": str(FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):

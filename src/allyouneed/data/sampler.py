@@ -30,20 +30,20 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
     """
     if len(pairs) == 0:
         raise ConfigError("there is no pair to train on")
-    if (longest := max(pairs.source.length_at(1), pairs.target.length_at(1))) > batch_tokens:
+    if (longest := max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))) > batch_tokens:
         raise ConfigError(f"train.batch_tokens must hold the longest sentence, {longest} tokens; got {batch_tokens}")
     chance = np.random.default_rng((seed, epoch))
-    shown = _shown(pairs, chance)
+    shown = _repeat_by_weight(pairs, chance)
     chance.shuffle(shown)
     for begin in range(0, len(shown), WINDOW):
         cut = _by_length(pairs, shown[begin : begin + WINDOW], batch_tokens)
         for i in chance.permutation(len(cut)):
             yield cut[i]
-        pairs.source.let_go()
-        pairs.target.let_go()
+        pairs.source.release_pages()
+        pairs.target.release_pages()
 
 
-def _shown(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:
+def _repeat_by_weight(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:
     """Each pair as often as an epoch shows it."""
     everyone = np.arange(len(pairs), dtype=np.int32)
     if all(weight == 1 for _, weight in pairs.weights):
@@ -80,7 +80,7 @@ def batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, s
         yield collate(pairs, chosen, pad_id=pad_id, epoch=epoch)
 
 
-def in_order(pairs: EncodedPairs, *, batch_tokens: int, pad_id: int) -> Iterator[Batch]:
+def batches_by_length(pairs: EncodedPairs, *, batch_tokens: int, pad_id: int) -> Iterator[Batch]:
     """Every pair once, the short ones first: for validation."""
     for chosen in _by_length(pairs, np.arange(len(pairs), dtype=np.int32), batch_tokens):
         yield collate(pairs, chosen, pad_id=pad_id)
@@ -92,8 +92,8 @@ def collate(pairs: EncodedPairs, chosen: Indices, *, pad_id: int, epoch: int = 0
     A batch is planned by the usual spelling; one by chance is longer, by about a fifth if a tenth of the merges
     is left out.
     """
-    if pairs.anew:
-        sources, targets = pairs.anew(chosen.tolist(), epoch)
+    if pairs.resample:
+        sources, targets = pairs.resample(chosen.tolist(), epoch)
         return Batch(source=pad(sources, pad_id), target=pad(targets, pad_id))
     return Batch(
         source=pad([pairs.source[i] for i in chosen], pad_id),

@@ -11,7 +11,7 @@ from ..config import CleanConfig, DataConfig
 from ..errors import DataError
 from ..text.clean import EXAMPLES, DataReport, as_example
 from ..text.pair import Pair
-from .gather import NUMBERS, Gathered, Hashes, Marks
+from .gather import RULE_NUMBERS, ReadPairs, Hashes, PairKeys
 
 Mask = NDArray[np.bool_]
 
@@ -23,7 +23,7 @@ BY_THEMSELVES = ("longest", "ratio", "copies")  # rules that saw one pair at a t
 _SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")
 
 
-class Selected(NamedTuple):
+class SelectedPairs(NamedTuple):
     """The places of the pairs to train on, and the pairs held out."""
 
     train: NDArray[np.int32]
@@ -31,29 +31,29 @@ class Selected(NamedTuple):
     test: list[Pair]
 
 
-def select(
-    data: DataConfig, clean: CleanConfig, train: Gathered, valid: Gathered, test: Gathered, report: DataReport
-) -> Selected:
+def select_pairs(
+    data: DataConfig, clean: CleanConfig, train: ReadPairs, valid: ReadPairs, test: ReadPairs, report: DataReport
+) -> SelectedPairs:
     """Apply the rules of `clean`, split if `data` gives no validation pairs, and report every pair left out.
 
     Pairs made on the spot are under no rule. Refuses a corpus that is too small to split.
     """
-    marks = train.marks
+    marks = train.keys
     keep = np.ones(len(marks), bool)
     free = _made_on_the_spot(train)
     broken = np.frombuffer(marks.rule, np.uint8)
-    rules = [(rule, ~free & (broken == NUMBERS[rule])) for rule in BY_THEMSELVES]
+    rules = [(rule, ~free & (broken == RULE_NUMBERS[rule])) for rule in BY_THEMSELVES]
     if clean.deduplicate:
-        rules.append(("duplicates", ~free & repeated(marks)))
+        rules.append(("duplicates", ~free & find_duplicates(marks)))
     dropped = _apply(rules, keep, clean, report)
 
     apart = [_drawn(valid, data.max_valid_samples, data.seed), list(test.pairs(range(len(test))))]
-    theirs = {side: [part.marks.hashes(side) for part in (valid, test)] for side in _SIDES}
+    theirs = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
-        parts = held_out(marks, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
+        parts = assign_splits(marks, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
         usable = int(keep.sum())
         for number in range(1, parts.max(initial=1) + 1):
-            mask = _first_of(
+            mask = _first_shuffled(
                 marks, keep & (parts == number), most=data.max_valid_samples or HELD_OUT_MOST, seed=data.seed
             )
             _refuse_too_small(int(mask.sum()), usable, data)
@@ -82,23 +82,23 @@ def select(
         found.count += int(mask.sum())
         found.examples += map(as_example, train.pairs(np.flatnonzero(mask)[:EXAMPLES]))
     report.valid, report.test = map(len, apart)
-    return Selected(np.flatnonzero(keep).astype(np.int32), *apart)
+    return SelectedPairs(np.flatnonzero(keep).astype(np.int32), *apart)
 
 
-def held_out(marks: Marks, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
+def assign_splits(marks: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
     """For each pair the part it is in: 0 to train on, or 1 to `parts`, each with that share.
 
     A pair's part follows from its own text and the seed, whatever else the corpus holds: more lines
     never move it. Pairs that differ only in case and blanks are in one part.
     """
-    place = _shuffled(marks, seed)
+    place = _shuffle_keys(marks, seed)
     part = np.zeros(len(marks), np.int8)
     for number in range(parts, 0, -1):
         part[place < np.uint64(int(share * number * 2**64))] = number
     return part
 
 
-def repeated(marks: Marks) -> Mask:
+def find_duplicates(marks: PairKeys) -> Mask:
     """The pairs that stood before, letter for letter."""
     _, first = np.unique(marks.hashes("exact"), return_index=True)
     mask = np.ones(len(marks), bool)
@@ -130,7 +130,7 @@ def _share_repeated(hashes: Hashes) -> float:
     return float(counts[counts > 1].sum() / max(1, len(hashes)))
 
 
-def _made_on_the_spot(train: Gathered) -> Mask:
+def _made_on_the_spot(train: ReadPairs) -> Mask:
     mask = np.zeros(len(train), bool)
     begin = 0
     for end, _, made in train.ends:
@@ -139,18 +139,18 @@ def _made_on_the_spot(train: Gathered) -> Mask:
     return mask
 
 
-def _drawn(part: Gathered, limit: int, seed: int) -> list[Pair]:
+def _drawn(part: ReadPairs, limit: int, seed: int) -> list[Pair]:
     places: Iterable[int] = range(len(part))
     if 0 < limit < len(part):
         places = sorted(random.Random(seed).sample(range(len(part)), limit))
     return list(part.pairs(places))
 
 
-def _first_of(marks: Marks, mask: Mask, *, most: int, seed: int) -> Mask:
+def _first_shuffled(marks: PairKeys, mask: Mask, *, most: int, seed: int) -> Mask:
     """At most `most` of the pairs in `mask`: those that come first in the shuffle."""
     chosen = np.flatnonzero(mask)
     few = np.zeros_like(mask)
-    few[chosen[np.argsort(_shuffled(marks, seed)[chosen], kind="stable")[:most]]] = True
+    few[chosen[np.argsort(_shuffle_keys(marks, seed)[chosen], kind="stable")[:most]]] = True
     return few
 
 
@@ -162,7 +162,7 @@ def _among(some: Hashes, others: Hashes) -> Mask:
     return found
 
 
-def _shuffled(marks: Marks, seed: int) -> Hashes:
+def _shuffle_keys(marks: PairKeys, seed: int) -> Hashes:
     """A number for each pair, as good as random: both hashes and the seed, mixed as splitmix64 mixes."""
     mixed = marks.hashes("source") * np.uint64(0x9E3779B97F4A7C15) + marks.hashes("target")
     mixed += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)

@@ -31,7 +31,7 @@ class Side:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]]) -> "Side":
+    def from_sentences(cls, sentences: Sequence[Sequence[int]]) -> "Side":
         """Flatten lists of ids."""
         starts = np.zeros(len(sentences) + 1, dtype=np.int64)
         np.cumsum([len(sentence) for sentence in sentences], out=starts[1:])
@@ -56,7 +56,7 @@ class Side:
         """Sentence i of a side that holds texts."""
         return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()
 
-    def let_go(self) -> None:
+    def release_pages(self) -> None:
         """Give back the memory that files take which were read through; what is read again is mapped again."""
         if sys.platform != "win32":
             for array in (self.ids, self.starts):
@@ -67,7 +67,7 @@ class Side:
         """How many ids each of these sentences has."""
         return (self.starts[chosen + 1] - self.starts[chosen]).astype(np.int32)
 
-    def length_at(self, share: float) -> int:
+    def length_quantile(self, share: float) -> int:
         """The length that this share of the sentences does not exceed; at 1, that of the longest."""
         counts = np.zeros(1, np.int64)
         for begin in range(0, len(self), AT_ONCE):
@@ -107,7 +107,7 @@ class SideWriter:
 
 
 @contextmanager
-def writing(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWriter, SideWriter]]:
+def open_writers(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWriter, SideWriter]]:
     """A writer for each side of `part`; their files are whole when the block ends."""
     with ExitStack() as stack:
         writers = [SideWriter(folder / f"{part}.{side}", dtype) for side in SIDES]
@@ -128,7 +128,7 @@ class EncodedPairs:
     target: Side
     dropped: int
     weights: tuple[tuple[int, float], ...] = ()
-    anew: Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]] | None = None
+    resample: Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -154,8 +154,8 @@ def encode_pairs(
         if pair.source and pair.target and max(len(sources[i]), len(targets[i])) <= max_length
     ]
     return EncodedPairs(
-        source=Side.of([sources[i] for i in kept]),
-        target=Side.of([targets[i] for i in kept]),
+        source=Side.from_sentences([sources[i] for i in kept]),
+        target=Side.from_sentences([targets[i] for i in kept]),
         dropped=len(pairs) - len(kept),
     )
 

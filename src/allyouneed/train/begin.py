@@ -128,7 +128,7 @@ def _corpus(plan: Recipe, material: Material, device: torch.device) -> Corpus:
     return Corpus(
         pairs=len(material.train),
         tokens=max(len(side.ids) for side in sides),
-        longest=max(side.length_at(1) for side in sides),
+        longest=max(side.length_quantile(1) for side in sides),
         has_valid=material.valid is not None,
         exact=plan.data.vocabulary == "characters",
         gpu=device.type != "cpu",

@@ -79,9 +79,9 @@ def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainCon
     words = [int((batch.target_out != pad_id).sum()) for batch in batches]
     total = torch.zeros((), device=device)
     for batch in batches:
-        for piece in batch.cut(pieces):
+        for piece in batch.micro_batches(pieces):
             share = int((piece.target_out != pad_id).sum()) / sum(words)
-            piece = (piece.twice() if config.r_drop else piece).to(device)
+            piece = (piece.duplicated() if config.r_drop else piece).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
                 vectors = model.vectors(piece.source, piece.target_in)
             loss = share * projected_loss(

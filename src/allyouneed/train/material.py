@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, Recipe
-from ..data.gather import Progress
+from ..data.gather import ProgressCallback
 from ..data.prepare import Prepared, prepare
 from ..data.store import EncodedPairs
 from ..files import to_json, write_whole
@@ -45,10 +45,17 @@ class Material:
 
     def bundle(self, model: Transformer, decode: DecodeConfig, *, card: str = "") -> Bundle:
         """A model of this vocabulary with what it has to know of these pairs."""
-        longest_source = self.train.source.length_at(0.999)
+        longest_source = self.train.source.length_quantile(0.999)
         own = None if self.vocabulary.joint else self.vocabulary.target
         return Bundle(
-            model, self.vocabulary.source, decode, card, self.prepared.copies, longest_source, own, self.normalization
+            model,
+            self.vocabulary.source,
+            decode,
+            card,
+            self.prepared.copy_statistics,
+            longest_source,
+            own,
+            self.normalization,
         )
 
     def some_held_out(self, count: int) -> list[Pair]:
@@ -83,7 +90,7 @@ class Material:
 
 
 def read_material(
-    recipe: Recipe, output: Path, *, vocabulary: Vocabulary | None, resume: bool, progress: Progress
+    recipe: Recipe, output: Path, *, vocabulary: Vocabulary | None, resume: bool, progress: ProgressCallback
 ) -> Material:
     """The pairs a recipe names, prepared in `output`; `vocabulary` is that of the model it begins with, if any."""
     prepared = prepare(

@@ -2,7 +2,7 @@
 
 import torch
 
-from ..data.sampler import in_order
+from ..data.sampler import batches_by_length
 from ..data.store import EncodedPairs
 from ..nn import Transformer
 from .loss import mean_loss
@@ -16,13 +16,13 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
 
     Without label smoothing and without dropout; each word follows the reference's words before it.
     """
-    longest = max(pairs.source.length_at(1), pairs.target.length_at(1))
+    longest = max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))
     batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
     total, right, words = 0.0, 0, 0
     pad_id, device = model.config.pad_id, next(model.parameters()).device
     was_training = model.training
     model.eval()
-    for batch in in_order(pairs, batch_tokens=batch_tokens, pad_id=pad_id):
+    for batch in batches_by_length(pairs, batch_tokens=batch_tokens, pad_id=pad_id):
         batch = batch.to(device)
         is_word = batch.target_out != pad_id
         count = int(is_word.sum())
