@@ -20,7 +20,7 @@ from allyouneed import ModelConfig, Transformer
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.device import retain_freed_memory
-from allyouneed.nn import no_future
+from allyouneed.nn import causal_mask
 from allyouneed.train import make_optimizer, mean_loss, train
 
 SIZES = {
@@ -54,7 +54,7 @@ class Theirs(nn.Module):
         vectors = self.body(
             self.position(self.embedding(source)),
             self.position(self.embedding(target)),
-            tgt_mask=~no_future(target.size(1)),
+            tgt_mask=~causal_mask(target.size(1)),
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
         )

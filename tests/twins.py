@@ -34,17 +34,17 @@ def same_feed_forward(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoder
 def same_encoder_layer(theirs: nn.TransformerEncoderLayer, ours: EncoderBlock) -> None:
     same_attention(theirs.self_attn, ours.attention)
     same_feed_forward(theirs, ours.feed_forward)
-    same_norm(theirs.norm1, ours.around_attention.norm)
-    same_norm(theirs.norm2, ours.around_feed_forward.norm)
+    same_norm(theirs.norm1, ours.attention_residual.norm)
+    same_norm(theirs.norm2, ours.feed_forward_residual.norm)
 
 
 def same_decoder_layer(theirs: nn.TransformerDecoderLayer, ours: DecoderBlock) -> None:
     same_attention(theirs.self_attn, ours.self_attention)
     same_attention(theirs.multihead_attn, ours.cross_attention)
     same_feed_forward(theirs, ours.feed_forward)
-    same_norm(theirs.norm1, ours.around_self_attention.norm)
-    same_norm(theirs.norm2, ours.around_cross_attention.norm)
-    same_norm(theirs.norm3, ours.around_feed_forward.norm)
+    same_norm(theirs.norm1, ours.self_attention_residual.norm)
+    same_norm(theirs.norm2, ours.cross_attention_residual.norm)
+    same_norm(theirs.norm3, ours.feed_forward_residual.norm)
 
 
 def scatter(module: nn.Module) -> None:

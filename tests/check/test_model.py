@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from allyouneed.check import model as checks
 from allyouneed.check.verdict import Ids, Verdict, random_ids
 from allyouneed.decode import Hypothesis
-from allyouneed.nn import DecoderState, FastTransformer, Transformer, real_tokens, transformer
+from allyouneed.nn import DecoderState, FastTransformer, Transformer, padding_mask, transformer
 
 Check = Callable[[Transformer, Ids], Verdict]
 ALL: list[Check] = [
@@ -75,7 +75,7 @@ def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pyt
 
 
 def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = real_tokens
+    right = padding_mask
     monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: right(x, pad_id + 5))
     assert not verdict(checks.padding_changes_nothing, model, ids).fine
 

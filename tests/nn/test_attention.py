@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from allyouneed.errors import ConfigError
-from allyouneed.nn import MultiHeadAttention, attention, attention_weights, no_future
+from allyouneed.nn import MultiHeadAttention, attention, attention_weights, causal_mask
 from twins import same_attention, scatter
 
 B, H, T, S, K = 2, 3, 5, 7, 11  # all different: no swapped axis survives
@@ -39,7 +39,7 @@ def test_the_fused_kernel_equals_the_definition(mask: str, dtype: torch.dtype) -
     may_look = {
         "none": None,
         "padding": torch.tensor([[True] * 5, [True, True, False, False, False]])[:, None, None],
-        "future": no_future(T),
+        "future": causal_mask(T),
         "nothing": torch.zeros(B, 1, T, T, dtype=torch.bool),
     }[mask]
     fused = attention(query, key, value, may_look)

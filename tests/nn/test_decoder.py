@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from allyouneed.config import ModelConfig
-from allyouneed.nn import DecoderBlock, Transformer, no_future
+from allyouneed.nn import DecoderBlock, Transformer, causal_mask
 from twins import same_decoder_layer, scatter
 
 
@@ -18,8 +18,8 @@ def test_a_block_equals_that_of_pytorch(config: ModelConfig, norm: Literal["post
     same_decoder_layer(theirs, ours)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
-    expected = theirs(x, memory, tgt_mask=~no_future(5), memory_key_padding_mask=~real)
-    torch.testing.assert_close(ours(x, memory, real[:, None, None], no_future(5)), expected)
+    expected = theirs(x, memory, tgt_mask=~causal_mask(5), memory_key_padding_mask=~real)
+    torch.testing.assert_close(ours(x, memory, real[:, None, None], causal_mask(5)), expected)
 
 
 def test_steps_with_a_state_equal_the_full_pass(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:

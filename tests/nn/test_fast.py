@@ -170,7 +170,7 @@ class Grouped(MultiHeadAttention):
     """Heads share the keys and values of the first."""
 
     def offer(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = super().offer(key, value)
+        keys, values = super().project_kv(key, value)
         return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
 
 

@@ -2,13 +2,13 @@ import pytest
 import torch
 from torch import nn
 
-from allyouneed.nn.normalization import LayerNorm, normalize
+from allyouneed.nn.normalization import LayerNorm, layer_norm
 from twins import same_norm, scatter
 
 
 def test_by_hand() -> None:
     # Mean 2, biased variance 2/3: (1, 2, 3) becomes (−1, 0, 1) · √(3/2).
-    normed = normalize(torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3), eps=0.0)
+    normed = layer_norm(torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3), eps=0.0)
     torch.testing.assert_close(normed, torch.tensor([-1.0, 0.0, 1.0]) * 1.5**0.5)
 
 
@@ -19,7 +19,7 @@ def test_module_definition_and_pytorch_are_equal(dtype: torch.dtype) -> None:
     same_norm(theirs, ours)
     x = torch.randn(3, 5, 11, dtype=dtype) * 4 + 2
     torch.testing.assert_close(ours(x), theirs(x))
-    torch.testing.assert_close(normalize(x, ours.gain, ours.bias, eps=ours.eps), theirs(x))
+    torch.testing.assert_close(layer_norm(x, ours.gain, ours.bias, eps=ours.eps), theirs(x))
 
 
 def test_eps_stands_inside_the_root() -> None:
@@ -33,6 +33,6 @@ def test_gradients_equal_those_of_the_definition() -> None:
     layer = LayerNorm(6).double()
     x = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
     grads = torch.autograd.grad(layer(x).square().sum(), (x, layer.gain, layer.bias))
-    defined = normalize(x, layer.gain, layer.bias, eps=layer.eps).square().sum()
+    defined = layer_norm(x, layer.gain, layer.bias, eps=layer.eps).square().sum()
     for ours, theirs in zip(grads, torch.autograd.grad(defined, (x, layer.gain, layer.bias)), strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -10,7 +10,7 @@ from torch import nn
 
 from allyouneed.config import ModelConfig
 from allyouneed.errors import InputError
-from allyouneed.nn import Transformer, no_future
+from allyouneed.nn import Transformer, causal_mask
 from twins import same_decoder_layer, same_encoder_layer, same_norm, scatter
 
 
@@ -61,7 +61,7 @@ def test_the_whole_equals_that_of_pytorch(
     vectors = theirs(
         ours.source_position(ours.source_embedding(source)),
         ours.target_position(ours.target_embedding(target)),
-        tgt_mask=~no_future(7),
+        tgt_mask=~causal_mask(7),
         src_key_padding_mask=source == 0,
         memory_key_padding_mask=source == 0,
     )

@@ -122,7 +122,7 @@ def losses_are_the_definition(model: Transformer, ids: Ids) -> Verdict:
     batch, pad_id, smoothing = ids.batch(model.config.pad_id), model.config.pad_id, 0.1
     right = batch.target_out
     with torch.no_grad():
-        vectors = model.vectors(batch.source, batch.target_in)
+        vectors = model.hidden_states(batch.source, batch.target_in)
     table = model.projection.table.detach()
 
     def gradients(loss: Tensor, of: list[Tensor]) -> list[Tensor]:

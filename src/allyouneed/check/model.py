@@ -158,7 +158,7 @@ def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
             if isinstance(part, FeedForward):
                 read = batch.source if name.startswith("encoder") else batch.target_in
                 hooks.callback(note(name, part, read != model.config.pad_id).remove)
-        model.vectors(batch.source, batch.target_in)
+        model.hidden_states(batch.source, batch.target_in)
     return fire
 
 

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from ..nn import no_future, real_tokens, sinusoids
+from ..nn import causal_mask, padding_mask, sinusoids
 from ..train.schedule import paper_rate
 from .draw import COLOURS, SHARES, SIGNED, matrix, new_figure
 
@@ -69,8 +69,8 @@ def schedule_figure(*, steps: int = 20_000) -> Figure:
 def masks_figure() -> Figure:
     """The two masks (§3.2.3): over the future, and over padding; and both at once."""
     words = ["<sos>", "January", "5", ",", "1845", "<pad>", "<pad>"]
-    future = no_future(len(words))
-    padding = real_tokens(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(words), -1)
+    future = causal_mask(len(words))
+    padding = padding_mask(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(words), -1)
     figure = new_figure(9.5, 3.9)
     panels = figure.subplots(1, 3, sharey=True)
     titles = ("no_future: a word sees\nthose before it", "real_tokens: nobody\nsees padding", "both at once")

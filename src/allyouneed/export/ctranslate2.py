@@ -182,18 +182,18 @@ def _transformer(spec: Any, model: Transformer, never: tuple[int, ...]) -> None:
 
 def _encoder_block(spec: Any, block: EncoderBlock) -> None:
     _self_attention(spec.self_attention, block.attention)
-    _norm(spec.self_attention.layer_norm, block.around_attention.norm)
+    _norm(spec.self_attention.layer_norm, block.attention_residual.norm)
     _feed_forward(spec.ffn, block.feed_forward)
-    _norm(spec.ffn.layer_norm, block.around_feed_forward.norm)
+    _norm(spec.ffn.layer_norm, block.feed_forward_residual.norm)
 
 
 def _decoder_block(spec: Any, block: DecoderBlock) -> None:
     _self_attention(spec.self_attention, block.self_attention)
-    _norm(spec.self_attention.layer_norm, block.around_self_attention.norm)
+    _norm(spec.self_attention.layer_norm, block.self_attention_residual.norm)
     _cross_attention(spec.attention, block.cross_attention)
-    _norm(spec.attention.layer_norm, block.around_cross_attention.norm)
+    _norm(spec.attention.layer_norm, block.cross_attention_residual.norm)
     _feed_forward(spec.ffn, block.feed_forward)
-    _norm(spec.ffn.layer_norm, block.around_feed_forward.norm)
+    _norm(spec.ffn.layer_norm, block.feed_forward_residual.norm)
 
 
 def _self_attention(spec: Any, attention: MultiHeadAttention) -> None:

@@ -12,7 +12,7 @@ from .embedding import Embedding
 from .encoder import Encoder, EncoderBlock
 from .fast import FastTransformer, Precision, pick_precision
 from .feedforward import FeedForward
-from .mask import no_future, real_tokens
+from .mask import causal_mask, padding_mask
 from .normalization import LayerNorm
 from .past import FastState
 from .position import LearnedPositions, PositionalEncoding, sinusoids
@@ -41,8 +41,8 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_weights",
-    "no_future",
+    "causal_mask",
     "pick_precision",
-    "real_tokens",
+    "padding_mask",
     "sinusoids",
 ]

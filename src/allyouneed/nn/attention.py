@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..settings import require_fraction, require_whole
 
 
-def attention_weights(query: Tensor, key: Tensor, may_look: Tensor | None = None) -> Tensor:
+def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
     """How strongly each query looks at each key: softmax(QKᵀ / √d_k).
 
     §3.2.1, equation 1, before the product with V.
@@ -28,13 +28,13 @@ def attention_weights(query: Tensor, key: Tensor, may_look: Tensor | None = None
     A query that may look at nothing spreads its weight evenly.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
-    if may_look is not None:
-        scores = scores.masked_fill(~may_look, torch.finfo(scores.dtype).min)
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min)
     return scores.softmax(-1)
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, may_look: Tensor | None = None, *, dropout: float = 0.0
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout: float = 0.0
 ) -> Tensor:
     """`attention_weights(query, key, may_look) @ value`, by the fused kernel.
 
@@ -43,22 +43,22 @@ def attention(
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":
         # There the kernel's way back takes eight times as long as in float32 (torch 2.13).
         with torch.autocast("cpu", enabled=False):
-            return attention(query.float(), key.float(), value.float(), may_look, dropout=dropout).bfloat16()
+            return attention(query.float(), key.float(), value.float(), attn_mask, dropout=dropout).bfloat16()
     return F.scaled_dot_product_attention(
-        query, key, value, attn_mask=_as_bias(may_look, query.dtype), dropout_p=dropout
+        query, key, value, attn_mask=_as_bias(attn_mask, query.dtype), dropout_p=dropout
     )
 
 
-def _as_bias(may_look: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return None if may_look is None else shut(may_look, dtype)
+def _as_bias(attn_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return None if attn_mask is None else attention_bias(attn_mask, dtype)
 
 
-def shut(may_look: Tensor, dtype: torch.dtype) -> Tensor:
+def attention_bias(attn_mask: Tensor, dtype: torch.dtype) -> Tensor:
     """What to add to a score so that nobody looks where `may_look` is False: 0 or a very low number."""
     # Half the lowest number: added to any score it still drowns it, and does not overflow to −∞,
     # which would make NaN of a query that may look at nothing.
     low = torch.finfo(dtype).min / 2
-    return torch.zeros(may_look.shape, dtype=dtype, device=may_look.device).masked_fill_(~may_look, low)
+    return torch.zeros(attn_mask.shape, dtype=dtype, device=attn_mask.device).masked_fill_(~attn_mask, low)
 
 
 class MultiHeadAttention(nn.Module):
@@ -93,28 +93,28 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d_model, heads * d_v)
         self.output = nn.Linear(heads * d_v, d_model)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, may_look: Tensor | None = None) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         """`may_look` broadcasts to (B, H, T, S)."""
-        return self.attend(query, *self.offer(key, value), may_look)
+        return self.attend(query, *self.project_kv(key, value), attn_mask)
 
-    def offer(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def project_kv(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """What queries will look at and take away: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
         return self._split(self.key(key)), self._split(self.value(value))
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, may_look: Tensor | None = None) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         """Look with (B, T, D) at what `offer` returned → (B, T, D)."""
         seen = attention(
             self._split(self.query(query)),
             keys,
             values,
-            may_look,
+            attn_mask,
             dropout=self.dropout if self.training else 0.0,
         )
         return self.output(seen.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]  # (B, H, T, Kv) → (B, T, D)
 
-    def weights(self, query: Tensor, key: Tensor, may_look: Tensor | None = None) -> Tensor:
+    def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         """Equation 1's weights of every head, for whoever wants to see them: (B, H, T, S)."""
-        return attention_weights(self._split(self.query(query)), self._split(self.key(key)), may_look)
+        return attention_weights(self._split(self.query(query)), self._split(self.key(key)), attn_mask)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

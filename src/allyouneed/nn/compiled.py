@@ -40,14 +40,14 @@ class Compiled:
         self._encoder = self._stack(
             [block.attention for block in encoder],
             [block.feed_forward for block in encoder],
-            [[block.around_attention, block.around_feed_forward] for block in encoder],
+            [[block.attention_residual, block.feed_forward_residual] for block in encoder],
             model.encoder.norm,
         )
         self._decoder = self._stack(
             [block.self_attention for block in decoder],
             [block.feed_forward for block in decoder],
             [
-                [block.around_self_attention, block.around_cross_attention, block.around_feed_forward]
+                [block.self_attention_residual, block.cross_attention_residual, block.feed_forward_residual]
                 for block in decoder
             ],
             model.decoder.norm,
@@ -65,9 +65,9 @@ class Compiled:
         self._queried = first.attention.query.out_features
         self._manner = Manner(
             first.attention.heads,
-            first.around_attention.norm_first,
+            first.attention_residual.norm_first,
             ACTIVATIONS.index(model.config.activation),
-            first.around_attention.norm.eps,
+            first.attention_residual.norm.eps,
         )
         self._writing = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import ModelConfig
-from .encoder import attention_of, feed_forward_of, residual_of
+from .encoder import build_attention, build_feed_forward, build_residual
 from .residual import closing_norm
 
 
@@ -36,7 +36,7 @@ class DecoderState:
     """
 
     layers: tuple[LayerState, ...]
-    may_look: Tensor
+    attn_mask: Tensor
     length: int = 0
 
     def reorder(self, hypotheses: Tensor) -> "DecoderState":
@@ -48,12 +48,12 @@ class DecoderState:
 
     def keep(self, sentences: Tensor) -> "DecoderState":
         """The state of these sentences alone, with all their hypotheses."""
-        of_each = torch.arange(self.layers[0].keys.size(0), device=sentences.device).view(self.may_look.size(0), -1)
+        of_each = torch.arange(self.layers[0].keys.size(0), device=sentences.device).view(self.attn_mask.size(0), -1)
         layers = tuple(
             replace(layer, memory_keys=layer.memory_keys[sentences], memory_values=layer.memory_values[sentences])
             for layer in self.layers
         )
-        kept = replace(self, layers=layers, may_look=self.may_look[sentences])
+        kept = replace(self, layers=layers, may_look=self.attn_mask[sentences])
         return kept.reorder(of_each[sentences].flatten())
 
 
@@ -62,42 +62,42 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = attention_of(config)
-        self.around_self_attention = residual_of(config)
-        self.cross_attention = attention_of(config)
-        self.around_cross_attention = residual_of(config)
-        self.feed_forward = feed_forward_of(config)
-        self.around_feed_forward = residual_of(config)
+        self.self_attention = build_attention(config)
+        self.self_attention_residual = build_residual(config)
+        self.cross_attention = build_attention(config)
+        self.cross_attention_residual = build_residual(config)
+        self.feed_forward = build_feed_forward(config)
+        self.feed_forward_residual = build_residual(config)
 
-    def forward(self, x: Tensor, memory: Tensor, may_look: Tensor, may_look_back: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the past → (B, T, D)."""
-        x = self.around_self_attention(x, lambda y: self.self_attention(y, y, y, may_look_back))
-        x = self.around_cross_attention(x, lambda y: self.cross_attention(y, memory, memory, may_look))
-        return self.around_feed_forward(x, self.feed_forward)  # type: ignore[no-any-return]
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, causal_mask))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, attn_mask))
+        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
     def start(self, memory: Tensor) -> LayerState:
         """The state before the first word. The memory (B, S, D) is projected here, once for all words."""
-        keys, values = self.cross_attention.offer(memory, memory)
+        keys, values = self.cross_attention.project_kv(memory, memory)
         return LayerState(keys[:, :, :0], values[:, :, :0], keys, values)
 
-    def step(self, x: Tensor, state: LayerState, may_look: Tensor) -> tuple[Tensor, LayerState]:
+    def step(self, x: Tensor, state: LayerState, attn_mask: Tensor) -> tuple[Tensor, LayerState]:
         """`forward` for the newest word alone. Shapes: x (N, 1, D) → (N, 1, D)."""
 
         def look_back(y: Tensor) -> Tensor:
             nonlocal state
-            keys, values = self.self_attention.offer(y, y)
+            keys, values = self.self_attention.project_kv(y, y)
             state = replace(state, keys=torch.cat((state.keys, keys), 2), values=torch.cat((state.values, values), 2))
             return self.self_attention.attend(y, state.keys, state.values)  # the past has no future to hide
 
         def look_at_memory(y: Tensor) -> Tensor:
             # A sentence's hypotheses ask its one memory side by side, as if they were positions.
-            together = y.view(may_look.size(0), -1, y.size(-1))  # (N, 1, D) → (B, N/B, D)
-            seen = self.cross_attention.attend(together, state.memory_keys, state.memory_values, may_look)
+            together = y.view(attn_mask.size(0), -1, y.size(-1))  # (N, 1, D) → (B, N/B, D)
+            seen = self.cross_attention.attend(together, state.memory_keys, state.memory_values, attn_mask)
             return seen.view_as(y)  # (B, N/B, D) → (N, 1, D)
 
-        x = self.around_self_attention(x, look_back)
-        x = self.around_cross_attention(x, look_at_memory)
-        return self.around_feed_forward(x, self.feed_forward), state
+        x = self.self_attention_residual(x, look_back)
+        x = self.cross_attention_residual(x, look_at_memory)
+        return self.feed_forward_residual(x, self.feed_forward), state
 
 
 class Decoder(nn.Module):
@@ -108,20 +108,20 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
-    def forward(self, x: Tensor, memory: Tensor, may_look: Tensor, may_look_back: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the past → (B, T, D)."""
         for layer in self.layers:
-            x = layer(x, memory, may_look, may_look_back)
+            x = layer(x, memory, attn_mask, causal_mask)
         return self.norm(x)  # type: ignore[no-any-return]
 
-    def start(self, memory: Tensor, may_look: Tensor) -> DecoderState:
+    def start(self, memory: Tensor, attn_mask: Tensor) -> DecoderState:
         """The state before the first word, one hypothesis a sentence."""
-        return DecoderState(tuple(layer.start(memory) for layer in self.layers), may_look)  # type: ignore[operator]
+        return DecoderState(tuple(layer.start(memory) for layer in self.layers), attn_mask)  # type: ignore[operator]
 
     def step(self, x: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """`forward` for the newest word alone. Shapes: x (N, 1, D) → (N, 1, D)."""
         layers = []
         for layer, past in zip(self.layers, state.layers, strict=True):
-            x, present = layer.step(x, past, state.may_look)  # type: ignore[operator]
+            x, present = layer.step(x, past, state.attn_mask)  # type: ignore[operator]
             layers.append(present)
         return self.norm(x), replace(state, layers=tuple(layers), length=state.length + 1)

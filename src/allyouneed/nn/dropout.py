@@ -34,10 +34,10 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.p)
-        return x * kept(x.shape, self.p).to(x.dtype).mul_(1 / (1 - self.p))
+        return x * keep_mask(x.shape, self.p).to(x.dtype).mul_(1 / (1 - self.p))
 
 
-def kept(shape: Sequence[int], p: float) -> Tensor:
+def keep_mask(shape: Sequence[int], p: float) -> Tensor:
     """True with probability 1 − p, rounded to 16 bits, each by itself; drawn on the processor."""
     count = math.prod(shape)
     draws = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)

@@ -13,14 +13,14 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention = attention_of(config)
-        self.around_attention = residual_of(config)
-        self.feed_forward = feed_forward_of(config)
-        self.around_feed_forward = residual_of(config)
+        self.attention = build_attention(config)
+        self.attention_residual = build_residual(config)
+        self.feed_forward = build_feed_forward(config)
+        self.feed_forward_residual = build_residual(config)
 
-    def forward(self, x: Tensor, may_look: Tensor) -> Tensor:
-        x = self.around_attention(x, lambda y: self.attention(y, y, y, may_look))
-        return self.around_feed_forward(x, self.feed_forward)  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
+        x = self.attention_residual(x, lambda y: self.attention(y, y, y, attn_mask))
+        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
 
 class Encoder(nn.Module):
@@ -31,14 +31,14 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
-    def forward(self, x: Tensor, may_look: Tensor) -> Tensor:
+    def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
         """`may_look` broadcasts to (B, H, S, S)."""
         for layer in self.layers:
-            x = layer(x, may_look)
+            x = layer(x, attn_mask)
         return self.norm(x)  # type: ignore[no-any-return]
 
 
-def attention_of(config: ModelConfig) -> MultiHeadAttention:
+def build_attention(config: ModelConfig) -> MultiHeadAttention:
     """The attention a block of this config has."""
     return MultiHeadAttention(
         d_model=config.d_model,
@@ -49,11 +49,11 @@ def attention_of(config: ModelConfig) -> MultiHeadAttention:
     )
 
 
-def feed_forward_of(config: ModelConfig) -> FeedForward:
+def build_feed_forward(config: ModelConfig) -> FeedForward:
     """The feed-forward network a block of this config has."""
     return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=config.activation)
 
 
-def residual_of(config: ModelConfig) -> Residual:
+def build_residual(config: ModelConfig) -> Residual:
     """The ring around each sublayer of a block of this config."""
     return Residual(d_model=config.d_model, dropout=config.dropout, norm=config.norm)

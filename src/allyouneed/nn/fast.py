@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import ConfigError, InputError, MissingExtraError
-from .attention import MultiHeadAttention, shut
+from .attention import MultiHeadAttention, attention_bias
 from .decoder import DecoderBlock, DecoderState
 from .embedding import refuse_unknown_ids
 from .encoder import EncoderBlock
@@ -99,7 +99,7 @@ class FastTransformer:
         if length > len(self.source_position):
             raise InputError(f"a sequence of {length} tokens is longer than max_length={len(self.source_position)}")
         real = source != self.config.pad_id
-        padding = None if bool(real.all()) else shut(real, self.source_table.dtype)[:, None, None, :]
+        padding = None if bool(real.all()) else attention_bias(real, self.source_table.dtype)[:, None, None, :]
         with _refusing_unknown_ids(source, self.source_table):
             x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
         if self.compiled and self.compiled.reading_pays():
@@ -198,7 +198,7 @@ def _log_probabilities(logits: Tensor, never: Tensor) -> Tensor:
 @lru_cache(64)
 def _own(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """For each hypothesis 0 at its own place among those of its sentence, shut at the others', (B · E, E)."""
-    return shut(torch.eye(each, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
+    return attention_bias(torch.eye(each, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
 
 
 class _FloatMap:
@@ -275,8 +275,8 @@ def attend(query: Tensor, pool: Pool, mask: Tensor | None) -> Tensor:
 
 class _FastEncoderBlock:
     def __init__(self, block: EncoderBlock, make: Callable[[Tensor, Tensor | None], Map]) -> None:
-        self.attention = _FastSelfAttention(block.attention, block.around_attention, make)
-        self.feed_forward = _FastFeedForward(block.feed_forward, block.around_feed_forward, make)
+        self.attention = _FastSelfAttention(block.attention, block.attention_residual, make)
+        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         own = self.attention
@@ -288,12 +288,12 @@ class _FastEncoderBlock:
 class _FastDecoderBlock:
     def __init__(self, block: DecoderBlock, make: Callable[[Tensor, Tensor | None], Map]) -> None:
         cross = block.cross_attention
-        self.self_attention = _FastSelfAttention(block.self_attention, block.around_self_attention, make)
+        self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make)
         self.heads, self.width = cross.heads, cross.key.out_features
         self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
         self.keys_and_values = _joined(make, cross.key, cross.value)
-        self.around_cross = _Around(block.around_cross_attention)
-        self.feed_forward = _FastFeedForward(block.feed_forward, block.around_feed_forward, make)
+        self.around_cross = _Around(block.cross_attention_residual)
+        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
     def offer(self, memory: Tensor) -> Pool:
         """The memory (B, S, D), projected once for all words."""

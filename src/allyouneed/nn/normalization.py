@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from ..settings import require_whole
 
 
-def normalize(x: Tensor, gain: Tensor, bias: Tensor, *, eps: float) -> Tensor:
+def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, *, eps: float) -> Tensor:
     """Each vector at mean 0 and variance 1 over its last axis, then gain and bias.
 
     The variance is the biased one (divided by D), and eps stands inside the root. Shapes: (…, D),

@@ -10,7 +10,7 @@ from ..errors import InputError
 from .decoder import Decoder, DecoderState
 from .embedding import Embedding
 from .encoder import Encoder
-from .mask import no_future, real_tokens
+from .mask import causal_mask, padding_mask
 from .position import LearnedPositions, PositionalEncoding
 from .projection import Projection
 
@@ -20,8 +20,8 @@ POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
 class Memory(NamedTuple):
     """What the encoder makes of a source, (B, S, D), and where there are words in it, (B, 1, 1, S)."""
 
-    vectors: Tensor
-    may_look: Tensor
+    hidden_states: Tensor
+    attn_mask: Tensor
 
 
 class Transformer(nn.Module):
@@ -60,20 +60,20 @@ class Transformer(nn.Module):
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         return self.decode(target, self.encode(source))
 
-    def vectors(self, source: Tensor, target: Tensor) -> Tensor:
+    def hidden_states(self, source: Tensor, target: Tensor) -> Tensor:
         """What the projection makes logits of: (B, S), (B, T) → (B, T, D)."""
-        return self._read(target, self.encode(source))
+        return self._decode_hidden_states(target, self.encode(source))
 
     def encode(self, source: Tensor) -> Memory:
         """The source, read. Shapes: (B, S) → (B, S, D)."""
         require_rows("source", source)
-        may_look = real_tokens(source, self.config.pad_id)
+        attn_mask = padding_mask(source, self.config.pad_id)
         x = self.source_position(self.source_embedding(source))
-        return Memory(self.encoder(x, may_look), may_look)
+        return Memory(self.encoder(x, attn_mask), attn_mask)
 
     def decode(self, target: Tensor, memory: Memory) -> Tensor:
         """Logits of every next word of a target that is known. Shapes: (B, T) → (B, T, V)."""
-        return self.projection(self._read(target, memory))  # type: ignore[no-any-return]
+        return self.projection(self._decode_hidden_states(target, memory))  # type: ignore[no-any-return]
 
     def start(self, source: Tensor) -> DecoderState:
         """The state from which `step` writes a translation of the source (B, S)."""
@@ -85,11 +85,11 @@ class Transformer(nn.Module):
         x, state = self.decoder.step(x, state)
         return self.projection(x[:, 0]), state
 
-    def _read(self, target: Tensor, memory: Memory) -> Tensor:
+    def _decode_hidden_states(self, target: Tensor, memory: Memory) -> Tensor:
         require_rows("target", target)
         x = self.target_position(self.target_embedding(target))
-        mask = no_future(target.size(1), device=target.device)
-        return self.decoder(x, memory.vectors, memory.may_look, mask)  # type: ignore[no-any-return]
+        mask = causal_mask(target.size(1), device=target.device)
+        return self.decoder(x, memory.hidden_states, memory.attn_mask, mask)  # type: ignore[no-any-return]
 
     def parameter_count(self) -> int:
         """How many numbers are learned; a shared table counts once."""

@@ -83,7 +83,7 @@ def add_gradients(model: Transformer, batches: Sequence[Batch], config: TrainCon
             share = int((piece.target_out != pad_id).sum()) / sum(words)
             piece = (piece.duplicated() if config.r_drop else piece).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-                vectors = model.vectors(piece.source, piece.target_in)
+                vectors = model.hidden_states(piece.source, piece.target_in)
             loss = share * projected_loss(
                 vectors.float(),
                 model.projection.table,
