@@ -84,7 +84,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
         source = pad([sources[place] for place in some], ids.pad_id)
         longest = torch.full((len(some),), order["longest"])
         found = search(
-            step, model.start(source), config, continuations=model.best_continuations,
+            step, model.start(source), config, continuations=model.top_continuations,
             sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest,
         )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]

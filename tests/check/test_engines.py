@@ -14,7 +14,7 @@ from allyouneed.check import engines
 from allyouneed.check import model as checks
 from allyouneed.check.verdict import Ids, Verdict, random_ids
 from allyouneed.decode import beam
-from allyouneed.nn import FastState, Transformer, compiled, int8, position, transformer
+from allyouneed.nn import CachedState, Transformer, compiled, int8, position, transformer
 from allyouneed.train import loss
 from conftest import SMALL
 
@@ -82,12 +82,12 @@ def test_a_source_that_is_reversed_beyond_20_words_is_found(
 
 def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one hypothesis a sentence it would not show."""
-    reorder = FastState.reorder
+    reorder = CachedState.reorder
 
-    def off(self: FastState, hypotheses: Tensor) -> FastState:
-        return reorder(self, hypotheses if self.theirs is None else torch.arange(len(hypotheses)))
+    def off(self: CachedState, hypotheses: Tensor) -> CachedState:
+        return reorder(self, hypotheses if self.ancestry_mask is None else torch.arange(len(hypotheses)))
 
-    monkeypatch.setattr(FastState, "reorder", off)
+    monkeypatch.setattr(CachedState, "reorder", off)
     assert names(engines.every_engine_is_the_model(long, ids))[:2] == ["fast", "compiled"]
 
 
@@ -95,7 +95,7 @@ def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monk
 def test_int8_scales_that_are_a_tenth_off_are_found(
     of: Any, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounded = int8.rounded
+    rounded = int8.quantize
 
     def larger(weight: Tensor) -> tuple[Tensor, Tensor]:
         numbers, scale = rounded(weight)

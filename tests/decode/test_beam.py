@@ -188,7 +188,7 @@ def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int
     totals = torch.randn(rows, beam, generator=chance)
     every = (totals[:, :, None] + gains.view(rows, beam, length)).flatten(1)
     count = min(count, every.size(1))
-    for quick in (best_continuations, compiled.best_continuations):
+    for quick in (best_continuations, compiled.compiled_top_continuations):
         best, parents, words = map(torch.tensor, quick(totals.tolist(), gains, count))
         assert torch.equal(best, every.topk(count).values)
         places = (parents * length + words)[best.isfinite()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
 from allyouneed.nn import FastTransformer, Transformer, compiled, loops
-from allyouneed.nn.int8 import rounded
+from allyouneed.nn.int8 import quantize
 from twins import scatter
 
 WITH_VPDPBUSD = compiled.has_vpdpbusd()
@@ -23,10 +23,10 @@ def test_a_map_of_floats_is_linear(seed: int, rows: int, deep: int, wide: int) -
     chance = torch.Generator().manual_seed(seed)
     x, weight = torch.randn(rows, deep, generator=chance), torch.randn(wide, deep, generator=chance)
     bias, found = torch.randn(wide, generator=chance), torch.empty(rows, wide)
-    loops.map_rows(x.numpy(), compiled.as_floats([(weight, bias)], int8=False), found.numpy())
+    loops.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=False), found.numpy())
     torch.testing.assert_close(found, F.linear(x, weight, bias), atol=1e-4, rtol=1e-4)
-    numbers, scale = rounded(weight)
-    loops.map_rows(x.numpy(), compiled.as_floats([(weight, bias)], int8=True), found.numpy())
+    numbers, scale = quantize(weight)
+    loops.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=True), found.numpy())
     torch.testing.assert_close(found, F.linear(x, scale[:, None] * numbers, bias), atol=1e-4, rtol=1e-4)
 
 
@@ -40,9 +40,9 @@ def test_a_map_of_bytes_is_linear_of_what_was_rounded(seed: int, rows: int, deep
     weight, bias = torch.randn(wide, deep, generator=chance), torch.randn(wide, generator=chance)
     low, high = x.amin(1, keepdim=True).clamp(max=0), x.amax(1, keepdim=True).clamp(min=0)
     step = (high - low) / 255
-    numbers, scale = rounded(weight)
+    numbers, scale = quantize(weight)
     found = torch.empty(rows, wide)
-    loops.map_rows(x.numpy(), compiled.as_bytes([(weight, bias)]), found.numpy())
+    loops.map_rows(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
     in_steps = ((x - low) / step + 0.5).floor()
     expected = F.linear(low + step * in_steps, scale[:, None] * numbers, bias)
     # A number in the middle between two steps may go to either.
@@ -77,7 +77,7 @@ def test_log_softmax_is_that_of_pytorch(seed: int, rows: int, vocabulary: int, s
     logits = spread * torch.randn(rows, vocabulary, generator=chance) - 50
     never = torch.tensor([0])
     expected = logits.double().index_fill(1, never, -torch.inf).log_softmax(-1).float()
-    torch.testing.assert_close(compiled.log_softmax(logits, never), expected, atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(compiled.compiled_log_softmax(logits, never), expected, atol=1e-4, rtol=1e-5)
 
 
 def test_exponential_is_right_to_six_digits() -> None:

@@ -283,7 +283,7 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     def translated(rows: list[list[int]]) -> list[list[int]]:
         found = beam_search(
             step, fast.start(pad(rows, 0)), sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10),
-            beam=4, alpha=0.6, continuations=fast.best_continuations,
+            beam=4, alpha=0.6, continuations=fast.top_continuations,
         )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]
 

@@ -5,18 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.errors import ConfigError
-from allyouneed.nn.int8 import LITTLE, Int8Map, can_int8, rounded
+from allyouneed.nn.int8 import LITTLE, Int8Linear, supports_int8, quantize
 
 
 def test_weights_are_rounded_to_the_nearest_of_255_steps_of_their_row() -> None:
     weight = torch.tensor([[1.27, -0.634, 0.0], [-254.0, 1.0, 3.1]])
-    numbers, scale = rounded(weight)
+    numbers, scale = quantize(weight)
     assert numbers.tolist() == [[127, -63, 0], [-127, 0, 2]]
     torch.testing.assert_close(scale, torch.tensor([0.01, 2.0]))
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
-    numbers, scale = rounded(torch.zeros(2, 3))
+    numbers, scale = quantize(torch.zeros(2, 3))
     assert torch.equal(numbers * scale[:, None], torch.zeros(2, 3))
 
 
@@ -25,11 +25,11 @@ def test_a_row_of_zeros_stays_zero() -> None:
 def test_it_is_the_product_of_rounded_weights_and_rounded_vectors(rows: int, biased: bool) -> None:
     weight, bias = torch.randn(400, 300), torch.randn(400) if biased else None
     x = torch.randn(rows, 300)
-    numbers, scale = rounded(weight)
+    numbers, scale = quantize(weight)
     step = x.abs().amax(1, keepdim=True) / (127 if torch.cpu._is_vnni_supported() else 63)
     expected = F.linear((x / step).round() * step, numbers * scale[:, None], bias)
-    assert (Int8Map(weight, bias)(x) - expected).abs().max() < 0.02 * expected.std()
-    assert (Int8Map(weight, bias)(x) - F.linear(x, weight, bias)).std() < 0.02 * expected.std()
+    assert (Int8Linear(weight, bias)(x) - expected).abs().max() < 0.02 * expected.std()
+    assert (Int8Linear(weight, bias)(x) - F.linear(x, weight, bias)).std() < 0.02 * expected.std()
 
 
 @given(st.integers(0, 2**31), st.integers(1, 40), st.integers(1, 70), st.integers(1, 140), st.sampled_from([-9, 0, 9]))
@@ -39,7 +39,7 @@ def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, 
     rng = torch.Generator().manual_seed(seed)
     x = (middle + torch.randn(rows, deep, generator=rng)) * 10 ** torch.randn(rows, 1, generator=rng)
     x[rows // 2] = 0
-    quantized = Int8Map(torch.randn(wide, deep, generator=rng), torch.randn(wide, generator=rng))
+    quantized = Int8Linear(torch.randn(wide, deep, generator=rng), torch.randn(wide, generator=rng))
     together = quantized(x)
     order = torch.randperm(rows, generator=rng)
     with pytest.MonkeyPatch.context() as patch:
@@ -51,8 +51,8 @@ def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, 
 
 
 def test_it_needs_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert can_int8(torch.device("cpu"))
-    assert not can_int8(torch.device("meta"))
+    assert supports_int8(torch.device("cpu"))
+    assert not supports_int8(torch.device("meta"))
     monkeypatch.setattr("allyouneed.nn.int8.can_int8", lambda device: False)
     with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor; got cpu with'):
-        Int8Map(torch.randn(3, 3), None)
+        Int8Linear(torch.randn(3, 3), None)

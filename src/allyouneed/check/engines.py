@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..decode import beam_search
 from ..nn import FastTransformer, Transformer
-from ..nn.int8 import Int8Map, can_int8
+from ..nn.int8 import Int8Linear, supports_int8
 from ..nn.parts import find_custom_part
 from ..train.loss import mean_loss, projected_loss
 from .verdict import Ids, Verdict
@@ -33,7 +33,7 @@ def every_engine_is_the_model(model: Transformer, ids: Ids) -> Iterator[Verdict]
     compiled = importlib.util.find_spec("numba") is not None
     if compiled:
         yield _forks(model, FastTransformer(model, compiled=True), ids, "compiled", exact=True)
-    if can_int8(next(model.parameters()).device):
+    if supports_int8(next(model.parameters()).device):
         yield int8_maps_are_near(model)
         yield _forks(model, FastTransformer(model, precision="int8"), ids, "int8", exact=False)
         if compiled:
@@ -89,7 +89,7 @@ def int8_maps_are_near(model: Transformer) -> Verdict:
     maps = {name: (part.weight, part.bias) for name, part in model.named_modules() if isinstance(part, nn.Linear)}
     for name, (weight, bias) in [*maps.items(), ("projection", (model.projection.table, None))]:
         x = torch.randn(8, weight.size(1), generator=rng)
-        expected, found = F.linear(x, weight, bias), Int8Map(weight, bias)(x)
+        expected, found = F.linear(x, weight, bias), Int8Linear(weight, bias)(x)
         size = expected.square().sum()
         gain, apart = (found * expected).sum() / size, (found - expected).square().sum() / size
         if size > 0 and not (abs(gain - 1) <= GAIN and apart.sqrt() <= NEAR):

@@ -14,7 +14,7 @@ from .fast import FastTransformer, Precision, pick_precision
 from .feedforward import FeedForward
 from .mask import causal_mask, padding_mask
 from .normalization import LayerNorm
-from .past import FastState
+from .past import CachedState
 from .position import LearnedPositions, PositionalEncoding, sinusoids
 from .projection import Projection
 from .residual import Residual
@@ -27,7 +27,7 @@ __all__ = [
     "Embedding",
     "Encoder",
     "EncoderBlock",
-    "FastState",
+    "CachedState",
     "FastTransformer",
     "FeedForward",
     "LayerNorm",

@@ -17,10 +17,20 @@ from .attention import MultiHeadAttention
 from .decoder import DecoderBlock
 from .encoder import EncoderBlock
 from .feedforward import FeedForward
-from .int8 import rounded
-from .loops import ACTIVATIONS, PANEL, Array, Bytes, Cross, Embedding, Linear, Manner, Stack
+from .int8 import quantize
+from .loops import (
+    ACTIVATIONS,
+    PANEL,
+    Array,
+    Int8Weights,
+    CrossAttentionWeights,
+    EmbeddingWeights,
+    FloatWeights,
+    BlockOptions,
+    BlockWeights,
+)
 from .normalization import LayerNorm
-from .past import Pool
+from .past import KVCache
 from .residual import Residual
 from .transformer import Transformer
 
@@ -29,7 +39,7 @@ NO_WORDS = np.empty(0, np.int64)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that shuts nothing; the norm after a stack that has none
 
 
-class Compiled:
+class CompiledBlocks:
     """The blocks of a trained `Transformer`, on a processor, and a `projection`. It takes a copy of the weights."""
 
     def __init__(self, model: Transformer, *, projection: Callable[[Tensor], Tensor], int8: bool) -> None:
@@ -52,18 +62,18 @@ class Compiled:
             ],
             model.decoder.norm,
         )
-        self._cross = Cross(
+        self._cross = CrossAttentionWeights(
             self._maps([block.cross_attention.query] for block in decoder),
             self._maps([block.cross_attention.output] for block in decoder),
         )
         first = encoder[0]
-        self._embedding = Embedding(
+        self._embedding = EmbeddingWeights(
             _array(model.target_embedding.table),
             model.config.d_model**0.5,
             _array(cast(Tensor, model.target_position.encoding)),
         )
         self._queried = first.attention.query.out_features
-        self._manner = Manner(
+        self._manner = BlockOptions(
             first.attention.heads,
             first.attention_residual.norm_first,
             ACTIVATIONS.index(model.config.activation),
@@ -71,31 +81,33 @@ class Compiled:
         )
         self._writing = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))
 
-    def reading_pays(self) -> bool:
+    def encoding_pays(self) -> bool:
         """Whether sources are read here: only in int8 with VPDPBUSD, and then always.
 
         A batch that went another way than a sentence alone would be rounded otherwise.
         """
         return self._bytes
 
-    def writing_pays(self, hypotheses: int, *, sentences: int) -> bool:
+    def step_pays(self, hypotheses: int, *, sentences: int) -> bool:
         """Whether a step of so many hypotheses is quicker here than in PyTorch."""
         return self._bytes or (sentences == 1 and hypotheses * self._writing * torch.get_num_threads() <= WORTH)
 
-    def read(self, x: Tensor, padding: Tensor | None) -> None:
+    def encode(self, x: Tensor, padding: Tensor | None) -> None:
         """What the encoder makes of embedded sources (B, S, D), in place. `padding` is as in `FastState`."""
-        loops.read_words(x.flatten(0, 1).numpy(), len(x), self._encoder, self._manner, self._queried, _mask_of(padding))
+        loops.encode_tokens(
+            x.flatten(0, 1).numpy(), len(x), self._encoder, self._manner, self._queried, _mask_of(padding)
+        )
 
-    def write(
+    def step(
         self,
         last: Tensor,
         place: int,
-        pools: Sequence[Pool],
+        caches: Sequence[KVCache],
         used: int,
-        theirs: Tensor | None,
-        memory: Sequence[Pool],
+        ancestry_mask: Tensor | None,
+        memory: Sequence[KVCache],
         padding: Tensor | None,
-        never: Tensor | None,
+        banned_ids: Tensor | None,
     ) -> Tensor:
         """The logits (N, V) after the newest words (N,), which stand at `place` in their sentences.
 
@@ -107,19 +119,19 @@ class Compiled:
         # Here NumPy arranges what little there is to arrange: it is quicker at that than PyTorch.
         asked = (
             last.numpy(), place, self._embedding, self._decoder, self._cross, self._manner,
-            tuple(pool.array for pool in pools), used, NOTHING if theirs is None else theirs.numpy(),
+            tuple(pool.array for pool in caches), used, NOTHING if ancestry_mask is None else ancestry_mask.numpy(),
             tuple(pool.array for pool in memory), _mask_of(padding),
         )  # fmt: skip
         rows, projection = len(last), self._projection
-        if isinstance(projection, BytesMap):
+        if isinstance(projection, VNNILinear):
             logits = np.empty((rows, projection.outputs), np.float32)
-            normalize, without = never is not None, NO_WORDS if never is None else never.numpy()
-            loops.write_and_project(logits, projection.map, normalize, without, asked)
+            normalize, without = banned_ids is not None, NO_WORDS if banned_ids is None else banned_ids.numpy()
+            loops.decode_and_project(logits, projection.map, normalize, without, asked)
             return torch.from_numpy(logits)
         x = np.empty((rows, self._embedding.table.shape[1]), np.float32)
-        loops.write_words(x, *asked)
+        loops.decode_tokens(x, *asked)
         found = projection(torch.from_numpy(x))
-        return found if never is None else log_softmax(found, never)
+        return found if banned_ids is None else compiled_log_softmax(found, banned_ids)
 
     def _stack(
         self,
@@ -127,9 +139,9 @@ class Compiled:
         thinking: Sequence[FeedForward],
         arounds: Sequence[Sequence[Residual]],
         closing: nn.Module,
-    ) -> Stack:
+    ) -> BlockWeights:
         norms = [[around.norm for around in of_block] for of_block in arounds]
-        return Stack(
+        return BlockWeights(
             self._maps([part.query, part.key, part.value] for part in attentions),
             self._maps([part.output] for part in attentions),
             self._maps([part.inner] for part in thinking),
@@ -139,20 +151,20 @@ class Compiled:
             np.stack([_array(closing.gain), _array(closing.bias)]) if isinstance(closing, LayerNorm) else NOTHING,
         )
 
-    def _maps(self, of_blocks: Iterable[Sequence[nn.Linear]]) -> Linear | Bytes:
+    def _maps(self, of_blocks: Iterable[Sequence[nn.Linear]]) -> FloatWeights | Int8Weights:
         """For each block one map in place of several of the same vector: their results side by side."""
         joined = [
             (torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts]))
             for parts in of_blocks
         ]
-        return as_bytes(joined) if self._bytes else as_floats(joined, int8=self._int8)
+        return pack_int8(joined) if self._bytes else pack_float32(joined, int8=self._int8)
 
 
-class BytesMap:
+class VNNILinear:
     """`F.linear(x, weight, bias)`, nearly, by VPDPBUSD."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.map = as_bytes([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
+        self.map = pack_int8([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
         self.outputs = len(weight)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -163,13 +175,13 @@ class BytesMap:
         return torch.from_numpy(result.reshape(*x.shape[:-1], -1))
 
 
-def log_softmax(logits: Tensor, never: Tensor) -> Tensor:
+def compiled_log_softmax(logits: Tensor, banned_ids: Tensor) -> Tensor:
     """The log-probabilities of logits (N, V), in their place; none for the words in `never`."""
-    loops.log_softmax(logits.numpy(), never.numpy())
+    loops.log_softmax_rows(logits.numpy(), banned_ids.numpy())
     return logits
 
 
-def best_continuations(
+def compiled_top_continuations(
     totals: list[list[float]], log_probabilities: Tensor, count: int
 ) -> tuple[list[list[float]], list[list[int]], list[list[int]]]:
     """Of all continuations the best: their totals, which hypothesis each continues, with which word.
@@ -180,7 +192,7 @@ def best_continuations(
     before = np.array(totals, np.float32)
     shape = len(before), min(count, before.shape[1] * log_probabilities.size(1))
     best, parents, words = np.empty(shape, np.float32), np.empty(shape, np.int64), np.empty(shape, np.int64)
-    loops.best_continuations(before, log_probabilities.numpy(), best, parents, words)
+    loops.top_continuations_rows(before, log_probabilities.numpy(), best, parents, words)
     return best.tolist(), parents.tolist(), words.tolist()
 
 
@@ -189,23 +201,23 @@ def has_vpdpbusd() -> bool:
     return bool(llvm.get_host_cpu_features().get("avx512vnni", False))
 
 
-def as_floats(maps: Sequence[tuple[Tensor, Tensor]], *, int8: bool) -> Linear:
+def pack_float32(maps: Sequence[tuple[Tensor, Tensor]], *, int8: bool) -> FloatWeights:
     """Weights and biases of maps of one shape, for `loops.of_floats`."""
-    pairs = [rounded(weight.detach()) if int8 else (weight.detach(), torch.ones(len(weight))) for weight, _ in maps]
+    pairs = [quantize(weight.detach()) if int8 else (weight.detach(), torch.ones(len(weight))) for weight, _ in maps]
     numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
-    return Linear(_array(numbers), _array(scale), _array(torch.stack([bias for _, bias in maps])))
+    return FloatWeights(_array(numbers), _array(scale), _array(torch.stack([bias for _, bias in maps])))
 
 
-def as_bytes(maps: Sequence[tuple[Tensor, Tensor]]) -> Bytes:
+def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
     """Weights and biases of maps of one shape, for `loops.of_bytes`."""
-    pairs = [rounded(weight.detach()) for weight, _ in maps]
+    pairs = [quantize(weight.detach()) for weight, _ in maps]
     numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
     count, wide, deep = numbers.shape  # N, out, in
     whole = numbers.new_zeros(count, -(-wide // PANEL) * PANEL, -(-deep // 4) * 4)
     whole[:, :wide, :deep] = numbers
     panels = whole.view(count, -1, PANEL, whole.size(2) // 4, 4).transpose(2, 3).flatten(2)
     total = scale * numbers.sum(2, dtype=torch.float32)
-    return Bytes(_array(panels), _array(scale), _array(total), _array(torch.stack([bias for _, bias in maps])))
+    return Int8Weights(_array(panels), _array(scale), _array(total), _array(torch.stack([bias for _, bias in maps])))
 
 
 def _mask_of(padding: Tensor | None) -> Array:

@@ -24,19 +24,21 @@ from .decoder import DecoderBlock, DecoderState
 from .embedding import refuse_unknown_ids
 from .encoder import EncoderBlock
 from .feedforward import FeedForward
-from .int8 import Int8Map, can_int8
+from .int8 import Int8Linear, supports_int8
 from .parts import find_custom_part
-from .past import FastState, Pool, split
+from .past import CachedState, KVCache, split_heads
 from .residual import Residual
 from .transformer import Transformer, require_rows
 
 if TYPE_CHECKING:
-    from .compiled import Compiled
+    from .compiled import CompiledBlocks
 
 Precision = Literal["float32", "int8"]
-AnyState = FastState | DecoderState  # the latter of a model that is run as it is
-Map = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
-Continuations = Callable[[list[list[float]], Tensor, int], tuple[list[list[float]], list[list[int]], list[list[int]]]]
+AnyState = CachedState | DecoderState  # the latter of a model that is run as it is
+LinearMap = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
+TopContinuations = Callable[
+    [list[list[float]], Tensor, int], tuple[list[list[float]], list[list[int]], list[list[int]]]
+]
 
 
 def pick_precision(model: Transformer) -> Precision:
@@ -47,7 +49,7 @@ def pick_precision(model: Transformer) -> Precision:
     if find_custom_part(model):
         return "float32"
     table = model.projection.table
-    return "int8" if can_int8(table.device) and table.numel() >= 1_000_000 else "float32"
+    return "int8" if supports_int8(table.device) and table.numel() >= 1_000_000 else "float32"
 
 
 class FastTransformer:
@@ -66,8 +68,8 @@ class FastTransformer:
         if precision not in get_args(Precision):
             raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
         self.config, self.precision = model.config, cast(Precision, precision)
-        self.compiled: Compiled | None = None
-        self.best_continuations: Continuations | None = None  # for a beam to use in place of its own
+        self.compiled: CompiledBlocks | None = None
+        self.top_continuations: TopContinuations | None = None  # for a beam to use in place of its own
         custom = find_custom_part(model)
         self.plain = model if custom else None
         if custom:
@@ -77,7 +79,7 @@ class FastTransformer:
                     'use precision "float32" without compiled'
                 )
             return
-        make: Callable[[Tensor, Tensor | None], Map] = Int8Map if precision == "int8" else _FloatMap
+        make: Callable[[Tensor, Tensor | None], LinearMap] = Int8Linear if precision == "int8" else _FloatLinear
         self.scale = math.sqrt(model.config.d_model)
         self.source_table = model.source_embedding.table.detach()
         self.target_table = model.target_embedding.table.detach()
@@ -102,59 +104,72 @@ class FastTransformer:
         padding = None if bool(real.all()) else attention_bias(real, self.source_table.dtype)[:, None, None, :]
         with _refusing_unknown_ids(source, self.source_table):
             x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
-        if self.compiled and self.compiled.reading_pays():
-            self.compiled.read(x, padding)
+        if self.compiled and self.compiled.encoding_pays():
+            self.compiled.encode(x, padding)
         else:
             for block in self.encoder:
                 x = block(x, padding)
             x = self.encoder_norm(x)
-        memory = tuple(block.offer(x) for block in self.decoder)
-        pools = tuple(block.self_attention.empty(x) for block in self.decoder)
-        return FastState(memory, padding, pools, hypotheses=rows)
+        memory = tuple(block.project_kv(x) for block in self.decoder)
+        pools = tuple(block.self_attention.empty_cache(x) for block in self.decoder)
+        return CachedState(memory, padding, pools, hypotheses=rows)
 
     def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         """Logits of the next word, (N, V), after the `last` one, (N,), and the state with it in."""
         return self._step(last, state, None)
 
-    def log_step(self, last: Tensor, state: AnyState, never: Tensor) -> tuple[Tensor, AnyState]:
+    def log_step(self, last: Tensor, state: AnyState, banned_ids: Tensor) -> tuple[Tensor, AnyState]:
         """As `step`, but log-probabilities in float32, with no chance for the words in `never`."""
-        return self._step(last, state, never)
+        return self._step(last, state, banned_ids)
 
-    def _step(self, last: Tensor, state: AnyState, never: Tensor | None) -> tuple[Tensor, AnyState]:
+    def _step(self, last: Tensor, state: AnyState, banned_ids: Tensor | None) -> tuple[Tensor, AnyState]:
         if isinstance(state, DecoderState):
             assert self.plain
             found, after = self.plain.step(last, state)
-            return found if never is None else _log_probabilities(found, never), after
+            return found if banned_ids is None else _log_probabilities(found, banned_ids), after
         if state.length == len(self.target_position):
             raise InputError(f"a sequence of {state.length + 1} tokens is longer than max_length={state.length}")
         sentences = state.sentences
         each = state.hypotheses // sentences
-        theirs = state.theirs
-        if each > 1 or theirs is not None:  # a hypothesis sees its own newest word, and not the others'
-            own = _own(sentences, each, self.target_table.dtype, self.target_table.device)
-            theirs = own if theirs is None else torch.cat((theirs, own), 1)
-        if self.compiled and self.compiled.writing_pays(state.hypotheses, sentences=sentences):
-            pools = tuple(pool.ready(each, after=state.pooled) for pool in state.pools)
+        ancestry_mask = state.ancestry_mask
+        if each > 1 or ancestry_mask is not None:  # a hypothesis sees its own newest word, and not the others'
+            own = _diagonal_bias(sentences, each, self.target_table.dtype, self.target_table.device)
+            ancestry_mask = own if ancestry_mask is None else torch.cat((ancestry_mask, own), 1)
+        if self.compiled and self.compiled.step_pays(state.hypotheses, sentences=sentences):
+            pools = tuple(pool.reserve(each, after=state.cached) for pool in state.caches)
             with _refusing_unknown_ids(last, self.target_table):
-                found = self.compiled.write(
-                    last, state.length, pools, state.pooled, theirs, state.memory, state.padding, never
+                found = self.compiled.step(
+                    last,
+                    state.length,
+                    pools,
+                    state.cached,
+                    ancestry_mask,
+                    state.memory_caches,
+                    state.padding,
+                    banned_ids,
                 )
         else:
             with _refusing_unknown_ids(last, self.target_table):
                 words = torch.embedding(self.target_table, last)
             x = torch.add(self.target_position[state.length], words, alpha=self.scale)
             x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
-            mask = None if theirs is None else theirs.view(sentences, 1, each, -1)
+            mask = None if ancestry_mask is None else ancestry_mask.view(sentences, 1, each, -1)
             grown = []
-            for block, pool, memory in zip(self.decoder, state.pools, state.memory, strict=True):
-                x, pool = block(x, pool, state.pooled, mask, memory, state.padding)
+            for block, pool, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):
+                x, pool = block(x, pool, state.cached, mask, memory, state.padding)
                 grown.append(pool)
             pools = tuple(grown)
             found = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
-            if never is not None:
-                found = _log_probabilities(found, never)
-        return found, FastState(
-            state.memory, state.padding, pools, state.hypotheses, state.pooled + each, theirs, state.length + 1
+            if banned_ids is not None:
+                found = _log_probabilities(found, banned_ids)
+        return found, CachedState(
+            state.memory_caches,
+            state.padding,
+            pools,
+            state.hypotheses,
+            state.cached + each,
+            ancestry_mask,
+            state.length + 1,
         )
 
     def _compile(self, model: Transformer) -> None:
@@ -165,15 +180,15 @@ class FastTransformer:
         except ImportError:
             raise MissingExtraError("compiled=True", "fast") from None
         if self.precision == "int8" and compiled.has_vpdpbusd():
-            self.projection = compiled.BytesMap(model.projection.table, None)
+            self.projection = compiled.VNNILinear(model.projection.table, None)
             for fast, block in zip(self.decoder, cast(Sequence[DecoderBlock], model.decoder.layers), strict=True):
                 key, value = block.cross_attention.key, block.cross_attention.value
-                fast.keys_and_values = compiled.BytesMap(
+                fast.keys_and_values = compiled.VNNILinear(
                     torch.cat([key.weight, value.weight]),
                     torch.cat([key.bias, value.bias]),
                 )
-        self.best_continuations = compiled.best_continuations
-        self.compiled = compiled.Compiled(model, projection=self.projection, int8=self.precision == "int8")
+        self.top_continuations = compiled.compiled_top_continuations
+        self.compiled = compiled.CompiledBlocks(model, projection=self.projection, int8=self.precision == "int8")
 
 
 class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` would take 2 µs of every step
@@ -196,12 +211,12 @@ def _log_probabilities(logits: Tensor, never: Tensor) -> Tensor:
 
 
 @lru_cache(64)
-def _own(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _diagonal_bias(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """For each hypothesis 0 at its own place among those of its sentence, shut at the others', (B · E, E)."""
     return attention_bias(torch.eye(each, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
 
 
-class _FloatMap:
+class _FloatLinear:
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
 
@@ -209,109 +224,109 @@ class _FloatMap:
         return F.linear(x, self.weight, self.bias)
 
 
-def _joined(make: Callable[[Tensor, Tensor | None], Map], *maps: nn.Linear) -> Map:
+def _joined(make: Callable[[Tensor, Tensor | None], LinearMap], *maps: nn.Linear) -> LinearMap:
     """One map in place of several of the same vector: their results side by side."""
     if len(maps) == 1:
         return make(maps[0].weight, maps[0].bias)
     return make(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
 
 
-class _Around:
+class _FastResidual:
     """Add & norm: see residual.py."""
 
     def __init__(self, residual: Residual) -> None:
-        self.first = residual.norm_first
+        self.norm_first = residual.norm_first
         self.gain, self.bias, self.eps = residual.norm.gain.detach(), residual.norm.bias.detach(), residual.norm.eps
         self.shape = self.gain.shape
 
-    def before(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.gain, self.bias, self.eps) if self.first else x
+    def pre_norm(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.gain, self.bias, self.eps) if self.norm_first else x
 
-    def after(self, x: Tensor, more: Tensor) -> Tensor:
+    def add_and_norm(self, x: Tensor, more: Tensor) -> Tensor:
         more.add_(x)
-        return more if self.first else torch.layer_norm(more, self.shape, self.gain, self.bias, self.eps)
+        return more if self.norm_first else torch.layer_norm(more, self.shape, self.gain, self.bias, self.eps)
 
 
 class _FastFeedForward:
     def __init__(
-        self, feed_forward: FeedForward, around: Residual, make: Callable[[Tensor, Tensor | None], Map]
+        self, feed_forward: FeedForward, around: Residual, make: Callable[[Tensor, Tensor | None], LinearMap]
     ) -> None:
         self.inner, self.outer = _joined(make, feed_forward.inner), _joined(make, feed_forward.outer)
         self.activation = torch.relu_ if feed_forward.activation is F.relu else feed_forward.activation
-        self.around = _Around(around)
+        self.residual = _FastResidual(around)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.around.after(x, self.outer(self.activation(self.inner(self.around.before(x)))))
+        return self.residual.add_and_norm(x, self.outer(self.activation(self.inner(self.residual.pre_norm(x)))))
 
 
 class _FastSelfAttention:
     """Queries, keys and values of one vector by one product, with what stands around it."""
 
     def __init__(
-        self, attention: MultiHeadAttention, around: Residual, make: Callable[[Tensor, Tensor | None], Map]
+        self, attention: MultiHeadAttention, around: Residual, make: Callable[[Tensor, Tensor | None], LinearMap]
     ) -> None:
-        self.heads, self.around = attention.heads, _Around(around)
-        self.all_three = _joined(make, attention.query, attention.key, attention.value)
+        self.heads, self.residual = attention.heads, _FastResidual(around)
+        self.qkv = _joined(make, attention.query, attention.key, attention.value)
         self.output = _joined(make, attention.output)
         self.width = attention.key.out_features
         self.words = self.width + attention.value.out_features
 
-    def offer(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """All three, the queries first, and keys and values as a pool takes them, (B, L, H·K + H·Kv)."""
-        all_three = self.all_three(self.around.before(x))
+        all_three = self.qkv(self.residual.pre_norm(x))
         return all_three, all_three[..., self.width :]
 
-    def empty(self, x: Tensor) -> Pool:
+    def empty_cache(self, x: Tensor) -> KVCache:
         """A pool of no words for the sentences of `x`."""
-        return Pool(x.new_empty(x.size(0), 0, self.words), 0, heads=self.heads, width=self.width)
+        return KVCache(x.new_empty(x.size(0), 0, self.words), 0, heads=self.heads, width=self.width)
 
 
-def attend(query: Tensor, pool: Pool, mask: Tensor | None) -> Tensor:
+def cached_attention(query: Tensor, pool: KVCache, mask: Tensor | None) -> Tensor:
     """Equation 1, its heads side by side again. Shapes: query (B, T, H·K …), mask (B, 1, T, L) → (B, T, H·Kv)."""
-    query = split(query[..., : pool.width], pool.heads)
+    query = split_heads(query[..., : pool.width], pool.heads)
     keys, values = pool.keys.narrow(2, 0, pool.used), pool.values.narrow(2, 0, pool.used)
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
 
 
 class _FastEncoderBlock:
-    def __init__(self, block: EncoderBlock, make: Callable[[Tensor, Tensor | None], Map]) -> None:
+    def __init__(self, block: EncoderBlock, make: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
         self.attention = _FastSelfAttention(block.attention, block.attention_residual, make)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         own = self.attention
-        query, words = own.offer(x)
-        pool = Pool(words, words.size(1), heads=own.heads, width=own.width)
-        return self.feed_forward(own.around.after(x, own.output(attend(query, pool, padding))))
+        query, words = own.project_qkv(x)
+        pool = KVCache(words, words.size(1), heads=own.heads, width=own.width)
+        return self.feed_forward(own.residual.add_and_norm(x, own.output(cached_attention(query, pool, padding))))
 
 
 class _FastDecoderBlock:
-    def __init__(self, block: DecoderBlock, make: Callable[[Tensor, Tensor | None], Map]) -> None:
+    def __init__(self, block: DecoderBlock, make: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
         cross = block.cross_attention
         self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make)
         self.heads, self.width = cross.heads, cross.key.out_features
         self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
         self.keys_and_values = _joined(make, cross.key, cross.value)
-        self.around_cross = _Around(block.cross_attention_residual)
+        self.cross_attention_residual = _FastResidual(block.cross_attention_residual)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
-    def offer(self, memory: Tensor) -> Pool:
+    def project_kv(self, memory: Tensor) -> KVCache:
         """The memory (B, S, D), projected once for all words."""
-        return Pool(self.keys_and_values(memory), memory.size(1), heads=self.heads, width=self.width)
+        return KVCache(self.keys_and_values(memory), memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
         self,
         x: Tensor,
-        pool: Pool,
+        pool: KVCache,
         pooled: int,
         mask: Tensor | None,
-        memory: Pool,
+        memory: KVCache,
         padding: Tensor | None,
-    ) -> tuple[Tensor, Pool]:
-        own, around = self.self_attention, self.around_cross
-        query, words = own.offer(x)
+    ) -> tuple[Tensor, KVCache]:
+        own, around = self.self_attention, self.cross_attention_residual
+        query, words = own.project_qkv(x)
         pool = pool.append(words, after=pooled)
-        x = own.around.after(x, own.output(attend(query, pool, mask)))
-        query = self.query(around.before(x))
-        x = around.after(x, self.output(attend(query, memory, padding)))
+        x = own.residual.add_and_norm(x, own.output(cached_attention(query, pool, mask)))
+        query = self.query(around.pre_norm(x))
+        x = around.add_and_norm(x, self.output(cached_attention(query, memory, padding)))
         return self.feed_forward(x), pool

@@ -21,25 +21,25 @@ from ..errors import ConfigError
 LITTLE = 8_500_000  # multiplications; up to here FBGEMM is quicker than oneDNN
 
 
-def can_int8(device: torch.device) -> bool:
+def supports_int8(device: torch.device) -> bool:
     """Whether there are int8 operators here: on x86 processors."""
     return device.type == "cpu" and {"fbgemm", "onednn"} <= set(torch.backends.quantized.supported_engines)
 
 
-def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Weights (out, in) → int8 of the same shape and scales (out,), so that weight ≈ scale · int8."""
     scale = weight.abs().amax(1).clamp_(min=1e-12) / 127
     return (weight / scale[:, None]).round_().to(torch.int8), scale
 
 
-class Int8Map:
+class Int8Linear:
     """`F.linear(x, weight, bias)`, nearly. Shapes: (…, in) → (…, out), float32.
 
     What a row becomes does not depend on the others of a call. Refuses a device without int8 operators.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        if not can_int8(weight.device):
+        if not supports_int8(weight.device):
             raise ConfigError(
                 f'precision "int8" needs an x86 processor; got {weight.device} with '
                 f'{", ".join(torch.backends.quantized.supported_engines)}; use "float32"'
@@ -49,7 +49,7 @@ class Int8Map:
         # Without VNNI two products can overflow the 16 bits they are added in, unless vectors have 7 bits.
         self._seven_bits = not torch.cpu._is_vnni_supported()
         self._middle = 64 if self._seven_bits else 128
-        numbers, scale = rounded(weight)
+        numbers, scale = quantize(weight)
         self._scale, self._shift = scale, self._middle * numbers.sum(1, dtype=torch.float32)
         self._few = _packed(numbers, "fbgemm")
         self._many = self._few if self._seven_bits else _packed(numbers, "onednn")

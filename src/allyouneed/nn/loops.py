@@ -26,7 +26,7 @@ _FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in a
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
 
 
-class Linear(NamedTuple):
+class FloatWeights(NamedTuple):
     """The same map of all N blocks: `scale` · `weight` is what is multiplied with."""
 
     weight: Array  # (N, out, in), float32 or int8
@@ -34,7 +34,7 @@ class Linear(NamedTuple):
     bias: Array  # (N, out)
 
 
-class Bytes(NamedTuple):
+class Int8Weights(NamedTuple):
     """The same map of all N blocks, its int8 weights in the order in which VPDPBUSD takes them.
 
     A panel holds 64 outputs, the last one made up with zeros: for every four inputs the four weights
@@ -47,26 +47,26 @@ class Bytes(NamedTuple):
     bias: Array  # (N, out)
 
 
-class Stack(NamedTuple):
+class BlockWeights(NamedTuple):
     """What the N blocks of an encoder and those of a decoder have in common, and what stands after them."""
 
-    all_three: Linear | Bytes  # queries, keys and values
-    output: Linear | Bytes
-    inner: Linear | Bytes
-    outer: Linear | Bytes
+    qkv: FloatWeights | Int8Weights  # queries, keys and values
+    output: FloatWeights | Int8Weights
+    inner: FloatWeights | Int8Weights
+    outer: FloatWeights | Int8Weights
     gain: Array  # (N, 2 or 3, D): around the sublayers, in their order
     bias: Array  # (N, 2 or 3, D)
     closing: Array  # (2, D): gain and bias of the norm that ends a stack of "pre"
 
 
-class Cross(NamedTuple):
+class CrossAttentionWeights(NamedTuple):
     """What a decoder has besides, to look at the memory."""
 
-    query: Linear | Bytes
-    output: Linear | Bytes
+    query: FloatWeights | Int8Weights
+    output: FloatWeights | Int8Weights
 
 
-class Embedding(NamedTuple):
+class EmbeddingWeights(NamedTuple):
     """§3.4 and §3.5."""
 
     table: Array  # (V, D)
@@ -74,7 +74,7 @@ class Embedding(NamedTuple):
     positions: Array  # (L, D)
 
 
-class Manner(NamedTuple):
+class BlockOptions(NamedTuple):
     """What else decides how a step is done."""
 
     heads: int
@@ -87,38 +87,40 @@ ACTIVATIONS = ("relu", "gelu", "silu")
 
 
 @_jit
-def read_words(x: Array, sentences: int, stack: Stack, manner: Manner, queried: int, padding: Array) -> None:
+def encode_tokens(
+    x: Array, sentences: int, stack: BlockWeights, manner: BlockOptions, queried: int, padding: Array
+) -> None:
     """§3.1, block by block: embedded sources (B · S, D) become the memory, in place.
 
     `padding` (B, S) is below 0 where nobody looks; of no rows, it shuts nothing. `queried` is H·K.
     """
     rows = len(x)
     length = rows // sentences
-    all_three = np.empty((rows, outputs(stack.all_three)), np.float32)
-    words = np.empty((sentences, length, outputs(stack.all_three) - queried), np.float32)
+    all_three = np.empty((rows, output_width(stack.qkv)), np.float32)
+    words = np.empty((sentences, length, output_width(stack.qkv) - queried), np.float32)
     seen = np.empty((rows, words.shape[2] - queried), np.float32)
     for n in range(len(stack.gain)):
-        linear(before(x, stack, n, 0, manner), stack.all_three, n, all_three)
+        linear(pre_norm(x, stack, n, 0, manner), stack.qkv, n, all_three)
         for r in range(rows):
             words[r // length, r % length] = all_three[r, queried:]
-        attend(all_three, words, length, padding, manner.heads, queried, seen)
-        after(x, seen, stack.output, stack, n, 0, manner)
-        think(x, stack, n, 1, manner)
-    close(x, stack, manner)
+        attend_rows(all_three, words, length, padding, manner.heads, queried, seen)
+        add_and_norm(x, seen, stack.output, stack, n, 0, manner)
+        feed_forward(x, stack, n, 1, manner)
+    final_norm(x, stack, manner)
 
 
 @_jit
-def write_words(
+def decode_tokens(
     x: Array,
     last: Array,
     place: int,
-    embedding: Embedding,
-    stack: Stack,
-    cross: Cross,
-    manner: Manner,
-    pools: tuple[Array, ...],
+    embedding: EmbeddingWeights,
+    stack: BlockWeights,
+    cross: CrossAttentionWeights,
+    manner: BlockOptions,
+    caches: tuple[Array, ...],
     used: int,
-    theirs: Array,
+    ancestry_mask: Array,
     memories: tuple[Array, ...],
     padding: Array,
 ) -> None:
@@ -130,26 +132,26 @@ def write_words(
     """
     rows = len(x)
     each = rows // len(memories[0])
-    query = np.empty((rows, outputs(cross.query)), np.float32)
+    query = np.empty((rows, output_width(cross.query)), np.float32)
     queried = query.shape[1]  # H·K
-    all_three = np.empty((rows, outputs(stack.all_three)), np.float32)
+    all_three = np.empty((rows, output_width(stack.qkv)), np.float32)
     seen = np.empty((rows, all_three.shape[1] - 2 * queried), np.float32)
     embed(last, place, embedding, x)
-    for n in range(len(pools)):
-        linear(before(x, stack, n, 0, manner), stack.all_three, n, all_three)
+    for n in range(len(caches)):
+        linear(pre_norm(x, stack, n, 0, manner), stack.qkv, n, all_three)
         for r in range(rows):
-            pools[n][r // each, used + r % each] = all_three[r, queried:]
-        attend(all_three, pools[n], used + each, theirs, manner.heads, queried, seen)
-        after(x, seen, stack.output, stack, n, 0, manner)
-        linear(before(x, stack, n, 1, manner), cross.query, n, query)
-        attend(query, memories[n], memories[n].shape[1], padding, manner.heads, queried, seen)
-        after(x, seen, cross.output, stack, n, 1, manner)
-        think(x, stack, n, 2, manner)
-    close(x, stack, manner)
+            caches[n][r // each, used + r % each] = all_three[r, queried:]
+        attend_rows(all_three, caches[n], used + each, ancestry_mask, manner.heads, queried, seen)
+        add_and_norm(x, seen, stack.output, stack, n, 0, manner)
+        linear(pre_norm(x, stack, n, 1, manner), cross.query, n, query)
+        attend_rows(query, memories[n], memories[n].shape[1], padding, manner.heads, queried, seen)
+        add_and_norm(x, seen, cross.output, stack, n, 1, manner)
+        feed_forward(x, stack, n, 2, manner)
+    final_norm(x, stack, manner)
 
 
 @_jit
-def embed(words: Array, place: int, embedding: Embedding, x: Array) -> None:
+def embed(words: Array, place: int, embedding: EmbeddingWeights, x: Array) -> None:
     """Words at a place of their sentences, (R,), into `x` (R, D)."""
     for r in range(len(words)):
         if not 0 <= words[r] < len(embedding.table):
@@ -159,17 +161,25 @@ def embed(words: Array, place: int, embedding: Embedding, x: Array) -> None:
 
 
 @_jit
-def before(x: Array, stack: Stack, n: int, sublayer: int, manner: Manner) -> Array:
+def pre_norm(x: Array, stack: BlockWeights, n: int, sublayer: int, manner: BlockOptions) -> Array:
     """What a sublayer of block `n` is given of `x` (R, D); see residual.py."""
     if not manner.norm_first:
         return x
     normed = np.empty_like(x)
-    normalize(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, normed)
+    layer_norm_rows(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, normed)
     return normed
 
 
 @_jit
-def after(x: Array, found: Array, maps: Linear | Bytes, stack: Stack, n: int, sublayer: int, manner: Manner) -> None:
+def add_and_norm(
+    x: Array,
+    found: Array,
+    maps: FloatWeights | Int8Weights,
+    stack: BlockWeights,
+    n: int,
+    sublayer: int,
+    manner: BlockOptions,
+) -> None:
     """What becomes of `x`, in place, after the last of a sublayer's `maps` has mapped what it `found`."""
     more = np.empty_like(x)
     linear(found, maps, n, more)
@@ -177,42 +187,42 @@ def after(x: Array, found: Array, maps: Linear | Bytes, stack: Stack, n: int, su
         for i in range(x.shape[1]):
             x[r, i] += more[r, i]
     if not manner.norm_first:
-        normalize(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, x)
+        layer_norm_rows(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, x)
 
 
 @_jit
-def think(x: Array, stack: Stack, n: int, sublayer: int, manner: Manner) -> None:
+def feed_forward(x: Array, stack: BlockWeights, n: int, sublayer: int, manner: BlockOptions) -> None:
     """The feed-forward network of block `n` (§3.3), with what stands around it, in place."""
-    hidden = np.empty((len(x), outputs(stack.inner)), np.float32)
-    linear(before(x, stack, n, sublayer, manner), stack.inner, n, hidden)
+    hidden = np.empty((len(x), output_width(stack.inner)), np.float32)
+    linear(pre_norm(x, stack, n, sublayer, manner), stack.inner, n, hidden)
     activate(hidden, manner.activation)
-    after(x, hidden, stack.outer, stack, n, sublayer, manner)
+    add_and_norm(x, hidden, stack.outer, stack, n, sublayer, manner)
 
 
 @_jit
-def close(x: Array, stack: Stack, manner: Manner) -> None:
+def final_norm(x: Array, stack: BlockWeights, manner: BlockOptions) -> None:
     """What ends a stack, in place."""
     if manner.norm_first:
-        normalize(x, stack.closing[0], stack.closing[1], manner.eps, x)
+        layer_norm_rows(x, stack.closing[0], stack.closing[1], manner.eps, x)
 
 
 @_jit
-def outputs(maps: Linear | Bytes) -> int:
+def output_width(maps: FloatWeights | Int8Weights) -> int:
     """How many numbers such a map gives."""
     return int(maps.scale.shape[1])
 
 
-def linear(x: Array, maps: Linear | Bytes, n: int, result: Array) -> None:
+def linear(x: Array, maps: FloatWeights | Int8Weights, n: int, result: Array) -> None:
     """Map number `n` of (R, in), into `result` (R, out)."""
     raise NotImplementedError("only in compiled code")
 
 
 @overload(linear, jit_options={"error_model": "numpy", "fastmath": _FAST_MATH}, strict=False)
 def _linear(x: Any, maps: Any, n: Any, result: Any) -> Callable[..., None]:
-    return of_bytes if maps.instance_class is Bytes else of_floats
+    return linear_int8 if maps.instance_class is Int8Weights else linear_float32
 
 
-def of_floats(x: Array, maps: Linear, n: int, result: Array) -> None:
+def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
     """Of four rows two results at a time, so that what was loaded is of use more than once."""
     rows, width = x.shape
     for o in range(0, result.shape[1], 2):
@@ -246,7 +256,7 @@ def of_floats(x: Array, maps: Linear, n: int, result: Array) -> None:
             result[r, p] = b * maps.scale[n, p] + maps.bias[n, p]
 
 
-def of_bytes(x: Array, maps: Bytes, n: int, result: Array) -> None:
+def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
     """Each row is rounded to 256 steps between its least and greatest number, four rows go through a panel at once.
 
     A number is then about lowest + step · byte, so its product with a weight is lowest · weight + step · byte · weight.
@@ -256,7 +266,7 @@ def of_bytes(x: Array, maps: Bytes, n: int, result: Array) -> None:
     rounded = np.zeros((rows, 4 * fours), np.uint8)
     steps, lows = np.empty(rows, np.float32), np.empty(rows, np.float32)
     for r in range(rows):
-        low, high = lowest_and_highest(x[r])
+        low, high = minimum_and_maximum(x[r])
         step = max((high - low) / np.float32(255), np.float32(1e-30))
         shrink = np.float32(1) / step
         for i in range(width):
@@ -284,18 +294,18 @@ def of_bytes(x: Array, maps: Bytes, n: int, result: Array) -> None:
 
 
 @_jit
-def lowest_and_highest(row: Array) -> tuple[Any, Any]:
+def minimum_and_maximum(row: Array) -> tuple[Any, Any]:
     """Of float32 numbers and 0, by way of their bits: the positive rise with them, and so do the negative, downwards.
 
     A processor compares many whole numbers at once; of floats, Numba lets it compare one after the other.
     """
-    high = greatest(row.view(np.int32), np.int32(0))
-    low = greatest(row.view(np.uint32), np.uint32(2**31))
+    high = maximum_integer(row.view(np.int32), np.int32(0))
+    low = maximum_integer(row.view(np.uint32), np.uint32(2**31))
     return np.uint32(low).view(np.float32), np.int32(high).view(np.float32)
 
 
 @_jit
-def greatest(numbers: Array, least: Any) -> Any:
+def maximum_integer(numbers: Array, least: Any) -> Any:
     """The greatest of some whole numbers and `least`."""
     for i in range(len(numbers)):
         least = numbers[i] if numbers[i] > least else least  # `max` would make 64 bits of them
@@ -351,7 +361,7 @@ multiply_one_row, multiply_four_rows = _multiply(1), _multiply(4)
 
 
 @_jit
-def attend(query: Array, words: Array, length: int, mask: Array, heads: int, queried: int, result: Array) -> None:
+def attend_rows(query: Array, words: Array, length: int, mask: Array, heads: int, queried: int, result: Array) -> None:
     """Equation 1; where the mask is below 0, nobody looks.
 
     Shapes: query (R, H·K …), the first `length` of words (B, …, H·K + H·Kv), mask (R or B, length) or no
@@ -420,7 +430,7 @@ def exponential(x: Any) -> Any:
 
 
 @_jit
-def normalize(x: Array, gain: Array, bias: Array, eps: float, result: Array) -> None:
+def layer_norm_rows(x: Array, gain: Array, bias: Array, eps: float, result: Array) -> None:
     """As in normalization.py."""
     rows, width = x.shape
     for r in range(rows):
@@ -451,32 +461,32 @@ def activate(x: Array, activation: int) -> None:
 
 
 @_jit
-def map_rows(x: Array, maps: Linear | Bytes, result: Array) -> None:
+def map_rows(x: Array, maps: FloatWeights | Int8Weights, result: Array) -> None:
     """The first of some maps alone: (R, in), into `result` (R, out)."""
     linear(x, maps, 0, result)
 
 
 @_jit
-def write_and_project(
-    found: Array, projection: Linear | Bytes, normalize: bool, never: Array, asked: tuple[Any, ...]
+def decode_and_project(
+    found: Array, projection: FloatWeights | Int8Weights, normalize: bool, banned_ids: Array, asked: tuple[Any, ...]
 ) -> None:
     """`write_words` of what is `asked`, and then the logits (R, V), or log-probabilities, as `log_softmax`."""
     last, _, embedding = asked[:3]
     x = np.empty((len(last), embedding.table.shape[1]), np.float32)
-    write_words(x, *asked)
+    decode_tokens(x, *asked)
     linear(x, projection, 0, found)
     if normalize:
-        log_softmax(found, never)
+        log_softmax_rows(found, banned_ids)
 
 
 @_jit
-def log_softmax(logits: Array, never: Array) -> None:
+def log_softmax_rows(logits: Array, banned_ids: Array) -> None:
     """Of each row (R, V), in place, with no probability for the words in `never`."""
     for r in range(len(logits)):
         row = logits[r]
-        for word in never:
+        for word in banned_ids:
             row[word] = -np.inf
-        most = highest(row.view(np.int32))
+        most = maximum_float(row.view(np.int32))
         total = np.float32(0)
         for i in range(len(row)):
             total += exponential(row[i] - most)
@@ -486,7 +496,7 @@ def log_softmax(logits: Array, never: Array) -> None:
 
 
 @_jit
-def highest(bits: Array) -> Any:
+def maximum_float(bits: Array) -> Any:
     """The highest of some float32, by way of their bits, of which all but the sign of the negative are turned round."""
     most = np.int32(-(2**31))
     for i in range(len(bits)):
@@ -496,7 +506,7 @@ def highest(bits: Array) -> Any:
 
 
 @_jit
-def best_continuations(totals: Array, log_probabilities: Array, best: Array, parents: Array, words: Array) -> None:
+def top_continuations_rows(totals: Array, log_probabilities: Array, best: Array, parents: Array, words: Array) -> None:
     """Of all continuations of `totals` (B, beam) by log-probabilities (B · beam, V) the best, into three (B, count).
 
     What is there to be found is kept in order; 64 words are passed over at once if none of them is among it.

@@ -14,52 +14,52 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 
-class Pool:
+class KVCache:
     """Room for the keys and values of words to come, side by side: (B, room, H·K + H·Kv); `used` counts those there."""
 
     def __init__(self, words: Tensor, used: int, *, heads: int, width: int) -> None:
-        self.words, self.used, self.heads, self.width = words, used, heads, width
-        self.keys, self.values = split(words[..., :width], heads), split(words[..., width:], heads)  # views
+        self.tokens, self.used, self.heads, self.width = words, used, heads, width
+        self.keys, self.values = split_heads(words[..., :width], heads), split_heads(words[..., width:], heads)  # views
 
     @cached_property
     def array(self) -> NDArray[np.float32]:
         """The same memory, all of it, (B, room, H·K + H·Kv)."""
-        return self.words.numpy()
+        return self.tokens.numpy()
 
-    def append(self, words: Tensor, *, after: int) -> "Pool":
+    def append(self, words: Tensor, *, after: int) -> "KVCache":
         """A pool whose words `after` … are these, (B, n, H·K + H·Kv). Those before are shared, if possible."""
         count = words.size(1)
-        pool = self.ready(count, after=after)
-        pool.words.narrow(1, after, count).copy_(words)
+        pool = self.reserve(count, after=after)
+        pool.tokens.narrow(1, after, count).copy_(words)
         return pool
 
-    def ready(self, count: int, *, after: int) -> "Pool":
+    def reserve(self, count: int, *, after: int) -> "KVCache":
         """The same for whoever writes the `count` words himself."""
         pool = self
-        if self.used != after or after + count > self.words.size(1):  # others wrote here already, or no room is left
+        if self.used != after or after + count > self.tokens.size(1):  # others wrote here already, or no room is left
             pool = self._copied(after, room=max(after + count, 2 * after, 64))
         pool.used = after + count
         return pool
 
-    def kept(self, sentences: Tensor, used: int) -> "Pool":
+    def select(self, sentences: Tensor, used: int) -> "KVCache":
         """The pool of these sentences alone, with the first `used` words and as much room."""
-        words = self.words.new_empty(sentences.size(0), *self.words.shape[1:])
-        torch.index_select(self.words[:, :used], 0, sentences, out=words[:, :used])
-        return Pool(words, used, heads=self.heads, width=self.width)
+        words = self.tokens.new_empty(sentences.size(0), *self.tokens.shape[1:])
+        torch.index_select(self.tokens[:, :used], 0, sentences, out=words[:, :used])
+        return KVCache(words, used, heads=self.heads, width=self.width)
 
-    def _copied(self, used: int, *, room: int) -> "Pool":
-        words = self.words.new_empty(self.words.size(0), room, self.words.size(2))
-        words[:, :used] = self.words[:, :used]
-        return Pool(words, used, heads=self.heads, width=self.width)
+    def _copied(self, used: int, *, room: int) -> "KVCache":
+        words = self.tokens.new_empty(self.tokens.size(0), room, self.tokens.size(2))
+        words[:, :used] = self.tokens[:, :used]
+        return KVCache(words, used, heads=self.heads, width=self.width)
 
 
-def split(x: Tensor, heads: int) -> Tensor:
+def split_heads(x: Tensor, heads: int) -> Tensor:
     """(B, L, H·K) → (B, H, L, K)."""
     return x.view(x.size(0), x.size(1), heads, x.size(2) // heads).transpose(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class FastState:
+class CachedState:
     """What a step needs of the past: N hypotheses of B sentences, N/B side by side for each.
 
     `memory` is for each block a pool of the source, and `padding` what to add to a score so that
@@ -68,41 +68,41 @@ class FastState:
     where each sentence has one hypothesis and all words are its own. `length` counts the words of one.
     """
 
-    memory: tuple[Pool, ...]
+    memory_caches: tuple[KVCache, ...]
     padding: Tensor | None
-    pools: tuple[Pool, ...]
+    caches: tuple[KVCache, ...]
     hypotheses: int
-    pooled: int = 0
-    theirs: Tensor | None = None
+    cached: int = 0
+    ancestry_mask: Tensor | None = None
     length: int = 0
 
     @property
     def sentences(self) -> int:
         """How many there are, B."""
-        return self.memory[0].words.size(0)
+        return self.memory_caches[0].tokens.size(0)
 
-    def reorder(self, hypotheses: Tensor) -> "FastState":
+    def reorder(self, hypotheses: Tensor) -> "CachedState":
         """The state whose hypothesis n is this one's hypothesis `hypotheses[n]`, of the same sentence."""
         count = hypotheses.size(0)
         if count == self.hypotheses == self.sentences:
             return self  # one a sentence, before and after
-        if self.theirs is None:
-            theirs = self.memory[0].words.new_zeros(count, self.pooled)
+        if self.ancestry_mask is None:
+            theirs = self.memory_caches[0].tokens.new_zeros(count, self.cached)
         else:
-            theirs = self.theirs.index_select(0, hypotheses)
-        return FastState(self.memory, self.padding, self.pools, count, self.pooled, theirs, self.length)
+            theirs = self.ancestry_mask.index_select(0, hypotheses)
+        return CachedState(self.memory_caches, self.padding, self.caches, count, self.cached, theirs, self.length)
 
-    def keep(self, sentences: Tensor) -> "FastState":
+    def keep(self, sentences: Tensor) -> "CachedState":
         """The state of these sentences alone, with all their hypotheses."""
         before, each = self.sentences, self.hypotheses // self.sentences
-        theirs = self.theirs
+        theirs = self.ancestry_mask
         if theirs is not None:
             theirs = theirs.view(before, each, -1).index_select(0, sentences).flatten(0, 1)
         return replace(
             self,
-            memory=tuple(pool.kept(sentences, pool.used) for pool in self.memory),
+            memory=tuple(pool.select(sentences, pool.used) for pool in self.memory_caches),
             padding=None if self.padding is None else self.padding.index_select(0, sentences),
-            pools=tuple(pool.kept(sentences, self.pooled) for pool in self.pools),
+            pools=tuple(pool.select(sentences, self.cached) for pool in self.caches),
             hypotheses=each * sentences.size(0),
             theirs=theirs,
         )

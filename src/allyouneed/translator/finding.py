@@ -148,7 +148,7 @@ class Finder:
                 demands=[one.demands for one in wanted],
                 seams=self.seams,
                 generators=[self._generator(one) for one in wanted] if config.sample else (),
-                continuations=self.fast.best_continuations,
+                continuations=self.fast.top_continuations,
             )
             if config.repetition_penalty == 1 and config.beam_groups == 1:
                 return found
