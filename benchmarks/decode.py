@@ -37,7 +37,7 @@ import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.data.batch import pad
-from allyouneed.decode import search, step_of
+from allyouneed.decode import search, make_step
 from allyouneed.device import parallel_map, retain_freed_memory
 from allyouneed.export.ctranslate2 import convert
 from allyouneed.nn import FastTransformer, sinusoids
@@ -75,7 +75,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
     bundle, model = _loaded(order["folder"], order["precision"])
     ids, sources = bundle.source_tokenizer, order["sources"]
     never = {ids.pad_id, ids.sos_id} | ({ids.eos_id} if order["forced"] else set())
-    step = step_of(model, never=tuple(never), log_step=model.log_step)
+    step = make_step(model, banned_ids=tuple(never), log_step=model.log_step)
     config = DecodeConfig(beam=order["beam"], alpha=0.0)
     places = sorted(range(len(sources)), key=lambda place: len(sources[place]))
 
@@ -84,7 +84,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
         source = pad([sources[place] for place in some], ids.pad_id)
         longest = torch.full((len(some),), order["longest"])
         found = search(
-            step, model.start(source), config, continuations=model.top_continuations,
+            step, model.start(source), config, top_continuations_fn=model.top_continuations,
             sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest,
         )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.data.batch import pad
-from allyouneed.decode import greedy_search, step_of
+from allyouneed.decode import greedy_search, make_step
 from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
 from allyouneed.score import exact_match
 from allyouneed.text.pair import Pair
@@ -110,7 +110,7 @@ def measure(name: str) -> list[dict[str, float]]:
         # By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
         model, tokenizer = bundle.model, bundle.source_tokenizer
         found = greedy_search(
-            step_of(model, never=(tokenizer.pad_id, tokenizer.sos_id)),
+            make_step(model, banned_ids=(tokenizer.pad_id, tokenizer.sos_id)),
             model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),
             sos_id=tokenizer.sos_id,
             eos_id=tokenizer.eos_id,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from allyouneed.config import DecodeConfig
-from allyouneed.decode import Phrase, Step, beam_search, greedy_search, length_penalty
+from allyouneed.decode import PhraseConstraint, Step, beam_search, greedy_search, length_penalty
 from allyouneed.decode import search as search_of
-from allyouneed.decode.beam import best_continuations
+from allyouneed.decode.beam import top_continuations
 from allyouneed.nn import compiled
 from allyouneed.text.dates import date_pairs
 from allyouneed.translator import Translator
@@ -155,7 +155,7 @@ def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, bea
         config = DecodeConfig(beam=beam)
     ((found,),) = search_of(
         step_of(after, 4), Table(4, 0).start(1), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([20]),
-        demands=[[Phrase(((a,),))]] if searching == "with demands" else [],
+        constraints=[[PhraseConstraint(((a,),))]] if searching == "with demands" else [],
     )  # fmt: skip
     assert found.ids == [a] * 8
 
@@ -188,7 +188,7 @@ def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int
     totals = torch.randn(rows, beam, generator=chance)
     every = (totals[:, :, None] + gains.view(rows, beam, length)).flatten(1)
     count = min(count, every.size(1))
-    for quick in (best_continuations, compiled.compiled_top_continuations):
+    for quick in (top_continuations, compiled.compiled_top_continuations):
         best, parents, words = map(torch.tensor, quick(totals.tolist(), gains, count))
         assert torch.equal(best, every.topk(count).values)
         places = (parents * length + words)[best.isfinite()]

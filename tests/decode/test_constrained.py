@@ -10,28 +10,34 @@ from hypothesis import strategies as st
 
 from allyouneed.decode import (
     Hypothesis,
-    Phrase,
-    Seams,
+    PhraseConstraint,
+    WordBoundaries,
     beam_search,
     constrained_beam_search,
     length_penalty,
-    longest_need,
+    max_constrained_length,
 )
-from allyouneed.decode.demand import Progress
+from allyouneed.decode.demand import ConstraintState
 from tables import EOS, SOS, Table
 
 A, B, C, D = 2, 3, 4, 5
-NO_SEAMS = Seams()
+NO_SEAMS = WordBoundaries()
 
 
 def search(
-    table: Table, demands: list[list[Phrase]], limits: list[int], *, beam: int, seams: Seams = NO_SEAMS, nbest: int = 1
+    table: Table,
+    demands: list[list[PhraseConstraint]],
+    limits: list[int],
+    *,
+    beam: int,
+    seams: WordBoundaries = NO_SEAMS,
+    nbest: int = 1,
 ) -> list[list[Hypothesis]]:
     return constrained_beam_search(
         table,
         table.start(len(limits)),
-        demands=demands,
-        seams=seams,
+        constraints=demands,
+        boundaries=seams,
         sos_id=SOS,
         eos_id=EOS,
         max_lengths=torch.tensor(limits),
@@ -41,25 +47,27 @@ def search(
     )
 
 
-def says(ids: tuple[int, ...], phrases: list[Phrase], seams: Seams) -> bool:
+def says(ids: tuple[int, ...], phrases: list[PhraseConstraint], seams: WordBoundaries) -> bool:
     """By trying every place: whether all phrases stand in `ids`, each in a place of its own, no end glued."""
     wanted = [phrase for phrase in phrases for _ in range(phrase.times)]
     if not wanted:
         return True
     first, *rest = wanted
-    owed = [Phrase(phrase.spellings) for phrase in rest]
+    owed = [PhraseConstraint(phrase.spellings) for phrase in rest]
     for spelling in first.spellings:
         for i in range(len(ids) - len(spelling) + 1):
             j = i + len(spelling)
-            whole = not (i and seams.glued(ids[i - 1], ids[i])) and not (
-                j < len(ids) and seams.glued(ids[j - 1], ids[j])
+            whole = not (i and seams.same_word(ids[i - 1], ids[i])) and not (
+                j < len(ids) and seams.same_word(ids[j - 1], ids[j])
             )
             if ids[i:j] == spelling and whole and _says_around(ids[:i], ids[j:], owed, seams):
                 return True
     return False
 
 
-def _says_around(left: tuple[int, ...], right: tuple[int, ...], phrases: list[Phrase], seams: Seams) -> bool:
+def _says_around(
+    left: tuple[int, ...], right: tuple[int, ...], phrases: list[PhraseConstraint], seams: WordBoundaries
+) -> bool:
     for chosen in range(2 ** len(phrases)):
         before = [phrase for n, phrase in enumerate(phrases) if chosen >> n & 1]
         after = [phrase for n, phrase in enumerate(phrases) if not chosen >> n & 1]
@@ -69,20 +77,22 @@ def _says_around(left: tuple[int, ...], right: tuple[int, ...], phrases: list[Ph
 
 
 DEMANDS = [
-    [Phrase(((A,),))],
-    [Phrase(((A, B),))],
-    [Phrase(((A, A),)), Phrase(((B,),))],
-    [Phrase(((A,),), times=2)],
-    [Phrase(((A, B), (C,))), Phrase(((B,),))],
-    [Phrase(((A,),)), Phrase(((A, B),))],
+    [PhraseConstraint(((A,),))],
+    [PhraseConstraint(((A, B),))],
+    [PhraseConstraint(((A, A),)), PhraseConstraint(((B,),))],
+    [PhraseConstraint(((A,),), times=2)],
+    [PhraseConstraint(((A, B), (C,))), PhraseConstraint(((B,),))],
+    [PhraseConstraint(((A,),)), PhraseConstraint(((A, B),))],
 ]
 
 
-@pytest.mark.parametrize("seams", [NO_SEAMS, Seams(frozenset({B, C}), frozenset({A, B}))], ids=["loose", "sticky"])
+@pytest.mark.parametrize(
+    "seams", [NO_SEAMS, WordBoundaries(frozenset({B, C}), frozenset({A, B}))], ids=["loose", "sticky"]
+)
 @pytest.mark.parametrize("phrases", DEMANDS)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_beam_as_wide_as_the_space_finds_the_best_sentences_that_say_all(
-    seed: int, phrases: list[Phrase], seams: Seams
+    seed: int, phrases: list[PhraseConstraint], seams: WordBoundaries
 ) -> None:
     table, longest = Table(vocabulary=6, seed=seed), 5
     scored = sorted(
@@ -101,21 +111,23 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_sentences_that_say_all(
 
 PHRASES = st.lists(
     st.builds(
-        Phrase,
+        PhraseConstraint,
         st.lists(st.lists(st.integers(2, 8), min_size=1, max_size=3).map(tuple), min_size=1, max_size=2).map(tuple),
         st.integers(1, 2),
     ),
     max_size=3,
 )
-SEAMS = st.builds(Seams, st.frozensets(st.integers(2, 7)), st.frozensets(st.integers(2, 7)))
+SEAMS = st.builds(WordBoundaries, st.frozensets(st.integers(2, 7)), st.frozensets(st.integers(2, 7)))
 
 
 @given(st.integers(0, 10_000), st.lists(PHRASES, min_size=1, max_size=3), st.integers(1, 3), SEAMS)
 @settings(deadline=None, max_examples=40)
-def test_whatever_is_demanded_is_said(seed: int, demands: list[list[Phrase]], beam: int, seams: Seams) -> None:
+def test_whatever_is_demanded_is_said(
+    seed: int, demands: list[list[PhraseConstraint]], beam: int, seams: WordBoundaries
+) -> None:
     """A narrow beam too, within `longest_need` ids: word 9 is never sticky, so there is always a way."""
     table = Table(vocabulary=10, seed=seed)
-    limits = [longest_need(phrases) + 2 for phrases in demands]
+    limits = [max_constrained_length(phrases) + 2 for phrases in demands]
     for phrases, limit, found in zip(
         demands, limits, search(table, demands, limits, beam=beam, seams=seams), strict=True
     ):
@@ -126,14 +138,14 @@ def test_whatever_is_demanded_is_said(seed: int, demands: list[list[Phrase]], be
 
 @given(st.integers(0, 10_000), st.lists(PHRASES, min_size=2, max_size=3), st.integers(1, 3))
 @settings(deadline=None, max_examples=15)
-def test_many_together_are_as_one_by_one(seed: int, demands: list[list[Phrase]], beam: int) -> None:
+def test_many_together_are_as_one_by_one(seed: int, demands: list[list[PhraseConstraint]], beam: int) -> None:
     table = Table(vocabulary=10, seed=seed)
-    limits = [longest_need(phrases) + 2 for phrases in demands]
+    limits = [max_constrained_length(phrases) + 2 for phrases in demands]
     together = search(table, demands, limits, beam=beam)
     for b, (phrases, limit) in enumerate(zip(demands, limits, strict=True)):
         start = table.start(len(demands)).keep(torch.tensor([b]))
         (alone,) = constrained_beam_search(
-            table, start, demands=[phrases], seams=NO_SEAMS, sos_id=SOS, eos_id=EOS,
+            table, start, constraints=[phrases], boundaries=NO_SEAMS, sos_id=SOS, eos_id=EOS,
             max_lengths=torch.tensor([limit]), beam=beam, alpha=0.6,
         )  # fmt: skip
         assert [hypothesis.ids for hypothesis in alone] == [hypothesis.ids for hypothesis in together[b]]
@@ -141,24 +153,26 @@ def test_many_together_are_as_one_by_one(seed: int, demands: list[list[Phrase]],
 
 @given(PHRASES, st.lists(st.integers(2, 8), max_size=12), SEAMS)
 @settings(deadline=None, max_examples=200)
-def test_readings_left_out_change_nothing(phrases: list[Phrase], words: list[int], seams: Seams) -> None:
+def test_readings_left_out_change_nothing(
+    phrases: list[PhraseConstraint], words: list[int], seams: WordBoundaries
+) -> None:
     """Held against all readings there are."""
-    progress = [Progress.begin(phrases, seams, sos_id=SOS)]
+    progress = [ConstraintState.begin(phrases, seams, sos_id=SOS)]
     for word in words:
         progress.append(progress[-1].after(word))
     with mock.patch("allyouneed.decode.demand._undominated", frozenset):
-        every = [Progress.begin(phrases, seams, sos_id=SOS)]
+        every = [ConstraintState.begin(phrases, seams, sos_id=SOS)]
         for word in words:
             every.append(every[-1].after(word))
     for fewer, whole in zip(progress, every, strict=True):
         assert fewer.readings <= whole.readings
-        assert (fewer.is_complete, fewer.place) == (whole.is_complete, whole.place)
-        assert fewer.next_words().words <= whole.next_words().words
+        assert (fewer.is_complete, fewer.rank) == (whole.is_complete, whole.rank)
+        assert fewer.next_tokens().tokens <= whole.next_tokens().tokens
 
 
 def test_many_phrases_have_few_readings() -> None:
-    phrases = [Phrase(((word, word + 1),)) for word in range(2, 32, 2)]
-    progress = Progress.begin(phrases, NO_SEAMS, sos_id=SOS)
+    phrases = [PhraseConstraint(((word, word + 1),)) for word in range(2, 32, 2)]
+    progress = ConstraintState.begin(phrases, NO_SEAMS, sos_id=SOS)
     for phrase in phrases:
         for word in phrase.spellings[0]:
             progress = progress.after(word)
@@ -177,14 +191,14 @@ def test_no_demands_are_a_beam_as_any_other_or_better() -> None:
 
 
 def test_a_bound_too_low_for_the_demands_gives_nothing() -> None:
-    (found,) = search(Table(6, 0), [[Phrase(((A, B, C),))]], [2], beam=4)
+    (found,) = search(Table(6, 0), [[PhraseConstraint(((A, B, C),))]], [2], beam=4)
     assert found == []
 
 
 def test_a_phrase_inside_a_longer_word_does_not_count() -> None:
     """A and B stick together: "AB" is another word than A."""
-    seams = Seams(sticky_start=frozenset({B}), sticky_end=frozenset({A}))
-    assert not says((A, B), [Phrase(((A,),))], seams)
+    seams = WordBoundaries(starts_in_word=frozenset({B}), ends_in_word=frozenset({A}))
+    assert not says((A, B), [PhraseConstraint(((A,),))], seams)
     for seed in range(10):
-        ((best,),) = search(Table(6, seed), [[Phrase(((A,),))]], [5], beam=2, seams=seams)
-        assert says(tuple(best.ids), [Phrase(((A,),))], seams)
+        ((best,),) = search(Table(6, seed), [[PhraseConstraint(((A,),))]], [5], beam=2, seams=seams)
+        assert says(tuple(best.ids), [PhraseConstraint(((A,),))], seams)

@@ -15,7 +15,7 @@ from allyouneed.decode import (
     at_most,
     forced_prefix,
     in_order,
-    no_early_end,
+    minimum_length,
     no_repeated_ngram,
     repetition_penalty,
     search,
@@ -41,7 +41,7 @@ def found(config: DecodeConfig, seed: int, limits: Sequence[int], rules: list[Ru
 @given(SEARCHES, SEEDS, st.lists(st.integers(0, 6), min_size=1, max_size=3))
 @settings(deadline=None, max_examples=25)
 def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, shortest: list[int]) -> None:
-    rule = no_early_end(torch.tensor(shortest), eos_id=EOS)
+    rule = minimum_length(torch.tensor(shortest), eos_id=EOS)
     for least, best in zip(shortest, found(config, seed, [7] * len(shortest), [rule]), strict=True):
         assert len(best.ids) + 1 >= least
 
@@ -49,7 +49,7 @@ def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, sho
 @given(SEARCHES, SEEDS, st.integers(1, 3))
 @settings(deadline=None, max_examples=25)
 def test_no_run_of_n_stands_twice(config: DecodeConfig, seed: int, n: int) -> None:
-    rules = [no_early_end(torch.tensor([5, 5]), eos_id=EOS), no_repeated_ngram(n)]
+    rules = [minimum_length(torch.tensor([5, 5]), eos_id=EOS), no_repeated_ngram(n)]
     for best in found(config, seed, [5 if n == 1 else 9] * 2, rules):
         runs = [tuple(best.ids[i : i + n]) for i in range(len(best.ids) - n + 1)]
         assert len(runs) == len(set(runs))
@@ -69,7 +69,9 @@ def test_a_word_said_before_is_less_likely() -> None:
 
 
 def test_a_rule_that_leaves_nothing_to_say_is_lifted() -> None:
-    (best,) = found(DecodeConfig(beam=1), 3, [9], [no_early_end(torch.tensor([10]), eos_id=EOS), no_repeated_ngram(1)])
+    (best,) = found(
+        DecodeConfig(beam=1), 3, [9], [minimum_length(torch.tensor([10]), eos_id=EOS), no_repeated_ngram(1)]
+    )
     assert len(best.ids) == 9
 
 
@@ -85,7 +87,7 @@ def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
 @given(SEARCHES, SEEDS, st.integers(2, 6), st.integers(0, 2))
 @settings(deadline=None, max_examples=25)
 def test_an_id_is_said_no_more_often_than_it_may(config: DecodeConfig, seed: int, word: int, limit: int) -> None:
-    rules = [no_early_end(torch.tensor([6, 6]), eos_id=EOS), at_most([{word: limit}, {}])]
+    rules = [minimum_length(torch.tensor([6, 6]), eos_id=EOS), at_most([{word: limit}, {}])]
     limited, _ = found(config, seed, [7, 7], rules)
     assert limited.ids.count(word) <= limit
 
@@ -95,7 +97,7 @@ def test_an_id_is_said_no_more_often_than_it_may(config: DecodeConfig, seed: int
 def test_what_has_an_order_is_not_said_before_its_turn(config: DecodeConfig, seed: int) -> None:
     """2 3 (or 4 3) before 5, and 5 before 2 6, which begins like the first."""
     order: Order = [[(2, 3), (4, 3)], [(5,)], [(2, 6)]]
-    rules = [no_early_end(torch.tensor([8]), eos_id=EOS), in_order([[order]])]
+    rules = [minimum_length(torch.tensor([8]), eos_id=EOS), in_order([[order]])]
     (best,) = found(config, seed, [9], rules)
     said = "".join(map(str, best.ids))
     first = min((said.find(text) for text in ("23", "43") if text in said), default=len(said))

@@ -1,22 +1,22 @@
 import torch
 
-from allyouneed.decode import beam_search, greedy_search, step_of
+from allyouneed.decode import beam_search, greedy_search, make_step
 from allyouneed.nn import Transformer
 
 
 def test_a_model_gives_log_probabilities(model: Transformer, source: torch.Tensor) -> None:
-    log_probabilities, _ = step_of(model)(torch.tensor([1, 1]), model.start(source))
+    log_probabilities, _ = make_step(model)(torch.tensor([1, 1]), model.start(source))
     torch.testing.assert_close(log_probabilities.exp().sum(-1), torch.ones(2))
 
 
 def test_what_may_never_be_said_has_no_chance(model: Transformer, source: torch.Tensor) -> None:
-    log_probabilities, _ = step_of(model, never=(0, 1))(torch.tensor([1, 1]), model.start(source))
+    log_probabilities, _ = make_step(model, banned_ids=(0, 1))(torch.tensor([1, 1]), model.start(source))
     assert log_probabilities[:, :2].isneginf().all()
     torch.testing.assert_close(log_probabilities.exp().sum(-1), torch.ones(2))
 
 
 def test_a_beam_of_one_over_a_model_is_greedy(model: Transformer, source: torch.Tensor) -> None:
-    step, limits = step_of(model, never=(0, 1)), torch.tensor([12, 9])
+    step, limits = make_step(model, banned_ids=(0, 1)), torch.tensor([12, 9])
     with torch.inference_mode():
         greedy = greedy_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits)
         beam = beam_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits, beam=1, alpha=0.6)
@@ -27,7 +27,7 @@ def test_a_search_over_a_model_says_true_log_probabilities(model: Transformer, s
     """What the beam claims of its sentence is what the full pass says of it."""
     with torch.inference_mode():
         found = beam_search(
-            step_of(model),
+            make_step(model),
             model.start(source),
             sos_id=1,
             eos_id=2,

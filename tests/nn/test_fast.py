@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
-from allyouneed.decode import beam_search, step_of
+from allyouneed.decode import beam_search, make_step
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
 from allyouneed.nn import FastTransformer, FeedForward, LayerNorm, MultiHeadAttention, Transformer, pick_precision
 from allyouneed.nn.compiled import has_vpdpbusd
@@ -275,7 +275,7 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     sizes: dict[str, Any] = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
     model = Transformer(ModelConfig(vocab_size=1_000, **sizes)).eval()
     fast = FastTransformer(model, precision=precision, compiled=compiled)
-    step = step_of(fast, never=(0, 1), log_step=fast.log_step)
+    step = make_step(fast, banned_ids=(0, 1), log_step=fast.log_step)
     lengths = torch.randint(4, 22, (60,)).tolist()
     sources = [[1, *torch.randint(3, 1_000, (length,)).tolist(), 2] for length in lengths]
 
@@ -283,7 +283,7 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     def translated(rows: list[list[int]]) -> list[list[int]]:
         found = beam_search(
             step, fast.start(pad(rows, 0)), sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10),
-            beam=4, alpha=0.6, continuations=fast.top_continuations,
+            beam=4, alpha=0.6, top_continuations_fn=fast.top_continuations,
         )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.optim import Adam
 
 from ..data.batch import pad
-from ..decode import greedy_search, step_of
+from ..decode import greedy_search, make_step
 from ..nn import Transformer
 from ..train.loss import mean_loss
 from .verdict import Ids, Verdict
@@ -51,7 +51,7 @@ def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
     )
     with torch.inference_mode():
         found = greedy_search(
-            step_of(model, never=(model.config.pad_id, ids.sos_id)),
+            make_step(model, banned_ids=(model.config.pad_id, ids.sos_id)),
             model.start(pad(ids.sources, model.config.pad_id)),
             sos_id=ids.sos_id, eos_id=ids.eos_id,
             max_lengths=torch.tensor([len(target) for target in ids.targets]),

@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 
 from ..config import ModelConfig
 from ..data.batch import pad
-from ..decode import beam_search, greedy_search, step_of
+from ..decode import beam_search, greedy_search, make_step
 from ..nn import FeedForward, MultiHeadAttention, Transformer
 from ..nn.fast import FastTransformer
 from .verdict import Ids, Verdict
@@ -111,7 +111,7 @@ def _differs(writer: Transformer | FastTransformer, source: Tensor, target: Tens
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> Verdict:
     """Beam search with one hypothesis finds what greedy search finds."""
     source = pad(ids.sources, model.config.pad_id)
-    step = step_of(model, never=(model.config.pad_id, ids.sos_id))
+    step = make_step(model, banned_ids=(model.config.pad_id, ids.sos_id))
     longest = torch.full((len(source),), min(20, model.config.max_length))
     sos_id, eos_id = ids.sos_id, ids.eos_id
     greedy = greedy_search(step, model.start(source), sos_id=sos_id, eos_id=eos_id, max_lengths=longest)

@@ -1,35 +1,35 @@
 """Weights → ids: searches over a `Step`."""
 
-from .align import alignment_layer, cross_attention, source_of_each
+from .align import alignment_layer, cross_attention, align_targets
 from .beam import beam_search, best_first, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
-from .demand import Phrase, Seams, longest_need
+from .demand import PhraseConstraint, WordBoundaries, max_constrained_length
 from .diverse import diverse_beam_search
-from .greedy import greedy_search, likeliest
-from .likelihood import log_probabilities_of
-from .loops import longest_loop, runs_in_circles
+from .greedy import greedy_search, most_likely
+from .likelihood import target_log_probabilities
+from .loops import longest_repetition, is_repetitive
 from .rules import (
     Order,
     Rule,
     at_most,
     forced_prefix,
     in_order,
-    no_early_end,
+    minimum_length,
     no_repeated_ngram,
     repetition_penalty,
     with_rules,
 )
 from .sample import sample_search
-from .search import penalty_of, rules_of, search, words_of
-from .step import Hypothesis, State, Step, step_of
-from .walk import walk
+from .search import length_divisor, build_rules, search, stream_tokens
+from .step import Hypothesis, State, Step, make_step
+from .walk import generate_stepwise
 
 __all__ = [
     "Hypothesis",
     "Order",
-    "Phrase",
+    "PhraseConstraint",
     "Rule",
-    "Seams",
+    "WordBoundaries",
     "State",
     "Step",
     "alignment_layer",
@@ -44,22 +44,22 @@ __all__ = [
     "greedy_search",
     "in_order",
     "length_penalty",
-    "likeliest",
-    "log_probabilities_of",
-    "longest_loop",
-    "longest_need",
-    "no_early_end",
+    "most_likely",
+    "target_log_probabilities",
+    "longest_repetition",
+    "max_constrained_length",
+    "minimum_length",
     "no_repeated_ngram",
-    "penalty_of",
+    "length_divisor",
     "plain_length_penalty",
     "repetition_penalty",
-    "rules_of",
-    "runs_in_circles",
+    "build_rules",
+    "is_repetitive",
     "sample_search",
     "search",
-    "source_of_each",
-    "step_of",
-    "walk",
+    "align_targets",
+    "make_step",
+    "generate_stepwise",
     "with_rules",
-    "words_of",
+    "stream_tokens",
 ]

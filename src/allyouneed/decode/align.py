@@ -7,7 +7,7 @@ from torch import Tensor
 from ..nn import Memory, MultiHeadAttention, Transformer
 
 
-def source_of_each(model: Transformer, target: Tensor, memory: Memory, is_word: Tensor) -> Tensor:
+def align_targets(model: Transformer, target: Tensor, memory: Memory, is_word: Tensor) -> Tensor:
     """For every id of a target but its first, the place in the source that was looked at most.
 
     The mean over the heads of the `alignment_layer`. Only places where `is_word` is true count: the source's signs

@@ -39,7 +39,7 @@ Best = tuple[list[list[float]], list[list[int]], list[list[int]]]
 """Of each sentence's continuations the best: totals, which hypothesis each continues, with which word."""
 
 
-Continuations = Callable[[list[list[float]], Tensor, int], Best]
+TopContinuations = Callable[[list[list[float]], Tensor, int], Best]
 """How the best of all continuations are found.
 
 Totals of hypotheses (B, beam), log-probabilities of their next words (B · beam, V), and a count → three
@@ -47,7 +47,7 @@ times (B, count), or as many as there are, the best first.
 """
 
 
-class Ranking(TypedDict):
+class BeamOptions(TypedDict):
     """What `beam_search` is told of how many hypotheses to look at, and which of them are good."""
 
     beam: int
@@ -57,20 +57,20 @@ class Ranking(TypedDict):
     nbest: NotRequired[int]
 
 
-class Written(NamedTuple):
+class PartialHypothesis(NamedTuple):
     """A hypothesis that goes on: its newest word, what it was before that word, and its log-probability."""
 
     total: float
-    word: int
-    before: "Written | None" = None
+    token: int
+    parent: "PartialHypothesis | None" = None
 
     def ids(self) -> list[int]:
         """All its words, the start sign left out."""
         newest_first: list[int] = []
         row = self
-        while row.before is not None:
-            newest_first.append(row.word)
-            row = row.before
+        while row.parent is not None:
+            newest_first.append(row.token)
+            row = row.parent
         return newest_first[::-1]
 
 
@@ -86,7 +86,7 @@ def beam_search(
     penalty: Penalty = length_penalty,
     patience: float = 1.0,
     nbest: int = 1,
-    continuations: Continuations | None = None,
+    top_continuations_fn: TopContinuations | None = None,
 ) -> list[list[Hypothesis]]:
     """For each of B sentences, the `nbest` best that the beam comes across, the best first.
 
@@ -94,31 +94,31 @@ def beam_search(
     `is_decided` says. Hypotheses that reach their bound unfinished count only if too few have ended.
     A beam of 1 is greedy search; one as wide as the space of all sentences finds the best of them.
     """
-    continuations = continuations or best_continuations
+    top_continuations_fn = top_continuations_fn or top_continuations
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
-    alive = list(range(len(limits)))  # the sentences still in the batch, and the beam of each
+    active = list(range(len(limits)))  # the sentences still in the batch, and the beam of each
     # All of a sentence's hypotheses start alike, so at first only one of them counts.
-    beams = [[Written(0.0, sos_id), *[Written(-math.inf, sos_id)] * (beam - 1)] for _ in limits]
-    state = state.reorder(torch.arange(len(alive), device=device).repeat_interleave(beam))
+    beams = [[PartialHypothesis(0.0, sos_id), *[PartialHypothesis(-math.inf, sos_id)] * (beam - 1)] for _ in limits]
+    state = state.reorder(torch.arange(len(active), device=device).repeat_interleave(beam))
 
     for length in range(1, max(limits) + 1):
-        last = torch.tensor([row.word for rows in beams for row in rows], device=device)
+        last = torch.tensor([row.token for rows in beams for row in rows], device=device)
         log_probabilities, state = step(last, state)
         # At most `beam` of the best 2 · beam end, so at least `beam` are left to go on.
-        best = continuations([[row.total for row in rows] for rows in beams], log_probabilities, 2 * beam)
+        best = top_continuations_fn([[row.total for row in rows] for rows in beams], log_probabilities, 2 * beam)
         divisor = penalty(length, alpha=alpha)
         kept, parents = [], []
-        for b, (sentence, candidates) in enumerate(zip(alive, map(zip, *best), strict=True)):
+        for b, (sentence, candidates) in enumerate(zip(active, map(zip, *best), strict=True)):
             rows, beams[b], found = beams[b], [], ended[sentence]
             for rank, (total, parent, word) in enumerate(takewhile(_is_possible, candidates)):
                 if word != eos_id and len(beams[b]) < beam:
-                    beams[b].append(Written(total, word, rows[parent]))
+                    beams[b].append(PartialHypothesis(total, word, rows[parent]))
                     parents.append(b * beam + parent)
                 elif word == eos_id and rank < beam:
                     found.append(Hypothesis(rows[parent].ids(), total, total / divisor))
             while len(beams[b]) < beam:  # there were not so many possible continuations
-                beams[b].append(Written(-math.inf, eos_id))
+                beams[b].append(PartialHypothesis(-math.inf, eos_id))
                 parents.append(b * beam)
             if length == limits[sentence]:
                 cut = [row for row in beams[b] if row.total > -math.inf][: max(0, nbest - len(found))]
@@ -138,13 +138,13 @@ def beam_search(
         if not kept:
             break
         state = state.reorder(torch.tensor(parents, device=device))
-        if len(kept) == len(alive):
+        if len(kept) == len(active):
             continue
-        if len(kept) > len(alive) * 7 / 8:  # moving the others together would cost more than the work for those done
-            for b in set(range(len(alive))) - set(kept):
-                beams[b] = [Written(-math.inf, eos_id)] * beam  # nothing comes of -∞
+        if len(kept) > len(active) * 7 / 8:  # moving the others together would cost more than the work for those done
+            for b in set(range(len(active))) - set(kept):
+                beams[b] = [PartialHypothesis(-math.inf, eos_id)] * beam  # nothing comes of -∞
         else:
-            alive, beams = [alive[b] for b in kept], [beams[b] for b in kept]
+            active, beams = [active[b] for b in kept], [beams[b] for b in kept]
             state = state.keep(torch.tensor(kept, device=device))
     return [best_first(found)[:nbest] for found in ended]
 
@@ -181,7 +181,7 @@ def is_decided(
     return nlargest(nbest, (hypothesis.score for hypothesis in ended))[-1] >= best_alive / divisor(last)
 
 
-def best_continuations(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+def top_continuations(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
     """`Continuations` for any device.
 
     Every word of a long vocabulary is looked at once: each hypothesis's row is folded into 16 short

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .beam import Penalty, best_first, is_decided, length_penalty
-from .demand import Phrase, Progress, Seams
+from .demand import PhraseConstraint, ConstraintState, WordBoundaries
 from .step import AnyState, Hypothesis, Step
 
 
@@ -26,15 +26,15 @@ class Candidate(NamedTuple):
     total: float
     parent: int
     word: int
-    progress: Progress
+    constraint_state: ConstraintState
 
 
 def constrained_beam_search(
     step: Step[AnyState],
     state: AnyState,
     *,
-    demands: Sequence[Sequence[Phrase]],
-    seams: Seams,
+    constraints: Sequence[Sequence[PhraseConstraint]],
+    boundaries: WordBoundaries,
     sos_id: int,
     eos_id: int,
     max_lengths: Tensor,
@@ -52,25 +52,28 @@ def constrained_beam_search(
     """
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
-    alive = list(range(len(limits)))
-    widths = [beam_width(beam, phrases) for phrases in demands]
+    active = list(range(len(limits)))
+    widths = [beam_width(beam, phrases) for phrases in constraints]
     width = max(widths)
-    beams = [[Candidate(0.0, 0, sos_id, Progress.begin(phrases, seams, sos_id=sos_id))] for phrases in demands]
-    sticky_start, sticky_end = (torch.tensor(sorted(ids), dtype=torch.int64, device=device) for ids in seams)
-    ids = torch.full((len(alive), width, 1), sos_id, device=device)
-    state = state.reorder(torch.arange(len(alive), device=device).repeat_interleave(width))
+    beams = [
+        [Candidate(0.0, 0, sos_id, ConstraintState.begin(phrases, boundaries, sos_id=sos_id))]
+        for phrases in constraints
+    ]
+    sticky_start, sticky_end = (torch.tensor(sorted(ids), dtype=torch.int64, device=device) for ids in boundaries)
+    ids = torch.full((len(active), width, 1), sos_id, device=device)
+    state = state.reorder(torch.arange(len(active), device=device).repeat_interleave(width))
 
     for length in range(1, max(limits) + 1):
         log_probabilities, state = step(ids[:, :, -1].flatten(), state)
-        by_sentence = log_probabilities.view(len(alive), width, -1)
+        by_sentence = log_probabilities.view(len(active), width, -1)
         kept = []
-        for b, sentence in enumerate(alive):
+        for b, sentence in enumerate(active):
             rows = beams[sentence]
             totals = torch.tensor([row.total for row in rows], device=device)
             scores = by_sentence[b, : len(rows)] + totals[:, None].to(log_probabilities)  # (rows, V)
             for k, row in enumerate(rows):
                 total = float(scores[k, eos_id])
-                if row.progress.is_complete and total > -torch.inf:
+                if row.constraint_state.is_complete and total > -torch.inf:
                     ended[sentence].append(
                         Hypothesis(ids[b, k, 1:].tolist(), total, total / penalty(length, alpha=alpha))
                     )
@@ -78,16 +81,16 @@ def constrained_beam_search(
             candidates = _candidates(scores, rows, widths[sentence], sticky_start, sticky_end)
             beams[sentence] = _share_out(candidates, widths[sentence])
 
-        parents = [_filled([row.parent for row in beams[sentence]], width) for sentence in alive]
-        words = [_filled([row.word for row in beams[sentence]], width) for sentence in alive]
+        parents = [_filled([row.parent for row in beams[sentence]], width) for sentence in active]
+        words = [_filled([row.word for row in beams[sentence]], width) for sentence in active]
         parent = torch.tensor(parents, device=device)
         word = torch.tensor(words, device=device)
         ids = torch.cat((ids.gather(1, parent[:, :, None].expand(-1, -1, length)), word[:, :, None]), 2)
-        for b, sentence in enumerate(alive):
+        for b, sentence in enumerate(active):
             rows, found = beams[sentence], ended[sentence]
             if length == limits[sentence]:
                 for k, row in enumerate(rows):
-                    if len(found) < nbest and row.progress.is_complete:
+                    if len(found) < nbest and row.constraint_state.is_complete:
                         score = row.total / penalty(length, alpha=alpha)
                         found.append(Hypothesis(ids[b, k, 1:].tolist(), row.total, score, finished=False))
                 continue
@@ -104,15 +107,15 @@ def constrained_beam_search(
                 kept.append(b)
         if not kept:
             break
-        first_of_each = torch.arange(len(alive), device=device)[:, None] * width
+        first_of_each = torch.arange(len(active), device=device)[:, None] * width
         state = state.reorder((first_of_each + parent).flatten())
-        if len(kept) < len(alive):
+        if len(kept) < len(active):
             chosen = torch.tensor(kept, device=device)
-            alive, ids, state = [alive[b] for b in kept], ids[chosen], state.keep(chosen)
+            active, ids, state = [active[b] for b in kept], ids[chosen], state.keep(chosen)
     return [best_first(found)[:nbest] for found in ended]
 
 
-def beam_width(beam: int, phrases: Sequence[Phrase]) -> int:
+def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
     """How many hypotheses a sentence with these demands keeps."""
     times = sum(phrase.times for phrase in phrases)
     tokens = sum(phrase.times * max(map(len, phrase.spellings)) for phrase in phrases)
@@ -127,8 +130,8 @@ def _candidates(
     pairs = {divmod(i, scores.size(1)) for i in best.tolist()}
     pairs |= set(enumerate(scores.argmax(-1).tolist()))
     for k, row in enumerate(rows):
-        further = row.progress.next_words()
-        pairs |= {(k, word) for word in further.words}
+        further = row.constraint_state.next_tokens()
+        pairs |= {(k, word) for word in further.tokens}
         if further.any_unglued:
             pairs.add((k, int(scores[k].index_fill(0, sticky_start, -torch.inf).argmax())))
         if further.any_loose:
@@ -141,7 +144,7 @@ def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:
     """The best of each bank, the furthest bank first; then the second best of each; until the beam is full."""
     banks: dict[tuple[int, int, bool], list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.total):
-        banks[candidate.progress.place].append(candidate)
+        banks[candidate.constraint_state.rank].append(candidate)
     in_turn = zip_longest(*(banks[place] for place in sorted(banks, reverse=True)))
     return [candidate for candidate in chain.from_iterable(in_turn) if candidate][:width]
 

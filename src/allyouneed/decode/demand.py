@@ -16,64 +16,64 @@ from typing import NamedTuple
 Spelling = tuple[int, ...]
 
 
-class Phrase(NamedTuple):
+class PhraseConstraint(NamedTuple):
     """Ids, in one of several spellings, that must be said so many `times`."""
 
     spellings: tuple[Spelling, ...]
     times: int = 1
 
 
-class Seams(NamedTuple):
+class WordBoundaries(NamedTuple):
     """Which ids stick together to one word: one of `sticky_end`, then one of `sticky_start`."""
 
-    sticky_start: frozenset[int] = frozenset()
-    sticky_end: frozenset[int] = frozenset()
+    starts_in_word: frozenset[int] = frozenset()
+    ends_in_word: frozenset[int] = frozenset()
 
-    def glued(self, before: int, after: int) -> bool:
+    def same_word(self, before: int, after: int) -> bool:
         """Whether there is no word boundary between two ids."""
-        return before in self.sticky_end and after in self.sticky_start
+        return before in self.ends_in_word and after in self.starts_in_word
 
 
 class Reading(NamedTuple):
     """How often each phrase is still to be said, and which is being said: phrase, spelling, ids so far."""
 
-    owed: tuple[int, ...]
-    saying: tuple[int, int, int] | None = None
+    remaining: tuple[int, ...]
+    in_progress: tuple[int, int, int] | None = None
 
 
-class Further(NamedTuple):
+class NextTokens(NamedTuple):
     """Words that lead a hypothesis further, and whether any word does that is unglued to the last, or not sticky."""
 
-    words: set[int]
+    tokens: set[int]
     any_unglued: bool
     any_loose: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConstraintState:
     """The ways to read what a hypothesis has said so far, those left out that can be no better than another."""
 
-    phrases: tuple[Phrase, ...]
-    seams: Seams
+    phrases: tuple[PhraseConstraint, ...]
+    boundaries: WordBoundaries
     last: int
     readings: frozenset[Reading]
 
     @classmethod
-    def begin(cls, phrases: Sequence[Phrase], seams: Seams, *, sos_id: int) -> "Progress":
+    def begin(cls, phrases: Sequence[PhraseConstraint], seams: WordBoundaries, *, sos_id: int) -> "ConstraintState":
         """Nothing is said yet."""
         return cls(tuple(phrases), seams, sos_id, frozenset({Reading(tuple(phrase.times for phrase in phrases))}))
 
-    def after(self, word: int) -> "Progress":
+    def after(self, word: int) -> "ConstraintState":
         """One word later."""
-        glued = self.seams.glued(self.last, word)
+        glued = self.boundaries.same_word(self.last, word)
         readings = set()
         for reading in self.readings:
-            if reading.saying and not self._is_said(reading):
-                phrase, spelling, count = reading.saying
+            if reading.in_progress and not self._is_complete(reading):
+                phrase, spelling, count = reading.in_progress
                 if self.phrases[phrase].spellings[spelling][count] == word:
-                    readings.add(Reading(reading.owed, (phrase, spelling, count + 1)))
+                    readings.add(Reading(reading.remaining, (phrase, spelling, count + 1)))
                 continue
-            if reading.saying and glued:
+            if reading.in_progress and glued:
                 continue  # it goes on as another word
             owed = self._settled(reading)
             readings.add(Reading(owed))
@@ -83,7 +83,7 @@ class Progress:
                     for phrase, spelling, first in self._beginnings(owed)
                     if first == word
                 )
-        return Progress(self.phrases, self.seams, word, _undominated(readings))
+        return ConstraintState(self.phrases, self.boundaries, word, _undominated(readings))
 
     @property
     def is_complete(self) -> bool:
@@ -91,44 +91,44 @@ class Progress:
         return any(not any(self._settled(reading)) for reading in self.readings)
 
     @property
-    def place(self) -> tuple[int, int, bool]:
+    def rank(self) -> tuple[int, int, bool]:
         """How far it has come, in the best reading: larger is further, and `next_words` leads further."""
-        return max(self._place(reading) for reading in self.readings)
+        return max(self._rank(reading) for reading in self.readings)
 
-    def next_words(self) -> Further:
+    def next_tokens(self) -> NextTokens:
         """What could be said next to come further."""
         words: set[int] = set()
         any_unglued = any_loose = False
         for reading in self.readings:
-            if reading.saying and not self._is_said(reading):
-                phrase, spelling, count = reading.saying
+            if reading.in_progress and not self._is_complete(reading):
+                phrase, spelling, count = reading.in_progress
                 words.add(self.phrases[phrase].spellings[spelling][count])
                 continue
-            any_unglued |= reading.saying is not None and self.last in self.seams.sticky_end
+            any_unglued |= reading.in_progress is not None and self.last in self.boundaries.ends_in_word
             owed = self._settled(reading)
             firsts = {first for _, _, first in self._beginnings(owed)}
-            startable = {first for first in firsts if not self.seams.glued(self.last, first)}
+            startable = {first for first in firsts if not self.boundaries.same_word(self.last, first)}
             words |= startable
             any_loose |= bool(firsts) and not startable
-        return Further(words, any_unglued, any_loose)
+        return NextTokens(words, any_unglued, any_loose)
 
-    def _place(self, reading: Reading) -> tuple[int, int, bool]:
-        owed = reading.owed
+    def _rank(self, reading: Reading) -> tuple[int, int, bool]:
+        owed = reading.remaining
         said = sum(phrase.times for phrase in self.phrases) - sum(owed)
-        startable = any(not self.seams.glued(self.last, first) for _, _, first in self._beginnings(owed))
-        return said, reading.saying[2] if reading.saying else 0, startable
+        startable = any(not self.boundaries.same_word(self.last, first) for _, _, first in self._beginnings(owed))
+        return said, reading.in_progress[2] if reading.in_progress else 0, startable
 
-    def _is_said(self, reading: Reading) -> bool:
-        phrase, spelling, count = reading.saying or (0, 0, 0)
-        return reading.saying is not None and count == len(self.phrases[phrase].spellings[spelling])
+    def _is_complete(self, reading: Reading) -> bool:
+        phrase, spelling, count = reading.in_progress or (0, 0, 0)
+        return reading.in_progress is not None and count == len(self.phrases[phrase].spellings[spelling])
 
     def _settled(self, reading: Reading) -> tuple[int, ...]:
         """What is owed once a phrase that has been said to its end counts."""
-        if not self._is_said(reading):
-            return reading.owed
-        assert reading.saying is not None
-        said = reading.saying[0]
-        return tuple(count - (phrase == said) for phrase, count in enumerate(reading.owed))
+        if not self._is_complete(reading):
+            return reading.remaining
+        assert reading.in_progress is not None
+        said = reading.in_progress[0]
+        return tuple(count - (phrase == said) for phrase, count in enumerate(reading.remaining))
 
     def _beginnings(self, owed: tuple[int, ...]) -> list[tuple[int, int, int]]:
         return [
@@ -146,13 +146,13 @@ def _undominated(readings: set[Reading]) -> frozenset[Reading]:
     worse one still owes.
     """
     kept: dict[tuple[int, int, int] | None, list[Reading]] = {}
-    for reading in sorted(readings, key=lambda reading: sum(reading.owed)):  # none is dominated by one after it
-        better = kept.setdefault(reading.saying, [])
-        if not any(all(map(le, other.owed, reading.owed)) for other in better):
+    for reading in sorted(readings, key=lambda reading: sum(reading.remaining)):  # none is dominated by one after it
+        better = kept.setdefault(reading.in_progress, [])
+        if not any(all(map(le, other.remaining, reading.remaining)) for other in better):
             better.append(reading)
     return frozenset(chain.from_iterable(kept.values()))
 
 
-def longest_need(phrases: Sequence[Phrase]) -> int:
+def max_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
     """So many ids are enough to say all phrases and the end sign, whatever their order."""
     return 1 + sum(phrase.times * (max(map(len, phrase.spellings)) + 2) for phrase in phrases)

@@ -9,14 +9,14 @@ from typing import Unpack
 
 from torch import Tensor
 
-from .beam import Continuations, Ranking, beam_search, best_first
+from .beam import TopContinuations, BeamOptions, beam_search, best_first
 from .rules import with_rules
-from .step import AnyState, Bounds, Hypothesis, Step
+from .step import AnyState, SearchLimits, Hypothesis, Step
 
 _Words = tuple[Tensor, Tensor]  # sentences, and a word of each, (N,) both
 
 
-class _Wishes(Bounds, Ranking):
+class _Wishes(SearchLimits, BeamOptions):
     """What `beam_search` takes."""
 
 
@@ -26,7 +26,7 @@ def diverse_beam_search(
     *,
     groups: int,
     diversity: float,
-    continuations: Continuations | None = None,
+    continuations: TopContinuations | None = None,
     **wishes: Unpack[_Wishes],
 ) -> list[list[Hypothesis]]:
     """As `beam_search`, the `beam` in `groups` equal parts. Of what all groups found, `nbest` different ones.
@@ -55,7 +55,7 @@ def diverse_beam_search(
             return log_probabilities - cost[sentences]
 
         ruled, start = with_rules(step, state, [differ], of=max_lengths)
-        found = beam_search(ruled, start, continuations=continuations, **of_a_group)
+        found = beam_search(ruled, start, top_continuations_fn=continuations, **of_a_group)
         said.append(now)
         found_by.append(found)
     return [_in_turn([found[b] for found in found_by], nbest) for b in range(len(max_lengths))]

@@ -5,20 +5,20 @@ from typing import Unpack
 
 from torch import Tensor
 
-from .step import AnyState, Bounds, Hypothesis, Step
-from .walk import gather, walk
+from .step import AnyState, SearchLimits, Hypothesis, Step
+from .walk import collect_hypotheses, generate_stepwise
 
 
-def likeliest(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:
+def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:
     """A `Choose`: of every row, the highest log-probability and the id it belongs to."""
     best = log_probabilities.max(-1)
     return best.values, best.indices
 
 
-def greedy_search(step: Step[AnyState], state: AnyState, **bounds: Unpack[Bounds]) -> list[Hypothesis]:
+def greedy_search(step: Step[AnyState], state: AnyState, **bounds: Unpack[SearchLimits]) -> list[Hypothesis]:
     """For each of B sentences, the sentence that takes the likeliest id at every step.
 
     Sentences that have ended leave the batch. The score is the log-probability.
     """
-    steps = walk(step, state, choose=likeliest, **bounds)
-    return gather(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
+    steps = generate_stepwise(step, state, choose=most_likely, **bounds)
+    return collect_hypotheses(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])

@@ -8,14 +8,16 @@ from torch import Tensor
 from ..nn import Memory, Transformer
 
 
-def log_probabilities_of(model: Transformer, target: Tensor, memory: Memory, *, never: Sequence[int] = ()) -> Tensor:
+def target_log_probabilities(
+    model: Transformer, target: Tensor, memory: Memory, *, banned_ids: Sequence[int] = ()
+) -> Tensor:
     """The log-probability, in nats, of every id of a target but its first, given all before it.
 
     `never` are the ids that a search gives no chance. Shapes: target (B, T + 1), padded at the end
     → (B, T), 0 where there is padding.
     """
     logits = model.decode(target[:, :-1], memory)
-    logits[..., list(never)] = -torch.inf
+    logits[..., list(banned_ids)] = -torch.inf
     said = target[:, 1:]
     gained = logits.float().log_softmax(-1).gather(-1, said[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
     return gained.masked_fill(said == model.config.pad_id, 0.0)

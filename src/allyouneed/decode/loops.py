@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Loop(NamedTuple):
+class Repetition(NamedTuple):
     """A stretch of `length` ids in which `period` ids are said again and again, at least three times."""
 
     period: int
@@ -15,19 +15,19 @@ LONGEST_PERIOD = 12
 WORTH_MENTIONING = 8  # ids; people say "no, no, no", and years are written 1111
 
 
-def longest_loop(ids: Sequence[int]) -> Loop:
+def longest_repetition(ids: Sequence[int]) -> Repetition:
     """The longest stretch that repeats itself; of length 0 if there is none."""
-    best = Loop(0, 0)
+    best = Repetition(0, 0)
     for period in range(1, min(LONGEST_PERIOD, len(ids) // 3) + 1):
         same = 0
         for i in range(period, len(ids)):
             same = same + 1 if ids[i] == ids[i - period] else 0
             if same >= 2 * period and same + period > best.length:
-                best = Loop(period, same + period)
+                best = Repetition(period, same + period)
     return best
 
 
-def runs_in_circles(ids: Sequence[int], source: Sequence[int]) -> bool:
+def is_repetitive(ids: Sequence[int], source: Sequence[int]) -> bool:
     """Whether a translation repeats itself where its source gives no reason to."""
-    loop = longest_loop(ids)
-    return loop.length >= WORTH_MENTIONING and loop.length > 2 * longest_loop(source).length
+    loop = longest_repetition(ids)
+    return loop.length >= WORTH_MENTIONING and loop.length > 2 * longest_repetition(source).length

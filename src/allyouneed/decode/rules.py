@@ -24,40 +24,40 @@ each belongs to, counted from 0 in the batch that the search began with.
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[AnyState]):
+class TrackedState(Generic[AnyState]):
     """A state that also remembers the words so far: what rules need to see."""
 
     inner: AnyState
-    words: Tensor  # (N, L)
+    tokens: Tensor  # (N, L)
     sentences: Tensor  # (N,)
     count: int  # sentences in the batch
 
-    def reorder(self, hypotheses: Tensor) -> "Written[AnyState]":
+    def reorder(self, hypotheses: Tensor) -> "TrackedState[AnyState]":
         """As in `State`."""
         return replace(
             self,
             inner=self.inner.reorder(hypotheses),
-            words=self.words[hypotheses],
+            words=self.tokens[hypotheses],
             sentences=self.sentences[hypotheses],
         )
 
-    def keep(self, sentences: Tensor) -> "Written[AnyState]":
+    def keep(self, sentences: Tensor) -> "TrackedState[AnyState]":
         """As in `State`."""
-        rows = torch.arange(len(self.words), device=sentences.device).view(self.count, -1)[sentences].flatten()
-        return Written(self.inner.keep(sentences), self.words[rows], self.sentences[rows], len(sentences))
+        rows = torch.arange(len(self.tokens), device=sentences.device).view(self.count, -1)[sentences].flatten()
+        return TrackedState(self.inner.keep(sentences), self.tokens[rows], self.sentences[rows], len(sentences))
 
 
 def with_rules(
     step: Step[AnyState], state: AnyState, rules: Sequence[Rule], *, of: Tensor
-) -> tuple[Step[Written[AnyState]], Written[AnyState]]:
+) -> tuple[Step[TrackedState[AnyState]], TrackedState[AnyState]]:
     """A step and a state that keep the rules, in their order, for as many sentences as `of` is long.
 
     A rule that would leave a hypothesis nothing to say is lifted for that word.
     """
 
-    def ruled(last: Tensor, state: Written[AnyState]) -> tuple[Tensor, Written[AnyState]]:
+    def ruled(last: Tensor, state: TrackedState[AnyState]) -> tuple[Tensor, TrackedState[AnyState]]:
         log_probabilities, inner = step(last, state.inner)
-        words = torch.cat((state.words, last[:, None]), 1)
+        words = torch.cat((state.tokens, last[:, None]), 1)
         for rule in rules:
             changed = rule(words[:, 1:], state.sentences, log_probabilities)
             nothing_left = changed.isneginf().all(-1, keepdim=True)
@@ -65,10 +65,10 @@ def with_rules(
         return log_probabilities, replace(state, inner=inner, words=words)
 
     nothing = torch.empty(len(of), 0, dtype=torch.int64, device=of.device)
-    return ruled, Written(state, nothing, torch.arange(len(of), device=of.device), len(of))
+    return ruled, TrackedState(state, nothing, torch.arange(len(of), device=of.device), len(of))
 
 
-def no_early_end(min_lengths: Tensor, *, eos_id: int) -> Rule:
+def minimum_length(min_lengths: Tensor, *, eos_id: int) -> Rule:
     """Sentence b has at least `min_lengths[b]` ids, the end sign included. Shapes: min_lengths (B,)."""
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
@@ -96,14 +96,14 @@ def no_repeated_ngram(n: int) -> Rule:
     return rule
 
 
-def repetition_penalty(strength: float) -> Rule:
+def repetition_penalty(penalty: float) -> Rule:
     """The log-probability of what was said before, times `strength` (more than 1: less likely).
 
     Keskar et al. (2019) scale logits, whose sign they must look at; a log-probability has but one.
     """
 
     def rule(written: Tensor, _: Tensor, log_probabilities: Tensor) -> Tensor:
-        return log_probabilities.scatter(1, written, log_probabilities.gather(1, written) * strength)
+        return log_probabilities.scatter(1, written, log_probabilities.gather(1, written) * penalty)
 
     return rule
 

@@ -12,8 +12,8 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from .step import AnyState, Bounds, Hypothesis, Step
-from .walk import gather, walk
+from .step import AnyState, SearchLimits, Hypothesis, Step
+from .walk import collect_hypotheses, generate_stepwise
 
 
 def sample_search(
@@ -24,19 +24,19 @@ def sample_search(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    **bounds: Unpack[Bounds],
+    **bounds: Unpack[SearchLimits],
 ) -> list[Hypothesis]:
     """One sentence drawn for each of B. A `top_k` of 0 and a `top_p` of 1 leave no word out.
 
     Each has a generator of its own, of the CPU, so that what is drawn for it does not depend on the
     others. The log-probability is the model's own, whatever the temperature.
     """
-    choose = partial(draw, generators=generators, temperature=temperature, top_k=top_k, top_p=top_p)
-    steps = walk(step, state, choose=choose, **bounds)
-    return gather(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
+    choose = partial(sample_tokens, generators=generators, temperature=temperature, top_k=top_k, top_p=top_p)
+    steps = generate_stepwise(step, state, choose=choose, **bounds)
+    return collect_hypotheses(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
 
 
-def draw(
+def sample_tokens(
     log_probabilities: Tensor,
     sentences: Sequence[int],
     *,

@@ -8,17 +8,17 @@ import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import Continuations, Penalty, Ranking, beam_search, length_penalty, plain_length_penalty
+from .beam import TopContinuations, Penalty, BeamOptions, beam_search, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
-from .demand import Phrase, Seams
+from .demand import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
-from .greedy import greedy_search, likeliest
-from .rules import Rule, forced_prefix, no_early_end, no_repeated_ngram, repetition_penalty, with_rules
-from .sample import draw, sample_search
-from .step import AnyState, Bounds, Hypothesis, Step
-from .walk import walk
+from .greedy import greedy_search, most_likely
+from .rules import Rule, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
+from .sample import sample_tokens, sample_search
+from .step import AnyState, SearchLimits, Hypothesis, Step
+from .walk import generate_stepwise
 
-PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
+LENGTH_PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
 
 
 def search(
@@ -27,11 +27,11 @@ def search(
     config: DecodeConfig,
     *,
     rules: Sequence[Rule] = (),
-    demands: Sequence[Sequence[Phrase]] = (),
-    seams: Seams | None = None,
+    constraints: Sequence[Sequence[PhraseConstraint]] = (),
+    boundaries: WordBoundaries | None = None,
     generators: Sequence[torch.Generator] = (),
-    continuations: Continuations | None = None,
-    **bounds: Unpack[Bounds],
+    top_continuations_fn: TopContinuations | None = None,
+    **bounds: Unpack[SearchLimits],
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
@@ -45,21 +45,23 @@ def search(
             ruled,
             start,
             config,
-            demands=demands,
-            seams=seams,
+            constraints=constraints,
+            boundaries=boundaries,
             generators=generators,
-            continuations=continuations,
+            top_continuations_fn=top_continuations_fn,
             **bounds,
         )
-    ranking: Ranking = {
+    ranking: BeamOptions = {
         "beam": config.beam,
         "alpha": config.alpha,
-        "penalty": PENALTIES[config.length_penalty],
+        "penalty": LENGTH_PENALTIES[config.length_penalty],
         "patience": config.patience,
         "nbest": config.nbest,
     }
-    if any(demands):
-        return constrained_beam_search(step, state, demands=demands, seams=seams or Seams(), **bounds, **ranking)
+    if any(constraints):
+        return constrained_beam_search(
+            step, state, constraints=constraints, boundaries=boundaries or WordBoundaries(), **bounds, **ranking
+        )
     if config.sample:
         drawn = [
             sample_search(
@@ -82,42 +84,42 @@ def search(
             state,
             groups=config.beam_groups,
             diversity=config.diversity_penalty,
-            continuations=continuations,
+            continuations=top_continuations_fn,
             **bounds,
             **ranking,
         )
-    return beam_search(step, state, continuations=continuations, **bounds, **ranking)
+    return beam_search(step, state, top_continuations_fn=top_continuations_fn, **bounds, **ranking)
 
 
-def words_of(
+def stream_tokens(
     step: Step[AnyState],
     state: AnyState,
     config: DecodeConfig,
     *,
     rules: Sequence[Rule] = (),
     generators: Sequence[torch.Generator],
-    **bounds: Unpack[Bounds],
+    **bounds: Unpack[SearchLimits],
 ) -> Iterator[int]:
     """The words of one sentence as they come, the end sign left out: the likeliest, or drawn if `config` samples."""
     if rules:
         ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
-        yield from words_of(ruled, start, config, generators=generators, **bounds)
+        yield from stream_tokens(ruled, start, config, generators=generators, **bounds)
         return
-    choose = likeliest
+    choose = most_likely
     if config.sample:
         choose = partial(
-            draw, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
+            sample_tokens, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
         )
-    for said in walk(step, state, choose=choose, **bounds):
-        yield from (word for word in said.words if word != bounds["eos_id"])
+    for said in generate_stepwise(step, state, choose=choose, **bounds):
+        yield from (word for word in said.tokens if word != bounds["eos_id"])
 
 
-def penalty_of(config: DecodeConfig, hypothesis: Hypothesis) -> float:
+def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
     """What a hypothesis' log-probability is divided by to make the score."""
-    return PENALTIES[config.length_penalty](len(hypothesis.ids) + hypothesis.finished, alpha=config.alpha)
+    return LENGTH_PENALTIES[config.length_penalty](len(hypothesis.ids) + hypothesis.finished, alpha=config.alpha)
 
 
-def rules_of(
+def build_rules(
     config: DecodeConfig, *, eos_id: int, min_lengths: Tensor, prefixes: Sequence[Sequence[int]] | None = None
 ) -> list[Rule]:
     """The rules that `config` asks for; none of those that would change nothing.
@@ -132,5 +134,5 @@ def rules_of(
     if config.no_repeat_ngram_size:
         rules.append(no_repeated_ngram(config.no_repeat_ngram_size))
     if config.min_length or config.min_ratio:
-        rules.append(no_early_end(min_lengths, eos_id=eos_id))
+        rules.append(minimum_length(min_lengths, eos_id=eos_id))
     return rules

@@ -27,7 +27,7 @@ class Step(Protocol[AnyState]):
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
 
 
-class Bounds(TypedDict):
+class SearchLimits(TypedDict):
     """Where the sentences of a search begin and end: signs, and the most ids of each, the end sign included, (B,)."""
 
     sos_id: int
@@ -55,17 +55,17 @@ class Model(Protocol[AnyState]):
 class LogStep(Protocol[AnyState]):
     """A step that gives log-probabilities in float32, and no chance to the words in `never`, (n,)."""
 
-    def __call__(self, last: Tensor, state: AnyState, never: Tensor) -> tuple[Tensor, AnyState]: ...
+    def __call__(self, last: Tensor, state: AnyState, banned_ids: Tensor) -> tuple[Tensor, AnyState]: ...
 
 
-def step_of(
-    model: Model[AnyState], *, never: tuple[int, ...] = (), log_step: LogStep[AnyState] | None = None
+def make_step(
+    model: Model[AnyState], *, banned_ids: tuple[int, ...] = (), log_step: LogStep[AnyState] | None = None
 ) -> Step[AnyState]:
     """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance.
 
     Some models have a quicker `log_step` than what follows here.
     """
-    unspoken = torch.tensor(never, dtype=torch.int64)
+    unspoken = torch.tensor(banned_ids, dtype=torch.int64)
 
     def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         if log_step:

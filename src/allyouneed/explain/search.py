@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..config import DecodeConfig
 from ..data.batch import pad
-from ..decode import Hypothesis, penalty_of, rules_of, runs_in_circles, search, step_of
+from ..decode import Hypothesis, length_divisor, build_rules, is_repetitive, search, make_step
 from ..nn import DecoderState
 from ..translator import Translator, without_loop
 
@@ -57,7 +57,7 @@ class Trace:
             return total
         finished = sentence[-1] == self.eos_id
         ids = list(sentence[:-1] if finished else sentence)
-        return total / penalty_of(self.config, Hypothesis(ids, total, total, finished=finished))
+        return total / length_divisor(self.config, Hypothesis(ids, total, total, finished=finished))
 
     def why_it_ended(self) -> str:
         """In a sentence, why the search stopped where it did."""
@@ -101,7 +101,7 @@ def traced(translator: Translator, text: str) -> Trace:
     model, tokenizer, writer = translator.model, translator.tokenizer, translator.writer
     config = replace(translator.decode, nbest=1, groups=1, sample=False)
     never = (writer.pad_id, writer.sos_id, writer.unk_id)
-    step = step_of(model, never=tuple(i for i in never if i is not None))
+    step = make_step(model, banned_ids=tuple(i for i in never if i is not None))
     asked: dict[Prefix, Tensor] = {}
 
     def noted(last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
@@ -130,11 +130,11 @@ def traced(translator: Translator, text: str) -> Trace:
             sos_id=writer.sos_id,
             eos_id=writer.eos_id,
             max_lengths=max_lengths,
-            rules=rules_of(config, eos_id=writer.eos_id, min_lengths=min_lengths),
+            rules=build_rules(config, eos_id=writer.eos_id, min_lengths=min_lengths),
         )
         return found
 
     found = searched(config)
-    if config.guard and runs_in_circles(found.ids, ids):
+    if config.guard and is_repetitive(found.ids, ids):
         found = searched(without_loop(config, found))
     return Trace(found, asked, writer.eos_id, limit, config)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from ..decode import Hypothesis, source_of_each
+from ..decode import Hypothesis, align_targets
 from ..text.tokenizer import UNK, Tokenizer
 from .finding import Finder
 
@@ -71,7 +71,7 @@ class Aligner:
         is_word = torch.stack([source != sign for sign in signs]).all(0)
         model = self._finder.model
         with self._finder.threads_for(target.numel()):
-            return source_of_each(model, target, model.encode(source), is_word).tolist()
+            return align_targets(model, target, model.encode(source), is_word).tolist()
 
 
 def _words(text: str) -> list[str]:

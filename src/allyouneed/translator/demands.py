@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from ..decode import Order, Phrase, Seams
+from ..decode import Order, PhraseConstraint, WordBoundaries
 from ..errors import InputError
 from ..text.agreement import extra_spans, ordered_spans, spans_differ
 from ..text.glossary import Glossary
@@ -27,9 +27,9 @@ class Demands:
         pieces = tokenizer.pieces(range(len(tokenizer)))
         special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
         words = [(i, piece) for i, piece in enumerate(pieces) if piece and i not in special]
-        self.seams = Seams(
-            sticky_start=frozenset(i for i, piece in words if _in_word(piece[0])),
-            sticky_end=frozenset(i for i, piece in words if _in_word(piece[-1])),
+        self.seams = WordBoundaries(
+            starts_in_word=frozenset(i for i, piece in words if _in_word(piece[0])),
+            ends_in_word=frozenset(i for i, piece in words if _in_word(piece[-1])),
         )
 
     def places(self, text: str) -> list[tuple[int, int]]:
@@ -65,13 +65,13 @@ class Demands:
         terms = [text for _, translations in self._glossary.find(source) for text in translations]
         return [*terms, self._tokenizer.decode(prefix)]
 
-    def of(self, text: str) -> list[Phrase]:
+    def of(self, text: str) -> list[PhraseConstraint]:
         """The same as phrases in ids. Refuses what the vocabulary cannot spell."""
         times: dict[tuple[str, ...], int] = {}
         for wanted in self.texts_of(text):
             times[wanted] = times.get(wanted, 0) + 1
         return [
-            Phrase(tuple(spelling for wish in wanted for spelling in self._spellings(wish)), count)
+            PhraseConstraint(tuple(spelling for wish in wanted for spelling in self._spellings(wish)), count)
             for wanted, count in times.items()
         ]
 

@@ -16,21 +16,21 @@ from ..data.batch import pad
 from ..decode import (
     Hypothesis,
     Order,
-    Phrase,
+    PhraseConstraint,
     Rule,
-    Seams,
+    WordBoundaries,
     at_most,
     best_first,
     in_order,
-    log_probabilities_of,
-    longest_loop,
-    longest_need,
-    penalty_of,
-    rules_of,
-    runs_in_circles,
+    target_log_probabilities,
+    longest_repetition,
+    max_constrained_length,
+    length_divisor,
+    build_rules,
+    is_repetitive,
     search,
-    step_of,
-    words_of,
+    make_step,
+    stream_tokens,
 )
 from ..device import one_thread
 from ..nn import FastTransformer, Transformer
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
 
     source: list[int]
     prefix: list[int]
-    demands: list[Phrase]
+    demands: list[PhraseConstraint]
     at_most: Mapping[int, int] = MappingProxyType({})
     orders: Sequence[Order] = ()
 
@@ -53,7 +53,12 @@ class Finder:
     """A model and how to search with it. `writer` is the tokenizer of the targets; `seams` are its own, for demands."""
 
     def __init__(
-        self, model: Transformer, fast: FastTransformer, writer: Tokenizer, config: DecodeConfig, seams: Seams | None
+        self,
+        model: Transformer,
+        fast: FastTransformer,
+        writer: Tokenizer,
+        config: DecodeConfig,
+        seams: WordBoundaries | None,
     ) -> None:
         self.model, self.fast, self.writer, self.config, self.seams = model, fast, writer, config, seams
         self.device = next(model.parameters()).device
@@ -61,8 +66,8 @@ class Finder:
         silent = (writer.pad_id, writer.sos_id)
         unknown = () if writer.unk_id is None else (writer.unk_id,)
         self.never = silent if config.replace_unknown else (*silent, *unknown)
-        self._step = step_of(fast, never=self.never, log_step=fast.log_step)
-        self._step_of_stream = step_of(fast, never=(*silent, *unknown), log_step=fast.log_step)
+        self._step = make_step(fast, banned_ids=self.never, log_step=fast.log_step)
+        self._step_of_stream = make_step(fast, banned_ids=(*silent, *unknown), log_step=fast.log_step)
 
     def find(self, wanted: Sequence[Wanted]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
@@ -72,7 +77,7 @@ class Finder:
         found = self._search(wanted, self.config)
         again = [False] * len(wanted)
         for b, one in enumerate(wanted):
-            if self.config.guard and found[b] and runs_in_circles(found[b][0].ids, one.source):
+            if self.config.guard and found[b] and is_repetitive(found[b][0].ids, one.source):
                 (better,) = self._search([one], without_loop(self.config, found[b][0]))
                 # Where the demands themselves repeat, nothing may be left.
                 found[b], again[b] = better or found[b], True
@@ -100,7 +105,7 @@ class Finder:
         """The words of one translation as they come; unknown ones are not said."""
         with torch.inference_mode(), one_thread():
             state = self.fast.start(self.tensor([source]))
-        yield from words_of(
+        yield from stream_tokens(
             one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
             self.config,
@@ -116,13 +121,13 @@ class Finder:
         """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
         with self.threads_for(sum(map(len, targets))):
             memory = self.model.encode(self.tensor(sources))
-            gained = log_probabilities_of(self.model, self.tensor(targets), memory, never=self.never)
+            gained = target_log_probabilities(self.model, self.tensor(targets), memory, banned_ids=self.never)
         return gained.tolist()
 
     def max_lengths(self, wanted: Sequence[Wanted]) -> Tensor:
         """How many ids, the end sign included, each translation may have; (B,)."""
         longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in wanted]
-        needs = [len(one.prefix) + longest_need(one.demands) for one in wanted]
+        needs = [len(one.prefix) + max_constrained_length(one.demands) for one in wanted]
         lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
         return lengths.clamp(1, self.limit).to(self.device)
 
@@ -145,10 +150,10 @@ class Finder:
                 eos_id=self.writer.eos_id,
                 max_lengths=self.max_lengths(wanted),
                 rules=self._rules(wanted, config),
-                demands=[one.demands for one in wanted],
-                seams=self.seams,
+                constraints=[one.demands for one in wanted],
+                boundaries=self.seams,
                 generators=[self._generator(one) for one in wanted] if config.sample else (),
-                continuations=self.fast.top_continuations,
+                top_continuations_fn=self.fast.top_continuations,
             )
             if config.repetition_penalty == 1 and config.beam_groups == 1:
                 return found
@@ -166,7 +171,7 @@ class Finder:
     def _rules(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[Rule]:
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
         min_lengths = torch.tensor(shortest, device=self.device)
-        rules = rules_of(
+        rules = build_rules(
             config,
             eos_id=self.writer.eos_id,
             min_lengths=min_lengths.minimum(self.max_lengths(wanted)),  # so that each can end
@@ -188,11 +193,11 @@ class Finder:
 
         def judged(hypothesis: Hypothesis) -> Hypothesis:
             total = sum(next(gains))
-            return hypothesis._replace(log_probability=total, score=total / penalty_of(config, hypothesis))
+            return hypothesis._replace(log_probability=total, score=total / length_divisor(config, hypothesis))
 
         return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in found]
 
 
 def without_loop(config: DecodeConfig, found: Hypothesis) -> DecodeConfig:
     """How to search again for what went round in circles."""
-    return replace(config, no_repeat=max(3, longest_loop(found.ids).period))
+    return replace(config, no_repeat=max(3, longest_repetition(found.ids).period))
