@@ -66,7 +66,7 @@ def updater(model: Transformer | Theirs, batch: Batch) -> Callable[[], None]:
     if isinstance(model, Transformer):
         config = TrainConfig(steps=1)
         optimizer = make_optimizer(model, config)
-        return lambda: train(model, optimizer, [batch], config, after=lambda _: None)
+        return lambda: train(model, optimizer, [batch], config, on_update=lambda _: None)
     optimizer = Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def update() -> None:

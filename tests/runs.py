@@ -10,7 +10,7 @@ from pathlib import Path
 from allyouneed import Recipe, fit
 from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.data.prepare import prepare
-from allyouneed.train import Pause, Update
+from allyouneed.train import Validation, Update
 
 TINY = Recipe.from_tables(
     {
@@ -30,7 +30,7 @@ class Notebook:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.pauses: list[Pause] = []
+        self.pauses: list[Validation] = []
         self.prepared: list[tuple[str, int, int | None]] = []
 
     def tell(self, topic: str, text: str) -> None:
@@ -45,7 +45,7 @@ class Notebook:
     def updated(self, update: Update) -> None:
         pass
 
-    def paused(self, pause: Pause) -> None:
+    def paused(self, pause: Validation) -> None:
         self.pauses.append(pause)
 
 

@@ -23,7 +23,7 @@ from allyouneed.decode import greedy_search, make_step
 from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
 from allyouneed.score import exact_match
 from allyouneed.text.pair import Pair
-from allyouneed.train import Verdict
+from allyouneed.train import Evaluation
 
 RESULT = Path(__file__).with_name("ablations.json")
 
@@ -106,7 +106,7 @@ def measure(name: str) -> list[dict[str, float]]:
     settings = ["train.pause=50", "train.judged=250", "train.tensorboard=false", *overrides]
     recipe = Recipe.read(recipe_path("dates"), settings)
 
-    def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
+    def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
         # By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
         model, tokenizer = bundle.model, bundle.source_tokenizer
         found = greedy_search(
@@ -117,11 +117,11 @@ def measure(name: str) -> list[dict[str, float]]:
             max_lengths=torch.full((len(pairs),), model.config.max_length),
         )
         written = [tokenizer.decode(one.ids) for one in found]
-        return Verdict({"exact": exact_match(written, [pair.target for pair in pairs]).value})
+        return Evaluation({"exact": exact_match(written, [pair.target for pair in pairs]).value})
 
     with tempfile.TemporaryDirectory() as folder, replaced():
         output = Path(folder) / "run"
-        fit(recipe, output, judge=judge)
+        fit(recipe, output, evaluate=judge)
         lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     return [
         {"step": line["step"], "valid": round(line["valid_loss"], 5), "exact": line["scores"]["exact"]}

@@ -12,7 +12,7 @@ import torch
 from rich.progress import Task
 
 from allyouneed.cli.screen import TimeLeft, TrainingScreen
-from allyouneed.train import Pause, Sample, Update
+from allyouneed.train import Validation, Sample, Update
 from shell import ENVIRONMENT
 
 
@@ -23,29 +23,29 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def updated(shown: TrainingScreen, step: int) -> Task:
-    shown.updated(Update(step, torch.tensor(2.0), 0.1, tokens=500))
+    shown.on_update(Update(step, torch.tensor(2.0), 0.1, tokens=500))
     return shown._bar.tasks[0]
 
 
-def pause(text: str = "ab") -> Pause:
-    return Pause(1, 2.0, 0.1, 2.5, 30.0, {"bleu": 1.0}, 5.0, samples=[Sample(text, text, text, 3.0)])
+def pause(text: str = "ab") -> Validation:
+    return Validation(1, 2.0, 0.1, 2.5, 30.0, {"bleu": 1.0}, 5.0, samples=[Sample(text, text, text, 3.0)])
 
 
 def test_the_time_left_is_known_after_the_first_update(monkeypatch: pytest.MonkeyPatch) -> None:
     now, shown = clock(monkeypatch), TrainingScreen()
     shown._bar.get_time = shown._bar.tasks[0]._get_time = lambda: now[0]
-    shown.began(4, steps=10)
+    shown.on_train_begin(4, steps=10)
     now[0] += 60
     assert str(TimeLeft().render(updated(shown, 5))) == "· 0:05:00 left"
 
 
 def test_the_speed_leaves_validation_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now, shown = clock(monkeypatch), TrainingScreen()
-    shown.began(0, steps=10)
+    shown.on_train_begin(0, steps=10)
     now[0] += 5
     updated(shown, 1)
     now[0] += 300  # validating
-    shown.paused(pause())
+    shown.on_validation(pause())
     now[0] += 5
     assert "100 tokens/s · loss 2.000" in updated(shown, 2).fields["about"]
 
@@ -56,8 +56,8 @@ def test_what_goes_into_a_pipe_is_neither_wrapped_nor_cut(
     monkeypatch.setenv("COLUMNS", "80")
     long = "a [long] :smile: text " * 20
     shown = TrainingScreen()
-    shown.tell("data", long)
-    shown.paused(pause(long.strip()))
+    shown.on_message("data", long)
+    shown.on_validation(pause(long.strip()))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == f"data    {long}"
     assert lines[-1].endswith(f"→ {long.strip()}")

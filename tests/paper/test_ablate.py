@@ -8,7 +8,7 @@ from allyouneed.errors import ConfigError
 from allyouneed.paper.ablate import Result, ablate, picture, scaled
 from allyouneed.paper.table import ROWS
 from allyouneed.recipes import recipe_path
-from allyouneed.train import rate_at
+from allyouneed.train import learning_rate_at
 
 BY_NAME = {row.name: row for row in ROWS}
 SMALL = [
@@ -45,7 +45,7 @@ def test_a_short_run_warms_up_faster_to_the_same_rate(schedule: str) -> None:
     recipe = Recipe.read(recipe_path("dates"), [f"train.schedule={schedule}", "train.cooldown=0"])
     short = scaled(recipe, BY_NAME["base"], steps=50).train
     assert short.warmup == 10
-    highest = [rate_at(train.warmup, train, d_model=64) for train in (recipe.train, short)]
+    highest = [learning_rate_at(train.warmup, train, d_model=64) for train in (recipe.train, short)]
     assert highest[0] == pytest.approx(highest[1])
 
 

@@ -5,8 +5,15 @@ import pytest
 
 from allyouneed import Bundle, ConfigError, Recipe, fit
 from allyouneed.train import Draft
-from allyouneed.train.auto import LARGEST_WITHOUT_GPU, SIZES, Corpus, peak_rate, rounded, size_for
-from allyouneed.train.schedule import rate_at
+from allyouneed.train.auto import (
+    LARGEST_WITHOUT_GPU,
+    SIZES,
+    Corpus,
+    peak_learning_rate,
+    round_to_two_digits,
+    choose_size,
+)
+from allyouneed.train.schedule import learning_rate_at
 from runs import TINY, Notebook, weights_of
 
 SMALL = Corpus(pairs=30_000, tokens=500_000, longest=60, has_valid=True, exact=False, gpu=False)
@@ -15,7 +22,7 @@ SMALL = Corpus(pairs=30_000, tokens=500_000, longest=60, has_valid=True, exact=F
 def test_the_rows_stand_in_order_and_cover_every_corpus() -> None:
     assert [size.pairs for size in SIZES] == sorted(size.pairs for size in SIZES)
     for pairs in (1, 3_000, 30_000, 10**9):
-        size, why = size_for(replace(SMALL, pairs=pairs, gpu=True))
+        size, why = choose_size(replace(SMALL, pairs=pairs, gpu=True))
         assert size in SIZES
         assert f"{pairs:,} pairs" in why
 
@@ -51,8 +58,8 @@ def test_what_is_given_stays_and_the_rest_follows_it() -> None:
 @pytest.mark.parametrize(("schedule", "cooldown"), [("paper", 475), ("cosine", 0), ("inverse-sqrt", 475)])
 def test_the_highest_rate_is_the_same_whatever_the_schedule(schedule: str, cooldown: int) -> None:
     recipe, _ = Draft({"train": {"steps": 500, "schedule": schedule}}).complete(SMALL)
-    rates = [rate_at(step, recipe.train, d_model=recipe.model.d_model) for step in range(1, 501)]
-    assert max(rates) == pytest.approx(peak_rate(recipe.model.d_model, "muon"), rel=0.06)
+    rates = [learning_rate_at(step, recipe.train, d_model=recipe.model.d_model) for step in range(1, 501)]
+    assert max(rates) == pytest.approx(peak_learning_rate(recipe.model.d_model, "muon"), rel=0.06)
     assert recipe.train.cooldown == cooldown
 
 
@@ -62,7 +69,7 @@ def test_adam_is_led_more_slowly_than_muon() -> None:
 
 
 def test_what_the_rest_of_the_corpus_decides() -> None:
-    assert size_for(replace(SMALL, pairs=10**7))[0].d_model == LARGEST_WITHOUT_GPU.d_model
+    assert choose_size(replace(SMALL, pairs=10**7))[0].d_model == LARGEST_WITHOUT_GPU.d_model
     assert Draft({}).complete(replace(SMALL, longest=3_000))[0].train.batch_tokens == 3_000
     assert Draft({}).complete(replace(SMALL, has_valid=False))[0].train.patience == 0
     assert Draft({}).complete(replace(SMALL, exact=True))[0].model.dropout == 0.0
@@ -70,23 +77,23 @@ def test_what_the_rest_of_the_corpus_decides() -> None:
 
 @pytest.mark.parametrize(("number", "round_one"), [(7, 7), (1_234, 1_200), (98_765, 99_000)])
 def test_numbers_are_rounded_for_people(number: int, round_one: int) -> None:
-    assert rounded(number) == round_one
+    assert round_to_two_digits(number) == round_one
 
 
 def draft_of(recipe: Recipe, **train: object) -> Draft:
     tables = recipe.tables()
-    return Draft.of({"data": tables["data"], "train": {"threads": 1, "tensorboard": False, **train}})
+    return Draft.from_tables({"data": tables["data"], "train": {"threads": 1, "tensorboard": False, **train}})
 
 
 def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
     draft, watch = draft_of(TINY, steps=6, patience=0), Notebook()
-    fit(draft, tmp_path / "run", watch=watch)
+    fit(draft, tmp_path / "run", callback=watch)
     chosen = Recipe.read(tmp_path / "run/recipe.toml")
     assert (chosen.model.d_model, chosen.train.steps) == (64, 6)
     assert [line for line in watch.lines if line.startswith("auto: model.d_model=64")]
     assert [line for line in watch.lines if line.startswith("time: about ") and "6 updates of" in line]
     again = Notebook()
-    fit(draft, tmp_path / "run", watch=again, resume=True)
+    fit(draft, tmp_path / "run", callback=again, resume=True)
     assert again.lines == ["resume: this run was finished after update 6; nothing is left to do"]
     with pytest.raises(ConfigError, match="train.rate was .*, is 0.5"):
         fit(draft_of(TINY, steps=6, patience=0, rate=0.5), tmp_path / "run", resume=True)
@@ -125,7 +132,7 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
 def test_a_setting_is_held_against_what_is_chosen_and_not_against_the_papers(
     tables: dict[str, dict[str, object]],
 ) -> None:
-    draft = Draft.of(tables)
+    draft = Draft.from_tables(tables)
     assert draft.preliminary
     recipe, _ = draft.complete(SMALL)
     for section, table in tables.items():
@@ -134,7 +141,7 @@ def test_a_setting_is_held_against_what_is_chosen_and_not_against_the_papers(
 
 
 def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
-    draft = Draft.of({"model": {"heads": 3}})
+    draft = Draft.from_tables({"model": {"heads": 3}})
     assert draft.preliminary
     with pytest.raises(
         ConfigError, match=r"got d_model=256, heads=3 \(model.d_model=256 was chosen here; set it too\)"
@@ -153,7 +160,7 @@ def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
 )
 def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"got ema=0\.9, average=5|heads=3|stesp|must be a table"):
-        assert Draft.of(tables).preliminary
+        assert Draft.from_tables(tables).preliminary
 
 
 def test_a_draft_keeps_what_is_set_of_cleaning() -> None:

@@ -36,7 +36,7 @@ def made_a_folder(path: Path) -> None:
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stopped")
     with pytest.raises(KeyboardInterrupt):
-        fit(eventful(), folder / "run", watch=StopAt(8))
+        fit(eventful(), folder / "run", callback=StopAt(8))
     fit(eventful(), folder / "straight")
     return folder
 

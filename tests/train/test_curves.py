@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from allyouneed.train.curves import HEIGHT, WIDTH, draw, ticks
+from allyouneed.train.curves import HEIGHT, WIDTH, draw_curves, ticks
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_ticks_are_round_and_reach_around(low: float, high: float, expected: lis
 
 
 def test_a_curve_is_drawn_inside_its_figure() -> None:
-    figure = draw("loss & more", {"training": [(1, 5.0), (2, float("nan")), (1_000, 1.0)], "none": []})
+    figure = draw_curves("loss & more", {"training": [(1, 5.0), (2, float("nan")), (1_000, 1.0)], "none": []})
     svg = ElementTree.fromstring(figure[figure.index("<svg") : figure.index("</figure>")])
     (line,) = [part for part in svg if part.tag == "polyline"]
     places = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
@@ -33,4 +33,4 @@ def test_a_curve_is_drawn_inside_its_figure() -> None:
 
 
 def test_nothing_to_draw_leaves_nothing() -> None:
-    assert draw("empty", {"a": []}) == ""
+    assert draw_curves("empty", {"a": []}) == ""

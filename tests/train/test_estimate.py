@@ -6,7 +6,7 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train.estimate import in_words, seconds_per_update
+from allyouneed.train.estimate import format_duration, seconds_per_update
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
 
@@ -26,4 +26,4 @@ def test_measuring_changes_nothing(config: ModelConfig) -> None:
     ("seconds", "words"), [(20, "20 seconds"), (600, "10 minutes"), (8_000, "2.2 hours"), (200_000, "2.3 days")]
 )
 def test_times_in_words(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert format_duration(seconds) == words

@@ -7,8 +7,8 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import Place, Update, disagreement, make_optimizer, paper_rate, train
-from allyouneed.train.loop import WIDE, add_gradients, products_in
+from allyouneed.train import TrainState, Update, symmetric_kl, make_optimizer, paper_learning_rate, train
+from allyouneed.train.loop import WIDE, add_gradients, autocast_dtype
 
 CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=0.5, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
@@ -17,14 +17,16 @@ BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5
 def updates(config: ModelConfig, train_config: TrainConfig) -> list[Update]:
     told: list[Update] = []
     model = Transformer(config)
-    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config, after=told.append)
+    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config, on_update=told.append)
     return told
 
 
 def test_each_update_is_told_with_its_rate(config: ModelConfig) -> None:
     told = updates(config, CONFIG)
     assert [update.step for update in told] == [1, 2, 3, 4, 5]
-    assert [update.rate for update in told] == [0.5 * paper_rate(s, d_model=12, warmup=3) for s in range(1, 6)]
+    assert [update.learning_rate for update in told] == [
+        0.5 * paper_learning_rate(s, d_model=12, warmup=3) for s in range(1, 6)
+    ]
     assert all(update.tokens == 6 for update in told)
 
 
@@ -44,7 +46,7 @@ def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
             optimizer,
             repeat(BATCH),
             replace(CONFIG, steps=1, clip_norm=clip_norm),
-            after=lambda _: None,
+            on_update=lambda _: None,
         )
         moments = [state["exp_avg"].norm() for state in optimizer.state.values()]
         return float(torch.stack(moments).norm())
@@ -60,16 +62,16 @@ def test_products_are_in_bfloat16_where_asked_for_or_where_that_is_faster(
     small, wide = Transformer(config), Transformer(replace(config, d_model=WIDE, heads=2))
     for fast in (True, False):
         monkeypatch.setattr("allyouneed.train.loop.likes_bfloat16", lambda device, fast=fast: fast)
-        assert products_in("auto", small) == products_in("float32", wide) == torch.float32
-        assert products_in("auto", wide) == (torch.bfloat16 if fast else torch.float32)
-        assert products_in("bfloat16", small) == torch.bfloat16
+        assert autocast_dtype("auto", small) == autocast_dtype("float32", wide) == torch.float32
+        assert autocast_dtype("auto", wide) == (torch.bfloat16 if fast else torch.float32)
+        assert autocast_dtype("bfloat16", small) == torch.bfloat16
 
 
 def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelConfig) -> None:
     told: list[Update] = []
     model = Transformer(replace(config, dropout=0.0))
     settings = replace(CONFIG, steps=150, warmup=50, precision="bfloat16")
-    train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=told.append)
+    train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=told.append)
     assert told[-1].loss < 0.05
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
@@ -90,9 +92,9 @@ def test_r_drop_brings_the_predictions_under_dropout_together(config: ModelConfi
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.3))
         settings = replace(CONFIG, steps=100, warmup=50, r_drop=r_drop)
-        train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=lambda _: None)
+        train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
         twice = model(*(side.repeat(50, 1) for side in (BATCH.source, BATCH.target_in))).log_softmax(-1).chunk(2)
-        return disagreement(*twice).mean().item()
+        return symmetric_kl(*twice).mean().item()
 
     assert apart(5.0) < 0.5 * apart(0.0)
 
@@ -104,7 +106,7 @@ def test_accumulating_and_cutting_change_nothing_without_dropout(config: ModelCo
     for group, pieces in (([BATCH], 1), (rows, 1), ([BATCH], 2)):
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.0))
-        loss = add_gradients(model, group, CONFIG, pieces=pieces)
+        loss = add_gradients(model, group, CONFIG, micro_batches=pieces)
         found.append((loss, [parameter.grad for parameter in model.parameters()]))
     for loss, gradients in found[1:]:
         torch.testing.assert_close(loss, found[0][0])
@@ -115,7 +117,9 @@ def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConf
     told: list[Update] = []
     model = Transformer(config)
     feed = iter([BATCH] * 7)
-    train(model, make_optimizer(model, TrainConfig()), feed, replace(CONFIG, accumulate=3, steps=2), after=told.append)
+    train(
+        model, make_optimizer(model, TrainConfig()), feed, replace(CONFIG, accumulate=3, steps=2), on_update=told.append
+    )
     assert [update.tokens for update in told] == [18, 18]
     assert len(list(feed)) == 1
 
@@ -123,7 +127,7 @@ def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConf
 def test_an_update_that_is_not_finite_is_skipped_and_counted(config: ModelConfig) -> None:
     model = Transformer(config)
     optimizer = make_optimizer(model, TrainConfig())
-    bad, place = {2, 3}, Place()
+    bad, place = {2, 3}, TrainState()
     told: list[Update] = []
 
     def after(update: Update) -> None:
@@ -141,7 +145,7 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(config: ModelConfig
     handle = model.get_parameter("encoder.layers.0.attention.query.weight").register_hook(  # type: ignore[no-untyped-call]
         lambda gradient: gradient * (float("inf") if place.step in bad else 1.0)
     )
-    train(model, optimizer, repeat(BATCH), CONFIG, after=after, place=place)
+    train(model, optimizer, repeat(BATCH), CONFIG, on_update=after, state=place)
     assert [update.skipped for update in told] == [False, True, True, False, False]
     assert (place.skipped, place.skipped_in_a_row) == (2, 0)
     assert all(parameter.isfinite().all() for parameter in model.parameters())
@@ -150,5 +154,12 @@ def test_an_update_that_is_not_finite_is_skipped_and_counted(config: ModelConfig
 def test_going_on_begins_with_the_next_update(config: ModelConfig) -> None:
     told: list[Update] = []
     model = Transformer(config)
-    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, after=told.append, place=Place(step=3))
+    train(
+        model,
+        make_optimizer(model, TrainConfig()),
+        repeat(BATCH),
+        CONFIG,
+        on_update=told.append,
+        state=TrainState(step=3),
+    )
     assert [update.step for update in told] == [4, 5]

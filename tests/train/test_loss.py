@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from allyouneed.train import disagreement, mean_loss, projected_loss, smoothed_cross_entropy
+from allyouneed.train import symmetric_kl, mean_loss, fused_linear_cross_entropy, smoothed_cross_entropy
 
 
 def test_without_smoothing_it_is_the_surprise_at_the_target() -> None:
@@ -38,7 +38,7 @@ def test_the_projected_loss_equals_the_definition_and_so_does_its_gradient(
     target[0, 3:] = 0
 
     defined = smoothed_cross_entropy(vectors @ table.T, target, smoothing=smoothing)[target != 0].mean()
-    loss = projected_loss(vectors, table, target, smoothing=smoothing, pad_id=0, dtype=torch.float64)
+    loss = fused_linear_cross_entropy(vectors, table, target, smoothing=smoothing, pad_id=0, dtype=torch.float64)
     torch.testing.assert_close(loss.double(), defined, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(
         torch.autograd.grad(2 * loss, (vectors, table)), torch.autograd.grad(2 * defined, (vectors, table)),
@@ -49,11 +49,11 @@ def test_the_projected_loss_equals_the_definition_and_so_does_its_gradient(
 def test_disagreement_by_hand_and_against_pytorch() -> None:
     first, second = (torch.tensor(p).log() for p in ([0.5, 0.5], [0.25, 0.75]))
     torch.testing.assert_close(
-        disagreement(first, second), torch.tensor(0.25 * math.log(2) - 0.25 * math.log(2 / 3)) / 2
+        symmetric_kl(first, second), torch.tensor(0.25 * math.log(2) - 0.25 * math.log(2 / 3)) / 2
     )
     p, q = torch.randn(2, 3, 4, 9).log_softmax(-1)
     both = (F.kl_div(q, p, log_target=True, reduction="none") + F.kl_div(p, q, log_target=True, reduction="none")) / 2
-    torch.testing.assert_close(disagreement(p, q), both.sum(-1))
+    torch.testing.assert_close(symmetric_kl(p, q), both.sum(-1))
 
 
 def test_the_projected_loss_of_r_drop_equals_the_definition_and_so_does_its_gradient(
@@ -67,9 +67,9 @@ def test_the_projected_loss_of_r_drop_equals_the_definition_and_so_does_its_grad
 
     logits = vectors @ table.T
     words = (target != 0)[:3]
-    apart = disagreement(*logits.log_softmax(-1).chunk(2))[words].mean()
+    apart = symmetric_kl(*logits.log_softmax(-1).chunk(2))[words].mean()
     defined = smoothed_cross_entropy(logits, target, smoothing=0.1)[target != 0].mean() + 5 / 2 * apart
-    loss = projected_loss(vectors, table, target, smoothing=0.1, pad_id=0, r_drop=5.0, dtype=torch.float64)
+    loss = fused_linear_cross_entropy(vectors, table, target, smoothing=0.1, pad_id=0, r_drop=5.0, dtype=torch.float64)
     torch.testing.assert_close(loss.double(), defined, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(
         torch.autograd.grad(2 * loss, (vectors, table)), torch.autograd.grad(2 * defined, (vectors, table)),
@@ -79,14 +79,14 @@ def test_the_projected_loss_of_r_drop_equals_the_definition_and_so_does_its_grad
 
 def test_a_word_with_no_chance_at_all_still_has_a_finite_loss() -> None:
     vectors, table = torch.tensor([[[300.0]]]), torch.tensor([[1.0], [0.0], [-1.0]])
-    loss = projected_loss(vectors, table, torch.tensor([[2]]), smoothing=0.0, pad_id=0)
+    loss = fused_linear_cross_entropy(vectors, table, torch.tensor([[2]]), smoothing=0.0, pad_id=0)
     torch.testing.assert_close(loss, torch.tensor(600.0))
 
 
 def test_in_bfloat16_it_is_the_same_to_two_digits() -> None:
     vectors, table, target = torch.randn(2, 9, 16), torch.randn(50, 16) / 4, torch.randint(1, 50, (2, 9))
     exact, rough = (
-        projected_loss(vectors, table, target, smoothing=0.1, pad_id=0, dtype=dtype)
+        fused_linear_cross_entropy(vectors, table, target, smoothing=0.1, pad_id=0, dtype=dtype)
         for dtype in (torch.float32, torch.bfloat16)
     )
     torch.testing.assert_close(rough, exact, rtol=1e-2, atol=0)

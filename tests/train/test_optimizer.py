@@ -13,7 +13,7 @@ from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
-from allyouneed.train import Muon, make_optimizer, orthogonal, train
+from allyouneed.train import Muon, make_optimizer, newton_schulz, train
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
 
@@ -37,7 +37,7 @@ def test_each_learns_a_batch_by_heart(config: ModelConfig, name: Literal["adam",
         make_optimizer(model, settings),
         repeat(BATCH),
         settings,
-        after=lambda update: losses.append(float(update.loss)),
+        on_update=lambda update: losses.append(float(update.loss)),
     )
     assert losses[0] > 2.0
     assert losses[-1] < 0.05
@@ -47,7 +47,7 @@ def test_each_learns_a_batch_by_heart(config: ModelConfig, name: Literal["adam",
 def test_orthogonal_makes_all_singular_values_alike_and_turns_nothing(shape: tuple[int, ...]) -> None:
     matrices = torch.randn(shape)
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
-    made = orthogonal(matrices)
+    made = newton_schulz(matrices)
     stretched = u.mT @ made @ v.mT  # diagonal, if the singular vectors are the same
     values = torch.diagonal(stretched, dim1=-2, dim2=-1)
     assert ((values > 0.5) & (values < 1.3)).all()
@@ -56,9 +56,9 @@ def test_orthogonal_makes_all_singular_values_alike_and_turns_nothing(shape: tup
 
 def test_orthogonal_in_bfloat16_is_near_enough() -> None:
     matrices = torch.randn(3, 16, 24)
-    values = torch.linalg.svdvals(orthogonal(matrices.bfloat16()).float())
+    values = torch.linalg.svdvals(newton_schulz(matrices.bfloat16()).float())
     assert ((values > 0.5) & (values < 1.3)).all()
-    torch.testing.assert_close(orthogonal(matrices.bfloat16()).float(), orthogonal(matrices), atol=0.1, rtol=0)
+    torch.testing.assert_close(newton_schulz(matrices.bfloat16()).float(), newton_schulz(matrices), atol=0.1, rtol=0)
 
 
 def test_muon_takes_the_matrices_inside_the_layers_and_nothing_else(model: Transformer) -> None:
@@ -72,7 +72,7 @@ def test_muon_takes_the_matrices_inside_the_layers_and_nothing_else(model: Trans
 def test_muon_moves_a_matrix_by_a_fifth_of_the_rate_a_number(model: Transformer) -> None:
     before = inner_weight(model).clone()
     settings = TrainConfig(steps=1, schedule="constant", warmup=1, learning_rate=0.01, optimizer="muon")
-    train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=lambda _: None)
+    train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
     root_mean_square = float((inner_weight(model) - before).square().mean().sqrt())
     assert 0.001 < root_mean_square < 0.003  # 0.2 · 0.01, with singular values of 0.7 to 1.2
 
@@ -82,7 +82,7 @@ def test_its_adam_is_torchs(config: ModelConfig) -> None:
     theirs = copy.deepcopy(ours)
     for model, name in ((ours, "muon"), (theirs, "adam")):
         settings = TrainConfig(steps=1, warmup=1, optimizer=name)  # type: ignore[arg-type]
-        train(model, make_optimizer(model, settings), repeat(BATCH), settings, after=lambda _: None)
+        train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
     torch.testing.assert_close(ours.projection.table, theirs.projection.table, rtol=0, atol=0)
 
 
@@ -92,7 +92,7 @@ def test_weight_decay_draws_matrices_towards_zero(model: Transformer) -> None:
     for each, decay in ((model, 0.0), (other, 0.5)):
         decayed = replace(settings, weight_decay=decay)
         torch.manual_seed(1)
-        train(each, make_optimizer(each, decayed), repeat(BATCH), decayed, after=lambda _: None)
+        train(each, make_optimizer(each, decayed), repeat(BATCH), decayed, on_update=lambda _: None)
     assert inner_weight(other).norm() < inner_weight(model).norm()
 
 

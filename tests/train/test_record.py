@@ -14,7 +14,7 @@ def test_tensorboard_gets_the_same_numbers_and_none_twice(tmp_path: Path) -> Non
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
     with pytest.raises(KeyboardInterrupt):
-        fit(BOARD, tmp_path / "run", watch=StopAt(10))
+        fit(BOARD, tmp_path / "run", callback=StopAt(10))
     fit(BOARD, tmp_path / "run", resume=True)
     board = EventAccumulator(str(tmp_path / "run/tensorboard"))
     board.Reload()

@@ -47,7 +47,7 @@ def test_a_new_run_that_fails_or_is_killed_leaves_the_old_one_and_can_be_gone_on
         fit(replace(TINY, data=replace(TINY.data, train="typo.tsv")), folder)
     assert [path.name for path in run.parent.iterdir()] == ["run"]
     with pytest.raises(KeyboardInterrupt), replaced(run, sources=()) as folder:
-        fit(OTHER, folder, watch=StopAt(6))
+        fit(OTHER, folder, callback=StopAt(6))
     assert contents(run) == before
     fit(OTHER, run.parent / "straight")
     with replaced(run, sources=(), resume=True) as folder:
@@ -145,7 +145,7 @@ def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(tmp_path: Pa
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     with pytest.raises(KeyboardInterrupt):
-        fit(longer, tmp_path / "run", resume=True, watch=StopAtOnce())
+        fit(longer, tmp_path / "run", resume=True, callback=StopAtOnce())
 
 
 class StopAtOnce(Notebook):

@@ -2,18 +2,18 @@ import json
 from pathlib import Path
 
 from allyouneed import Recipe, fit
-from allyouneed.train import Sample, Verdict
-from allyouneed.train.record import a_few, read_lines
+from allyouneed.train import Sample, Evaluation
+from allyouneed.train.record import pick_samples, read_jsonl_lines
 from allyouneed.train.report import write_report
 from runs import TINY
 
 
 def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
-    def judge(_: object, pairs: object) -> Verdict:
+    def judge(_: object, pairs: object) -> Evaluation:
         samples = [Sample(f"<b>{i}</b>", "r & r", f"output {i}", float(i)) for i in range(40)]
-        return Verdict({"chrf": 12.5}, samples)
+        return Evaluation({"chrf": 12.5}, samples)
 
-    fit(TINY, tmp_path / "run", judge=judge)
+    fit(TINY, tmp_path / "run", evaluate=judge)
     page = (tmp_path / "run/report.html").read_text()
     for part in (
         "loss, nats a token",
@@ -55,11 +55,11 @@ def test_the_page_says_what_each_source_gave_and_what_was_dropped(tmp_path: Path
 
 def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text(json.dumps({"step": 1}) + '\n{"step": 2')
-    assert read_lines(tmp_path / "m.jsonl") == [{"step": 1}]
-    assert read_lines(tmp_path / "none.jsonl") == []
+    assert read_jsonl_lines(tmp_path / "m.jsonl") == [{"step": 1}]
+    assert read_jsonl_lines(tmp_path / "none.jsonl") == []
 
 
 def test_the_few_that_are_kept_come_from_all_over() -> None:
     samples = [Sample(str(i), "", "", 0.0) for i in range(23)]
-    assert [sample.source for sample in a_few(samples)] == ["0", "4", "8", "12", "16"]
-    assert len(a_few(samples[:3])) == 3
+    assert [sample.source for sample in pick_samples(samples)] == ["0", "4", "8", "12", "16"]
+    assert len(pick_samples(samples[:3])) == 3

@@ -12,7 +12,7 @@ import torch
 from allyouneed import Bundle, OutputError, fit
 from allyouneed.errors import TrainingError
 from allyouneed.nn import Transformer
-from allyouneed.train import Update, Verdict, projected_loss
+from allyouneed.train import Update, Evaluation, fused_linear_cross_entropy
 from allyouneed.train.rescue import is_out_of_memory
 from runs import TINY, Notebook, StopAt, weights_of
 
@@ -39,18 +39,18 @@ def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
             self.seen.append(update)
 
     straight, watch = Counting(), Counting()
-    fit(recipe, tmp_path / "straight", watch=straight)
+    fit(recipe, tmp_path / "straight", callback=straight)
 
     def short_of_memory(vectors: torch.Tensor, *rest: object, **more: object) -> torch.Tensor:
         if len(watch.seen) >= 4 and len(vectors) > 4:
             raise error
-        return projected_loss(vectors, *rest, **more)  # type: ignore[arg-type]
+        return fused_linear_cross_entropy(vectors, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr("allyouneed.train.loop.projected_loss", short_of_memory)
-    fit(recipe, tmp_path / "run", watch=watch)
+    fit(recipe, tmp_path / "run", callback=watch)
     told = [line for line in watch.lines if line.startswith("memory")]
     assert told[0] == "memory: out of memory at update 5: batches now go in 4 pieces"
-    assert [update.pieces for update in watch.seen[:5]] == [1, 1, 1, 1, 4]
+    assert [update.micro_batches for update in watch.seen[:5]] == [1, 1, 1, 1, 4]
     for ours, theirs in zip(watch.seen, straight.seen, strict=True):
         torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-3, atol=1e-3)
 
@@ -77,7 +77,7 @@ def test_another_error_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.M
 
 def not_finite_at(monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
     """Make these calls of the loss, counted from 1, give infinity."""
-    loss, count = projected_loss, 0
+    loss, count = fused_linear_cross_entropy, 0
 
     def sometimes(*given: object, **more: object) -> torch.Tensor:
         nonlocal count
@@ -91,7 +91,7 @@ def not_finite_at(monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
 def test_updates_not_finite_are_skipped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     not_finite_at(monkeypatch, {2, 6, 7})
     watch = Notebook()
-    result = fit(TINY, tmp_path / "run", watch=watch)
+    result = fit(TINY, tmp_path / "run", callback=watch)
     assert [pause.skipped for pause in watch.pauses] == [1, 3, 3, 3]
     assert "skipped: update 6: loss or gradient not finite" in watch.lines
     assert not [line for line in watch.lines if line.startswith("rescue")]
@@ -103,15 +103,15 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
 ) -> None:
     class Rates(Notebook):
         def updated(self, update: Update) -> None:
-            rates[update.step] = update.rate
+            rates[update.step] = update.learning_rate
 
     rates: dict[int, float] = {}
-    fit(TINY, tmp_path / "straight", watch=Rates())
+    fit(TINY, tmp_path / "straight", callback=Rates())
     straight, rates = rates, {}
     not_finite_at(monkeypatch, {6, 7, 8, 9, 10})
     watch = Rates()
     recipe = replace(TINY, train=replace(TINY.train, pause=5, steps=14))
-    fit(recipe, tmp_path / "run", watch=watch)
+    fit(recipe, tmp_path / "run", callback=watch)
     assert "rescue: 5 updates in a row were not finite at update 10: back to update 5, with 0.5 times the rate" in (
         watch.lines
     )
@@ -158,9 +158,9 @@ def test_a_full_disk_stops_the_run_with_its_last_checkpoint_intact(
 def test_a_rescued_run_can_be_killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     not_finite_at(monkeypatch, {5, 6, 7, 8, 9})
     with pytest.raises(KeyboardInterrupt):
-        fit(TINY, tmp_path / "run", watch=StopAt(10))
+        fit(TINY, tmp_path / "run", callback=StopAt(10))
     watch = Notebook()
-    fit(TINY, tmp_path / "run", resume=True, watch=watch)
+    fit(TINY, tmp_path / "run", resume=True, callback=watch)
     assert watch.pauses[-1].skipped == 5
 
 
@@ -190,7 +190,7 @@ def test_a_checkpoint_of_broken_weights_never_replaces_a_sound_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = Breaks(monkeypatch, 8)
-    result = fit(TINY, tmp_path / "run", watch=watch)
+    result = fit(TINY, tmp_path / "run", callback=watch)
     assert "rescue: the weights were not finite at update 8: back to update 4, with 0.5 times the rate" in watch.lines
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
     assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
@@ -201,7 +201,7 @@ def test_a_run_that_always_diverges_ends_as_an_error_with_its_last_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(TrainingError, match=r"the weights were not finite around update 8, even with 0\.03125 times"):
-        fit(TINY, tmp_path / "run", watch=Breaks(monkeypatch, 8, always=True))
+        fit(TINY, tmp_path / "run", callback=Breaks(monkeypatch, 8, always=True))
     kept = Bundle.load(tmp_path / "run").model
     assert all(parameter.isfinite().all() for parameter in kept.parameters())
 
@@ -225,10 +225,10 @@ def test_a_score_that_is_no_number_is_never_the_best_and_stands_as_null(tmp_path
     settings = replace(TINY.train, patience=9, stop_on="chrf", average=1)
     scores = iter([1.0, float("nan"), 0.5])
     watch = Notebook()
-    fit(replace(TINY, train=replace(settings, steps=12)), tmp_path / "run", watch=watch,
-        judge=lambda bundle, pairs: Verdict({"chrf": next(scores)}))  # fmt: skip
+    fit(replace(TINY, train=replace(settings, steps=12)), tmp_path / "run", callback=watch,
+        evaluate=lambda bundle, pairs: Evaluation({"chrf": next(scores)}))  # fmt: skip
     text = (tmp_path / "run/metrics.jsonl").read_text()
     lines = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
     assert [line["scores"]["chrf"] for line in lines] == [1.0, None, 0.5]
     with pytest.raises(TrainingError, match="no pause had a chrf that is a finite number"):
-        fit(replace(TINY, train=settings), tmp_path / "none", judge=lambda *_: Verdict({"chrf": float("nan")}))
+        fit(replace(TINY, train=settings), tmp_path / "none", evaluate=lambda *_: Evaluation({"chrf": float("nan")}))

@@ -40,7 +40,7 @@ def files(folder: Path) -> set[str]:
 @pytest.mark.parametrize("step", [2, 3, 7, 11])
 def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -> None:
     with pytest.raises(KeyboardInterrupt):
-        fit(eventful(), tmp_path / "run", watch=StopAt(step))
+        fit(eventful(), tmp_path / "run", callback=StopAt(step))
     fit(eventful(), tmp_path / "run", resume=True)
     assert weights_of(tmp_path / "run") == weights_of(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
@@ -58,7 +58,7 @@ def test_with_other_settings(tmp_path: Path, settings: dict[str, Any]) -> None:
     recipe = eventful(**settings)
     fit(recipe, tmp_path / "straight")
     with pytest.raises(KeyboardInterrupt):
-        fit(recipe, tmp_path / "run", watch=StopAt(8))
+        fit(recipe, tmp_path / "run", callback=StopAt(8))
     fit(recipe, tmp_path / "run", resume=True)
     assert weights_of(tmp_path / "run") == weights_of(tmp_path / "straight")
 
@@ -112,11 +112,11 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
     with pytest.raises(
         Interrupted, match=f"stopped after update {step} and saved; the same command with --resume"
     ) as stop:
-        fit(eventful(), tmp_path / "run", watch=Ask())
+        fit(eventful(), tmp_path / "run", callback=Ask())
     assert stop.value.signal == number
     assert signal.getsignal(number) == before
     watch = Notebook()
-    fit(eventful(), tmp_path / "run", resume=True, watch=watch)
+    fit(eventful(), tmp_path / "run", resume=True, callback=watch)
     assert f"resume: going on after update {step}" in watch.lines
     assert weights_of(tmp_path / "run") == weights_of(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
@@ -131,7 +131,7 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what is in the background without
     try:
         with pytest.raises(KeyboardInterrupt):
-            fit(TINY, tmp_path / "run", watch=AskTwice())
+            fit(TINY, tmp_path / "run", callback=AskTwice())
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -151,7 +151,7 @@ def test_where_nothing_was_begun_resume_begins(tmp_path: Path) -> None:
 
 def test_a_finished_run_is_left_as_it_is(straight: Path) -> None:
     before, watch = {path: path.stat().st_mtime_ns for path in straight.iterdir()}, Notebook()
-    result = fit(eventful(), straight, resume=True, watch=watch)
+    result = fit(eventful(), straight, resume=True, callback=watch)
     assert watch.lines == ["resume: this run was finished after update 12; nothing is left to do"]
     assert {path: path.stat().st_mtime_ns for path in straight.iterdir()} == before
     assert not result.model.training
@@ -161,7 +161,7 @@ def test_a_finished_run_may_be_lengthened(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run")
     watch = Notebook()
     longer = replace(TINY, train=replace(TINY.train, steps=16, threads=0))
-    fit(longer, tmp_path / "run", resume=True, watch=watch)
+    fit(longer, tmp_path / "run", resume=True, callback=watch)
     assert "resume: train.steps was 12, is 16" in watch.lines
     assert [(pause.step, pause.averaged) for pause in watch.pauses] == [(16, 1), (16, 2)]
     assert Recipe.read(tmp_path / "run/recipe.toml") == longer
@@ -172,7 +172,7 @@ def test_a_finished_run_may_be_lengthened(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_all_at_once(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        fit(TINY, tmp_path / "run", watch=StopAt(6))
+        fit(TINY, tmp_path / "run", callback=StopAt(6))
     other = replace(TINY, train=replace(TINY.train, batch_tokens=300), data=replace(TINY.data, limit=100))
     with pytest.raises(ConfigError, match="data.limit was 200, is 100; train.batch_tokens was 200, is 300"):
         fit(other, tmp_path / "run", resume=True)
@@ -184,7 +184,7 @@ def test_other_pairs_are_refused_with_the_difference(tmp_path: Path) -> None:
     data = replace(TINY.data, train=("source", "target"), folder=str(tmp_path), limit=0)
     recipe = replace(TINY, data=replace(data, valid=(), held_out=0, alphabet="ab"))
     with pytest.raises(KeyboardInterrupt):
-        fit(recipe, tmp_path / "run", watch=StopAt(6))
+        fit(recipe, tmp_path / "run", callback=StopAt(6))
     (tmp_path / "source").write_text("ab\nab\n" * 30)
     with pytest.raises(DataError, match=r"data\.train was [0-9a-f]+ \+ [0-9a-f]+ and is [0-9a-f]+ \+ [0-9a-f]+"):
         fit(recipe, tmp_path / "run", resume=True)
@@ -192,7 +192,7 @@ def test_other_pairs_are_refused_with_the_difference(tmp_path: Path) -> None:
 
 def test_another_vocabulary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        fit(TINY, tmp_path / "run", watch=StopAt(6))
+        fit(TINY, tmp_path / "run", callback=StopAt(6))
     fit(replace(TINY, data=replace(TINY.data, alphabet="0123456789-, abcdefghijklmnoprstuvyDFJMNSAO")), tmp_path / "b")
     (tmp_path / "run/data/tokenizer.json").write_bytes((tmp_path / "b/tokenizer.json").read_bytes())
     with pytest.raises(DataError, match="tokenizer.json is not what was written"):

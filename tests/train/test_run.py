@@ -10,20 +10,20 @@ import torch
 
 from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.text.corpus import Pair
-from allyouneed.train import Sample, Verdict
+from allyouneed.train import Sample, Evaluation
 from allyouneed.train.average import snapshots
-from allyouneed.train.record import read_lines
+from allyouneed.train.record import read_jsonl_lines
 from allyouneed.versions import versions
 from runs import TINY, Notebook, weights_of
 
 
-def lucky(_: Bundle, pairs: Sequence[Pair]) -> Verdict:
-    return Verdict({"luck": 7.0}, [Sample(*pair, "?", 7.0) for pair in pairs])
+def lucky(_: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+    return Evaluation({"luck": 7.0}, [Sample(*pair, "?", 7.0) for pair in pairs])
 
 
 def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     watch = Notebook()
-    result = fit(TINY, tmp_path / "run", watch=watch, judge=lucky)
+    result = fit(TINY, tmp_path / "run", callback=watch, evaluate=lucky)
     loaded = Bundle.load(tmp_path / "run")
     for ours, theirs in zip(result.model.parameters(), loaded.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
@@ -50,7 +50,7 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path: Path) -> None:
     other = replace(TINY, train=replace(TINY.train, seed=2))
     for name, recipe in (("a", TINY), ("b", TINY), ("c", other)):
-        fit(recipe, tmp_path / name, watch=Notebook())
+        fit(recipe, tmp_path / name, callback=Notebook())
     assert weights_of(tmp_path / "a") == weights_of(tmp_path / "b")
     assert weights_of(tmp_path / "a") != weights_of(tmp_path / "c")
 
@@ -58,16 +58,16 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path: Pat
 def test_validating_changes_nothing(tmp_path: Path) -> None:
     """Neither the data's order nor dropout's draws depend on how often one looks."""
     recipe = replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, average=1))
-    fit(recipe, tmp_path / "often", watch=Notebook())
-    fit(replace(recipe, train=replace(recipe.train, pause=12)), tmp_path / "once", watch=Notebook())
+    fit(recipe, tmp_path / "often", callback=Notebook())
+    fit(replace(recipe, train=replace(recipe.train, pause=12)), tmp_path / "once", callback=Notebook())
     assert weights_of(tmp_path / "often") == weights_of(tmp_path / "once")
 
 
 def test_an_earlier_run_is_not_replaced(tmp_path: Path) -> None:
-    fit(TINY, tmp_path / "run", watch=Notebook())
+    fit(TINY, tmp_path / "run", callback=Notebook())
     before = weights_of(tmp_path / "run")
     with pytest.raises(OutputError, match="run holds a run already"):
-        fit(TINY, tmp_path / "run", watch=Notebook())
+        fit(TINY, tmp_path / "run", callback=Notebook())
     assert weights_of(tmp_path / "run") == before
 
 
@@ -88,20 +88,20 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
         model=replace(recipe.model, d_model=32, d_ff=64, dropout=0.0),
         train=replace(recipe.train, steps=300, warmup=50, pause=300, rate=0.5, label_smoothing=0.0, cooldown=150),
     )
-    translator = Translator(fit(recipe, tmp_path / "run", watch=Notebook()))
+    translator = Translator(fit(recipe, tmp_path / "run", callback=Notebook()))
     assert translator.translate(words[:40]) == words[:40]
 
 
 def test_the_bundle_keeps_the_form_that_cleaning_gave_the_text(tmp_path: Path) -> None:
     recipe = recipe_of_files(tmp_path, ["ab", "ﬁ"], ["ba", "if"])
     recipe = replace(recipe, clean=replace(recipe.clean, unicode="NFKC"))
-    assert fit(recipe, tmp_path / "run", watch=Notebook()).normalization.unicode == "NFKC"
+    assert fit(recipe, tmp_path / "run", callback=Notebook()).normalization.unicode == "NFKC"
     assert "".join(Translator.load(tmp_path / "run", device="cpu").stream("ﬁﬁ")) is not None  # read as "fifi"
 
 
 def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> None:
     watch = Notebook()
-    fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", watch=watch)
+    fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", callback=watch)
     assert watch.prepared == [("reading", 2, None), ("learning a vocabulary", 0, None), ("encoding", 1, 2)]
     assert watch.lines[:2] == [
         "data: 1 pairs to train on, vocabulary of 5",
@@ -112,9 +112,9 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
         "empty": 1, "tokens": 1,
     }  # fmt: skip
     with pytest.raises(DataError, match="data.train has no pair to use: 1 read: 0 to train on.*\n.*an empty side"):
-        fit(recipe_of_files(tmp_path, [""], ["a"]), tmp_path / "other", watch=watch)
+        fit(recipe_of_files(tmp_path, [""], ["a"]), tmp_path / "other", callback=watch)
     with pytest.raises(DataError, match="data.train: 'x' at place 1 of 'x' is not in the vocabulary"):
-        fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", watch=watch)
+        fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", callback=watch)
     assert not (tmp_path / "other").exists()
 
 
@@ -122,8 +122,8 @@ def test_texts_may_hold_ends_of_lines_that_are_none(tmp_path: Path) -> None:
     words = [f"a\u2028{letter}\u2029b\x85c" for letter in "abcdefghij"]
     recipe = recipe_of_files(tmp_path, words, words, valid=["source", "target"])
     recipe = replace(recipe, clean=replace(recipe.clean, control=False, overlap="none"))
-    fit(recipe, tmp_path / "run", judge=lucky)
-    samples = read_lines(tmp_path / "run/samples.jsonl")
+    fit(recipe, tmp_path / "run", evaluate=lucky)
+    samples = read_jsonl_lines(tmp_path / "run/samples.jsonl")
     assert len(samples) == 4
     assert samples[0]["samples"][0]["source"] in words
-    assert fit(recipe, tmp_path / "run", judge=lucky, resume=True)
+    assert fit(recipe, tmp_path / "run", evaluate=lucky, resume=True)

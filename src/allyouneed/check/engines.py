@@ -14,7 +14,7 @@ from ..decode import beam_search
 from ..nn import FastTransformer, Transformer
 from ..nn.int8 import Int8Linear, supports_int8
 from ..nn.parts import find_custom_part
-from ..train.loss import mean_loss, projected_loss
+from ..train.loss import mean_loss, fused_linear_cross_entropy
 from .verdict import Ids, Verdict
 
 CLOSE = 1e-3  # of logits, as for the other checks
@@ -136,7 +136,7 @@ def losses_are_the_definition(model: Transformer, ids: Ids) -> Verdict:
     surprise = -(1 - smoothing) * log_p.gather(-1, right[..., None])[..., 0] - smoothing * log_p.mean(-1)
     expected = gradients(surprise[right != pad_id].mean(), mine)
     fused, plain = leaves(), leaves()
-    fused_loss = projected_loss(fused[0], fused[1], right, smoothing=smoothing, pad_id=pad_id)
+    fused_loss = fused_linear_cross_entropy(fused[0], fused[1], right, smoothing=smoothing, pad_id=pad_id)
     ways = {
         "projected_loss": gradients(fused_loss, fused),
         "mean_loss": gradients(mean_loss(plain[0] @ plain[1].T, right, smoothing=smoothing, pad_id=pad_id), plain),

@@ -41,7 +41,7 @@ def demo(
 
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, TrainingScreen(samples=False) as screen:
-        bundle = fit(recipe, folder, watch=screen, judge=judge)
+        bundle = fit(recipe, folder, callback=screen, evaluate=judge)
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)

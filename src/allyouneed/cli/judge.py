@@ -6,11 +6,11 @@ from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..score import bleu, chrf, exact_match, sentence_chrf
 from ..text.corpus import Pair
-from ..train import Sample, Verdict
+from ..train import Sample, Evaluation
 from ..translator import Translator
 
 
-def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
+def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
     """BLEU, chrF and exact match of greedy translations, and each of these with its own chrF."""
     greedy = DecodeConfig(
         beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)
@@ -23,4 +23,4 @@ def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
         "exact": exact_match(translations, references).value,
     }
     each = sentence_chrf(translations, references)
-    return Verdict(scores, [Sample(*row) for row in zip(sources, references, translations, each, strict=True)])
+    return Evaluation(scores, [Sample(*row) for row in zip(sources, references, translations, each, strict=True)])

@@ -14,7 +14,7 @@ from rich.text import Text
 from ..files import is_named_pipe
 
 if TYPE_CHECKING:
-    from ..train import Pause, Update
+    from ..train import Validation, Update
 
 # A path may hold [brackets]; a line is never broken, as a pipe has no width and a terminal breaks by itself.
 console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -58,19 +58,19 @@ class TrainingScreen:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def tell(self, topic: str, text: str) -> None:
+    def on_message(self, topic: str, text: str) -> None:
         console.print(f"{topic:<8}{text}")
 
-    def preparing(self, what: str, done: int, total: int | None) -> None:
+    def on_prepare(self, what: str, done: int, total: int | None) -> None:
         if what != self._bar.tasks[0].description:
             self._bar.reset(self._task, description=what)  # the time left is that of this part alone
         self._bar.update(self._task, completed=done, total=total)
 
-    def began(self, step: int, steps: int) -> None:
+    def on_train_begin(self, step: int, steps: int) -> None:
         self._since = time.monotonic()
         self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates", begun=step)
 
-    def updated(self, update: "Update") -> None:
+    def on_update(self, update: "Update") -> None:
         now = time.monotonic()
         self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
         if update.step % 10 == 0 or math.isnan(self._loss):  # reading the loss makes a GPU wait
@@ -78,7 +78,7 @@ class TrainingScreen:
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
         self._bar.update(self._task, completed=update.step, about=about)
 
-    def paused(self, pause: "Pause") -> None:
+    def on_validation(self, pause: "Validation") -> None:
         self._row(pause)
         overflow: Literal["ellipsis", "ignore"] = "ellipsis" if console.is_terminal else "ignore"
         for sample in pause.samples[:: max(1, len(pause.samples) // 2)][:2] if self._samples else ():
@@ -86,7 +86,7 @@ class TrainingScreen:
             console.print(text, style="dim", no_wrap=True, overflow=overflow, crop=console.is_terminal)
         self._since = time.monotonic()
 
-    def _row(self, pause: "Pause") -> None:
+    def _row(self, pause: "Validation") -> None:
         if not self._header_shown:
             names = "".join(f"{name:>7}" for name in pause.scores)
             head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"

@@ -84,8 +84,8 @@ def train(
     making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
     with making as folder, TrainingScreen() as screen:
         if folder != place:
-            screen.tell("replace", f"{place} stays until this run, which grows in {folder}, has ended")
-        bundle = fit(recipe, folder, watch=screen, judge=judge, resume=resume)
+            screen.on_message("replace", f"{place} stays until this run, which grows in {folder}, has ended")
+        bundle = fit(recipe, folder, callback=screen, evaluate=judge, resume=resume)
     console.print(f"\nThe model is in {place}, with {place}/report.html.")
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
@@ -116,7 +116,7 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
 
     from ..train import Draft
 
-    draft = Draft.of(tables)
+    draft = Draft.from_tables(tables)
     return draft if auto else draft.recipe
 
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from ..nn import causal_mask, padding_mask, sinusoids
-from ..train.schedule import paper_rate
+from ..train.schedule import paper_learning_rate
 from .draw import COLOURS, SHARES, SIGNED, matrix, new_figure
 
 
@@ -58,7 +58,7 @@ def schedule_figure(*, steps: int = 20_000) -> Figure:
     for (d_model, warmup, style), colour in zip(
         ((512, 4_000, "-"), (512, 8_000, "--"), (256, 4_000, "-")), COLOURS, strict=False
     ):
-        rates = [1e4 * paper_rate(step, d_model=d_model, warmup=warmup) for step in at]
+        rates = [1e4 * paper_learning_rate(step, d_model=d_model, warmup=warmup) for step in at]
         axes.plot(at, rates, style, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
         axes.plot(warmup, max(rates), "o", color=colour)
     axes.set(title="up in a straight line, then down with 1/√step", xlabel="update", ylabel="rate, in 10⁻⁴", ylim=0)

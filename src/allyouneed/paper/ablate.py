@@ -15,8 +15,8 @@ from ..explain.draw import BLUE, ORANGE, new_figure
 from ..recipes import recipe_path
 from ..score import bleu
 from ..text.corpus import Pair
-from ..train import Pause, Update, Verdict, fit
-from ..train.watch import Silent
+from ..train import Validation, Update, Evaluation, fit
+from ..train.watch import SilentCallback
 from ..translator import Translator
 from .table import ROWS, Row
 
@@ -36,19 +36,19 @@ class Result:
     seconds: float
 
 
-class _Watched(Silent):
+class _Recorder(SilentCallback):
     """A `Watch` that keeps when the first update began and each was done, and how the last pause went."""
 
-    pause: Pause
+    validation: Validation
 
-    def began(self, step: int, steps: int) -> None:
+    def on_train_begin(self, step: int, steps: int) -> None:
         self.times = [time.monotonic()]
 
-    def updated(self, update: Update) -> None:
+    def on_update(self, update: Update) -> None:
         self.times.append(time.monotonic())
 
-    def paused(self, pause: Pause) -> None:
-        self.pause = pause
+    def on_validation(self, pause: Validation) -> None:
+        self.validation = pause
 
 
 def ablate(
@@ -64,9 +64,9 @@ def ablate(
     one_of_each = sum(_seconds_per_update(recipe, row, output / "trial" / row.name, trial) for row in rows)
     steps = max(2, min(recipe.train.steps, int(minutes * 60 / one_of_each)))
     for row in rows:
-        ours, watched = scaled(recipe, row, steps=steps), _Watched()
-        bundle = fit(ours, output / row.name, watch=watched, judge=_translate)
-        pause = watched.pause
+        ours, watched = scaled(recipe, row, steps=steps), _Recorder()
+        bundle = fit(ours, output / row.name, callback=watched, evaluate=_translate)
+        pause = watched.validation
         if pause.valid_loss is None:
             raise ConfigError(
                 "an ablation compares on validation pairs: set data.valid, or data.held_out to more than 0"
@@ -160,11 +160,11 @@ def picture(results: Sequence[Result]) -> Figure:
 
 
 def _seconds_per_update(recipe: Recipe, row: Row, output: Path, trial: int) -> float:
-    watched = _Watched()
-    fit(scaled(recipe, row, steps=trial + 1), output, watch=watched)
+    watched = _Recorder()
+    fit(scaled(recipe, row, steps=trial + 1), output, callback=watched)
     return (watched.times[-1] - watched.times[1]) / trial  # the first update does what is done once
 
 
-def _translate(bundle: Bundle, pairs: Sequence[Pair]) -> Verdict:
+def _translate(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
     translations = Translator(bundle).translate([pair.source for pair in pairs])
-    return Verdict({"bleu": bleu(translations, [pair.target for pair in pairs]).value})
+    return Evaluation({"bleu": bleu(translations, [pair.target for pair in pairs]).value})

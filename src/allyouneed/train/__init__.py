@@ -3,31 +3,31 @@
 from .auto import Draft
 from .begin import fit
 from .loop import Update, train
-from .loss import disagreement, mean_loss, projected_loss, smoothed_cross_entropy
-from .optimizer import Muon, make_optimizer, orthogonal
-from .place import Place
+from .loss import symmetric_kl, mean_loss, fused_linear_cross_entropy, smoothed_cross_entropy
+from .optimizer import Muon, make_optimizer, newton_schulz
+from .place import TrainState
 from .replace import replaced, source_paths
-from .schedule import paper_rate, rate_at
-from .watch import Judge, Pause, Sample, Verdict, Watch
+from .schedule import paper_learning_rate, learning_rate_at
+from .watch import Evaluator, Validation, Sample, Evaluation, TrainingCallback
 
 __all__ = [
     "Draft",
-    "Judge",
+    "Evaluator",
     "Muon",
-    "Pause",
-    "Place",
+    "Validation",
+    "TrainState",
     "Sample",
     "Update",
-    "Verdict",
-    "Watch",
-    "disagreement",
+    "Evaluation",
+    "TrainingCallback",
+    "symmetric_kl",
     "fit",
     "make_optimizer",
     "mean_loss",
-    "orthogonal",
-    "paper_rate",
-    "projected_loss",
-    "rate_at",
+    "newton_schulz",
+    "paper_learning_rate",
+    "fused_linear_cross_entropy",
+    "learning_rate_at",
     "replaced",
     "smoothed_cross_entropy",
     "source_paths",

@@ -46,7 +46,7 @@ EXACT = {"dropout": 0.0, "label_smoothing": 0.0}
 BATCH_TOKENS = {"processor": 1_024, "GPU": 8_192}
 
 # The highest rate of a run with Muon, by the width of the model.
-PEAK_RATES = {64: 0.01, 128: 0.005, 256: 0.003, 512: 0.0015}
+PEAK_LEARNING_RATES = {64: 0.01, 128: 0.005, 256: 0.003, 512: 0.0015}
 
 SHARE_OF_WARMUP, MOST_WARMUP = 0.05, 2_000
 FEWEST_STEPS, PAUSES, PATIENCE = 800, 20, 10
@@ -93,7 +93,7 @@ class Draft:
     model: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
         """A draft from the tables of a TOML file; a bundle named in `train.start` gives the model's sizes."""
         for name, table in tables.items():
             if not isinstance(table, Mapping):
@@ -115,7 +115,7 @@ class Draft:
             model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
         return Recipe.from_tables({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
 
-    def over(self, saved: Recipe) -> Recipe:
+    def merged_into(self, saved: Recipe) -> Recipe:
         """A saved recipe with what this draft says itself, for going on with a run."""
         then = saved.tables()
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
@@ -132,7 +132,7 @@ class Draft:
                 choices.append(Choice({f"{section}.{key}": value for key, value in new.items()}, reason))
 
         model, train = tables["model"], tables["train"]
-        size, why = size_for(corpus)
+        size, why = choose_size(corpus)
         choose(
             "model", why, d_model=size.d_model, d_ff=size.d_ff, heads=size.heads, encoder_layers=size.layers,
             decoder_layers=size.layers,
@@ -150,18 +150,18 @@ class Draft:
         per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate", 1))
         epochs = FINE_TUNING["epochs"] if self.model else size.epochs
         fewest = FINE_TUNING["fewest_steps"] if self.model else FEWEST_STEPS
-        steps = max(int(fewest), rounded(epochs * per_epoch))
+        steps = max(int(fewest), round_to_two_digits(epochs * per_epoch))
         choose("train", f"each pair about {steps / per_epoch:.0f} times", steps=steps)
         steps = train["steps"]
 
         choose("train", "learns in half of Adam's time", optimizer=ALWAYS["optimizer"])
         choose("train", "bfloat16 where the device is made for it", precision="auto")
-        warmup = max(1, min(MOST_WARMUP, rounded(steps * SHARE_OF_WARMUP)))
+        warmup = max(1, min(MOST_WARMUP, round_to_two_digits(steps * SHARE_OF_WARMUP)))
         why = "the rate goes up, then down to zero in a straight line"
         choose("train", why, schedule="constant", warmup=warmup)
         if train["schedule"] != "cosine":
             choose("train", why, cooldown=max(0, steps - train["warmup"]))
-        rate, why = peak_rate(model["d_model"], train["optimizer"]), f"for a width of {model['d_model']}"
+        rate, why = peak_learning_rate(model["d_model"], train["optimizer"]), f"for a width of {model['d_model']}"
         if self.model:
             rate, why = rate * FINE_TUNING["share_of_rate"], f"{why}, gently: it has learned already"
         if train["schedule"] == "paper":
@@ -189,7 +189,7 @@ class Draft:
         return tables | {"model": {**self.model, **tables["model"]}}
 
 
-def size_for(corpus: Corpus) -> tuple[Size, str]:
+def choose_size(corpus: Corpus) -> tuple[Size, str]:
     """The row of `SIZES` for a corpus, and why."""
     size = next(size for size in SIZES if corpus.pairs <= size.pairs)
     if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
@@ -199,14 +199,14 @@ def size_for(corpus: Corpus) -> tuple[Size, str]:
     return size, f"{corpus.pairs:,} pairs; up to {size.pairs:,.0f} this size does well"
 
 
-def peak_rate(d_model: int, optimizer: str) -> float:
+def peak_learning_rate(d_model: int, optimizer: str) -> float:
     """The highest rate for a width: that of the next one in the table, or less the wider it is; Adam takes half."""
-    widths = [width for width in PEAK_RATES if d_model <= width]
-    rate = PEAK_RATES[widths[0]] if widths else PEAK_RATES[512] * 512 / d_model
+    widths = [width for width in PEAK_LEARNING_RATES if d_model <= width]
+    rate = PEAK_LEARNING_RATES[widths[0]] if widths else PEAK_LEARNING_RATES[512] * 512 / d_model
     return rate if optimizer == "muon" else rate / 2
 
 
-def rounded(number: float) -> int:
+def round_to_two_digits(number: float) -> int:
     """A whole number with two figures that count, for people to read."""
     figures = max(0, len(str(int(number))) - 2)
     return int(round(number, -figures))

@@ -15,31 +15,31 @@ from ..files import write_whole
 from ..nn import Transformer
 
 
-class RunningMean:
+class ExponentialMovingAverage:
     """An exponential mean of a model's weights: after each update d · mean + (1 − d) · weights.
 
     At the n-th update d is `keep`, but at most (1 + n) / (10 + n), so that the first weights, which
     are chance, are soon forgotten.
     """
 
-    def __init__(self, model: Transformer, *, keep: float) -> None:
-        self.keep = keep
+    def __init__(self, model: Transformer, *, decay: float) -> None:
+        self.decay = decay
         self.tensors = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
-    def follow(self, model: Transformer, *, step: int) -> None:
+    def update(self, model: Transformer, *, step: int) -> None:
         """Take the weights after update `step` in."""
-        keep = min(self.keep, (1 + step) / (10 + step))
+        keep = min(self.decay, (1 + step) / (10 + step))
         now = [parameter.detach() for parameter in model.parameters()]
         torch._foreach_lerp_(list(self.tensors.values()), now, 1 - keep)
 
-    def go_back(self, tensors: Mapping[str, Tensor]) -> None:
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Be what a checkpoint remembers."""
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
 
 
 @contextmanager
-def wearing(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterator[None]:
     """The model with other weights; its own come back afterwards, untouched."""
     own = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
@@ -62,7 +62,7 @@ def snapshots(folder: Path, *, until: int) -> list[Path]:
     return sorted((path for path in folder.glob("[0-9]*.safetensors") if _step(path) <= until), key=_step)
 
 
-def mean_of(paths: Sequence[Path]) -> dict[str, Tensor]:
+def average_snapshots(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the weights in some snapshots, summed in double precision."""
     total: dict[str, Tensor] = {}
     for path in paths:

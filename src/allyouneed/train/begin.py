@@ -15,24 +15,24 @@ from ..nn import Transformer
 from ..text.vocabulary import Vocabulary
 from ..versions import versions
 from .auto import Corpus, Draft
-from .card import about_model
-from .estimate import in_words, seconds_per_update
-from .loop import products_in
-from .material import Material, read_material
+from .card import describe_model
+from .estimate import format_duration, seconds_per_update
+from .loop import autocast_dtype
+from .material import TrainingData, load_training_data
 from .optimizer import make_optimizer
-from .record import Record
-from .resume import has_begun, refuse_a_run, refuse_other_recipe
+from .record import RunLog
+from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import Run
-from .stop import stop_requests
-from .watch import Judge, Silent, Watch
+from .stop import catch_interrupts
+from .watch import Evaluator, SilentCallback, TrainingCallback
 
 
 def fit(
     recipe: Recipe | Draft,
     output: str | Path,
     *,
-    watch: Watch | None = None,
-    judge: Judge | None = None,
+    callback: TrainingCallback | None = None,
+    evaluate: Evaluator | None = None,
     resume: bool = False,
 ) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`.
@@ -47,15 +47,19 @@ def fit(
     """
     output = Path(output)
     with locked(output, what=str(output)):
-        return _fit(recipe, output, watch=watch or Silent(), judge=judge, resume=resume and has_begun(output))
+        return _fit(
+            recipe, output, watch=callback or SilentCallback(), judge=evaluate, resume=resume and has_run(output)
+        )
 
 
-def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | None, resume: bool) -> Bundle:
+def _fit(
+    recipe: Recipe | Draft, output: Path, *, watch: TrainingCallback, judge: Evaluator | None, resume: bool
+) -> Bundle:
     changes: list[str] = []
     if not resume:
         refuse_a_run(output)
     else:
-        recipe = recipe.over(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
+        recipe = recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
         changes = refuse_other_recipe(recipe, output)
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
     set_threads(plan.train.threads)
@@ -66,9 +70,9 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
 
     begins = not (resume and (output / "checkpoint.safetensors").exists())
     start = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and begins else None
-    vocabulary = _vocabulary_there_is(plan, output, start)
-    material = read_material(plan, output, vocabulary=vocabulary, resume=resume, progress=watch.preparing)
-    told = [("data", line) for line in material.about()]
+    vocabulary = _existing_vocabulary(plan, output, start)
+    material = load_training_data(plan, output, vocabulary=vocabulary, resume=resume, progress=watch.on_prepare)
+    told = [("data", line) for line in material.describe()]
     if isinstance(recipe, Draft):
         plan, choices = recipe.complete(_corpus(plan, material, device))
         told += [("auto", str(choice)) for choice in choices]
@@ -79,17 +83,17 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
     model = Transformer(config)
     if start:
-        _begin_from(start, model, plan.train.init_from)
+        _copy_initial_weights(start, model, plan.train.init_from)
     model = model.to(device)
-    dtype = str(products_in(plan.train.precision, model)).removeprefix("torch.")
-    told.append(("model", f"{about_model(model)}, products in {dtype}"))
+    dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
+    told.append(("model", f"{describe_model(model)}, products in {dtype}"))
     told.append(("program", versions()))
     if isinstance(recipe, Draft):
-        told.append(("time", _about_time(plan, material, model)))
+        told.append(("time", _describe_time(plan, material, model)))
 
     with (
-        Record(output, tensorboard=plan.train.tensorboard) as record,
-        stop_requests() as request,
+        RunLog(output, tensorboard=plan.train.tensorboard) as record,
+        catch_interrupts() as request,
     ):
         run = Run(
             plan, output, material, model, make_optimizer(model, plan.train), watch=watch, judge=judge, record=record
@@ -100,21 +104,23 @@ def _fit(recipe: Recipe | Draft, output: Path, *, watch: Watch, judge: Judge | N
             material.save(output)
             run.save()
         else:
-            run.place = run.go_back()
-            if not _is_left(run):
-                watch.tell("resume", f"this run was finished after update {run.place.step:,}; nothing is left to do")
+            run.state = run.restore()
+            if not _has_updates_left(run):
+                watch.on_message(
+                    "resume", f"this run was finished after update {run.state.step:,}; nothing is left to do"
+                )
                 return Bundle.load(output, device=device)
             material.save(output)
-            told += [("resume", text) for text in (f"going on after update {run.place.step:,}", *changes)]
+            told += [("resume", text) for text in (f"going on after update {run.state.step:,}", *changes)]
             write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
-        record.begin(after=run.place.step)
+        record.begin(after=run.state.step)
         for topic, text in told:
-            run.tell(topic, text)
-        run.go(request)
+            run.message(topic, text)
+        run.train(request)
     return Bundle.load(output, device=device)
 
 
-def _vocabulary_there_is(plan: Recipe, output: Path, start: Bundle | None) -> Vocabulary | None:
+def _existing_vocabulary(plan: Recipe, output: Path, start: Bundle | None) -> Vocabulary | None:
     """That of the model a run begins with, which the run then has too."""
     if start:
         return Vocabulary(start.source_tokenizer, start.target_tokenizer)
@@ -123,7 +129,7 @@ def _vocabulary_there_is(plan: Recipe, output: Path, start: Bundle | None) -> Vo
     return None
 
 
-def _corpus(plan: Recipe, material: Material, device: torch.device) -> Corpus:
+def _corpus(plan: Recipe, material: TrainingData, device: torch.device) -> Corpus:
     sides = (material.train.source, material.train.target)
     return Corpus(
         pairs=len(material.train),
@@ -135,7 +141,7 @@ def _corpus(plan: Recipe, material: Material, device: torch.device) -> Corpus:
     )
 
 
-def _begin_from(start: Bundle, model: Transformer, name: str) -> None:
+def _copy_initial_weights(start: Bundle, model: Transformer, name: str) -> None:
     try:
         set_weights(model, weights(start.model))
     except ConfigError as error:
@@ -145,21 +151,21 @@ def _begin_from(start: Bundle, model: Transformer, name: str) -> None:
         ) from error
 
 
-def _about_time(plan: Recipe, material: Material, model: Transformer) -> str:
+def _describe_time(plan: Recipe, material: TrainingData, model: Transformer) -> str:
     settings, pad_id = plan.train, material.vocabulary.source.pad_id
     feed = batches(material.train, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=pad_id)
     seconds = seconds_per_update(model, feed, settings)
     return (
-        f"about {in_words(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "
+        f"about {format_duration(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "
         "measured just now; looking at how it does comes on top"
     )
 
 
-def _is_left(run: Run) -> bool:
+def _has_updates_left(run: Run) -> bool:
     """Whether something of a run is still to be done; with more steps or patience than before there may be."""
-    settings, place = run.recipe.train, run.place
+    settings, place = run.recipe.train, run.state
     if settings.steps < place.step:
         raise ConfigError(f"train.steps={settings.steps} is less than the {place.step} updates already done")
-    place.enough = 0 < settings.patience <= place.pauses_since_best
-    place.finished = place.finished and (place.enough or place.step == settings.steps)
+    place.stopped_early = 0 < settings.patience <= place.validations_since_best
+    place.finished = place.finished and (place.stopped_early or place.step == settings.steps)
     return not place.finished

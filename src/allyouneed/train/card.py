@@ -4,10 +4,10 @@ from math import exp
 
 from ..nn import Transformer
 from ..versions import versions
-from .watch import Pause
+from .watch import Validation
 
 
-def about_model(model: Transformer) -> str:
+def describe_model(model: Transformer) -> str:
     """Its sizes in a line."""
     config = model.config
     return (
@@ -16,13 +16,13 @@ def about_model(model: Transformer) -> str:
     )
 
 
-def card(name: str, model: Transformer, pause: Pause, *, pairs: int, start: str = "") -> str:
+def model_card(name: str, model: Transformer, pause: Validation, *, pairs: int, init_from: str = "") -> str:
     """The README.md of a bundle. `start` is the bundle it began from."""
     lines = [
         f"# {name}",
         "",
-        f"A Transformer (Vaswani et al., 2017) with {about_model(model)}.",
-        f"Trained on {pairs:,} pairs for {pause.step:,} updates{f', starting from {start}' if start else ''}.",
+        f"A Transformer (Vaswani et al., 2017) with {describe_model(model)}.",
+        f"Trained on {pairs:,} pairs for {pause.step:,} updates{f', starting from {init_from}' if init_from else ''}.",
     ]
     if pause.averaged > 1:
         lines.append(f"The weights are the mean of the last {pause.averaged} pauses.")

@@ -26,14 +26,14 @@ from ..bundle import set_weights, weights
 from ..errors import AllYouNeedError, ConfigError, DataError
 from ..files import to_json, write_whole
 from ..nn import Transformer
-from .place import Place
+from .place import TrainState
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What `load_checkpoint` hands back besides what it puts into model, optimizer and random numbers."""
 
-    place: Place
+    state: TrainState
     mean: dict[str, Tensor]
     losses: Tensor
 
@@ -43,7 +43,7 @@ def save_checkpoint(
     model: Transformer,
     optimizer: Optimizer,
     *,
-    place: Place,
+    state: TrainState,
     data: Mapping[str, object],
     mean: Mapping[str, Tensor] | None = None,
     losses: Tensor | None = None,
@@ -56,7 +56,7 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     tensors["losses"] = torch.zeros(0) if losses is None else losses.cpu()
-    about = {"place": to_json(asdict(place)), "data": to_json(data), "checksum": str(_checksum(tensors))}
+    about = {"place": to_json(asdict(state)), "data": to_json(data), "checksum": str(_checksum(tensors))}
     write_whole(path, save(tensors, metadata=about))
 
 
@@ -96,7 +96,7 @@ def _put_back(
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])
-    return Checkpoint(Place(**json.loads(about["place"])), _under("mean.", tensors), tensors["losses"])
+    return Checkpoint(TrainState(**json.loads(about["place"])), _under("mean.", tensors), tensors["losses"])
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:

@@ -10,7 +10,7 @@ WIDTH, HEIGHT = 420, 230
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26
 
 
-def draw(title: str, curves: Mapping[str, Points]) -> str:
+def draw_curves(title: str, curves: Mapping[str, Points]) -> str:
     """A figure of some curves with their legend; colours come from the page's style. Points not finite are left out."""
     finite = {name: [(x, y) for x, y in points if isfinite(y)] for name, points in curves.items()}
     finite = {name: points for name, points in finite.items() if points}

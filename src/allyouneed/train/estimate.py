@@ -12,7 +12,7 @@ from ..data.batch import Batch
 from ..nn import Transformer
 from .loop import add_gradients
 from .optimizer import make_optimizer
-from .rescue import until_it_fits
+from .rescue import with_fitting_micro_batches
 
 MOST_SECONDS = 5.0
 
@@ -27,7 +27,7 @@ def seconds_per_update(model: Transformer, batches: Iterable[Batch], config: Tra
     with torch.random.fork_rng(devices=cuda):
         for batch in islice(batches, 9):
             begin = time.perf_counter()
-            until_it_fits(add_gradients, copy, [batch], config, pieces=1)
+            with_fitting_micro_batches(add_gradients, copy, [batch], config, micro_batches=1)
             optimizer.step()
             optimizer.zero_grad()
             if cuda:
@@ -39,7 +39,7 @@ def seconds_per_update(model: Transformer, batches: Iterable[Batch], config: Tra
     return config.accumulate_steps * sum(measured) / len(measured)
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as a person would say it."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"

@@ -33,7 +33,7 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
     return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=pad_id, label_smoothing=smoothing)
 
 
-def disagreement(first: Tensor, second: Tensor) -> Tensor:
+def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
     """How far two predictions of the same words are apart: the mean of KL(p ‖ q) and KL(q ‖ p), in nats a token.
 
     Shapes: log-probabilities, (…, V) each → (…). The term that R-Drop adds to the loss (Liang et al., 2021).
@@ -41,8 +41,8 @@ def disagreement(first: Tensor, second: Tensor) -> Tensor:
     return ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
 
 
-def projected_loss(
-    vectors: Tensor,
+def fused_linear_cross_entropy(
+    hidden_states: Tensor,
     table: Tensor,
     target: Tensor,
     *,
@@ -60,13 +60,13 @@ def projected_loss(
     and exponentials in float32.
     """
     words = target != pad_id
-    rows, right = vectors[words], target[words]
+    rows, right = hidden_states[words], target[words]
     if r_drop:  # the two predictions of a word become neighbours
         rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
-    return _ProjectedLoss.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
+    return _FusedLinearCrossEntropy.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
 
 
-class _ProjectedLoss(torch.autograd.Function):
+class _FusedLinearCrossEntropy(torch.autograd.Function):
     """Loss and gradients in one pass, in blocks of rows; what is not a product, in parts that stay in the cache.
 
     With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The
@@ -121,7 +121,7 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
     log_p = exact.log_softmax(-1)
     loss = (smoothing * exact.gather(-1, right) - log_p.gather(-1, right)).sum()
     if r_drop:
-        apart, gradient = _disagreement(log_p)
+        apart, gradient = _symmetric_kl(log_p)
         loss += r_drop * apart
         gradient.mul_(r_drop).add_(log_p.exp_())
     else:
@@ -130,7 +130,7 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
     return loss
 
 
-def _disagreement(log_p: Tensor) -> tuple[Tensor, Tensor]:
+def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
     """`disagreement` of neighbouring rows, summed, (2N, V) → (), and its gradient for their logits, (2N, V).
 
     With d = log p − log q, that for the logits of p is (p (d − Σ p d) + p − q) / 2.

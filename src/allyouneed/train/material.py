@@ -18,7 +18,7 @@ from ..text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TrainingData:
     """What a run learns from. `held_out` are the validation pairs as text that a model can read.
 
     `normalization` is the form all of its text was put into.
@@ -58,12 +58,12 @@ class Material:
             self.normalization,
         )
 
-    def some_held_out(self, count: int) -> list[Pair]:
+    def validation_samples(self, count: int) -> list[Pair]:
         """At most so many validation pairs, from all over; always the same."""
         apart = max(1, ceil(len(self.held_out) / max(1, count)))
         return self.held_out[::apart][:count]
 
-    def about(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Its sizes, what was left out, and which rules were not used, a line each."""
         report = self.prepared.report
         held_out = {"validate": len(self.valid or ()), "test": len(self.prepared.test_pairs)}
@@ -89,9 +89,9 @@ class Material:
         write_whole(output / "data-report.json", to_json(self.prepared.report.table(), indent=2) + "\n")
 
 
-def read_material(
+def load_training_data(
     recipe: Recipe, output: Path, *, vocabulary: Vocabulary | None, resume: bool, progress: ProgressCallback
-) -> Material:
+) -> TrainingData:
     """The pairs a recipe names, prepared in `output`; `vocabulary` is that of the model it begins with, if any."""
     prepared = prepare(
         recipe.data,
@@ -105,7 +105,7 @@ def read_material(
     encode = prepared.vocabulary.source.encode_all
     lengths = map(len, encode([pair.source for pair in prepared.valid_pairs]))
     readable = zip(prepared.valid_pairs, lengths, strict=True)
-    return Material(
+    return TrainingData(
         prepared,
         [pair for pair, length in readable if length <= recipe.model.max_length],
         normalization_of(recipe.clean),

@@ -76,7 +76,7 @@ class Muon(Optimizer):
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             stacked = torch.stack(ahead)
             fast = torch.bfloat16 if has_fast_bfloat16(stacked.device) else stacked.dtype
-            step = orthogonal(stacked.to(fast)).to(stacked.dtype)
+            step = newton_schulz(stacked.to(fast)).to(stacked.dtype)
             scale = 0.2 * math.sqrt(max(shape))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, list(step.unbind()), alpha=-group["lr"] * scale)
@@ -108,14 +108,14 @@ class Muon(Optimizer):
         )
 
 
-def orthogonal(matrices: Tensor, *, rounds: int = 5) -> Tensor:
+def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
     """Matrices with the same singular vectors and all singular values near 1, roughly 0.7 to 1.2.
 
     A Newton–Schulz iteration x ← ax + b(xxᵀ)x + c(xxᵀ)²x, its coefficients Jordan's, which act on
     singular values alone: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
     """
     if matrices.size(-2) > matrices.size(-1):
-        return orthogonal(matrices.mT, rounds=rounds).mT
+        return newton_schulz(matrices.mT, rounds=rounds).mT
     x: Tensor = matrices / matrices.flatten(1).norm(dim=1).clamp(min=1e-7)[:, None, None]
     for _ in range(rounds):
         square = x @ x.mT

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..files import append, read_json_lines, to_json, write_whole
-from .watch import Pause, Sample
+from .watch import Validation, Sample
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SHOWN = 5  # validation pairs whose translation is kept at each pause
 
 
-class Record:
+class RunLog:
     """The files of one run. Use it in a `with`."""
 
     def __init__(self, folder: Path, *, tensorboard: bool) -> None:
@@ -34,7 +34,7 @@ class Record:
         self._board: SummaryWriter | None = None
         self._wants_board = tensorboard and find_spec("tensorboard") is not None
 
-    def __enter__(self) -> "Record":
+    def __enter__(self) -> "RunLog":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -45,31 +45,31 @@ class Record:
         """Forget what was written about updates that `after` undoes: those after that one, and the end's mean."""
         for name in ("metrics.jsonl", "samples.jsonl"):
             path = self.folder / name
-            lines = [line for line in read_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
+            lines = [line for line in read_jsonl_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
             write_whole(path, "".join(to_json(line) + "\n" for line in lines))
         if self._wants_board:
             from torch.utils.tensorboard.writer import SummaryWriter
 
             self._board = SummaryWriter(self.folder / "tensorboard", purge_step=after + 1)
 
-    def tell(self, topic: str, text: str) -> None:
+    def message(self, topic: str, text: str) -> None:
         """Note a line with its time."""
         append(self.folder / "log.txt", f"{datetime.now():%Y-%m-%d %H:%M:%S}  {topic:<8} {text}\n")
 
-    def outputs(self, samples: Sequence[Sample]) -> None:
+    def write_outputs(self, samples: Sequence[Sample]) -> None:
         """Note what the model that now stands in the folder makes of the validation pairs."""
         lines = [to_json(asdict(sample)) + "\n" for sample in samples]
         write_whole(self.folder / "outputs.jsonl", "".join(lines))
 
-    def paused(self, pause: Pause) -> None:
+    def validation(self, pause: Validation) -> None:
         """Note a pause."""
-        line = numbers_of(pause)
+        line = metrics_line(pause)
         append(self.folder / "metrics.jsonl", to_json(line) + "\n")
         if pause.samples:
             shown = {
                 "step": pause.step,
                 "averaged": pause.averaged,
-                "samples": [asdict(sample) for sample in a_few(pause.samples)],
+                "samples": [asdict(sample) for sample in pick_samples(pause.samples)],
             }
             append(self.folder / "samples.jsonl", to_json(shown) + "\n")
         if self._board is not None:
@@ -79,7 +79,7 @@ class Record:
             self._board.flush()
 
 
-def numbers_of(pause: Pause) -> dict[str, Any]:
+def metrics_line(pause: Validation) -> dict[str, Any]:
     """A pause as a line of metrics.jsonl."""
     perplexity = None if pause.valid_loss is None else exp(min(pause.valid_loss, 700))
     line = asdict(pause) | {"perplexity": perplexity}
@@ -87,13 +87,13 @@ def numbers_of(pause: Pause) -> dict[str, Any]:
     return line
 
 
-def a_few(samples: Sequence[Sample]) -> Sequence[Sample]:
+def pick_samples(samples: Sequence[Sample]) -> Sequence[Sample]:
     """Always the same few of them, from beginning to end."""
     apart = max(1, len(samples) // SHOWN)
     return samples[::apart][:SHOWN]
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_jsonl_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a .jsonl file; one that a kill cut off at the end is left out."""
     try:
         lines = read_json_lines(path) if path.exists() else []

@@ -13,8 +13,8 @@ from typing import Any
 from ..errors import DataError
 from ..files import write_whole
 from ..text.clean import REASONS, DataReport
-from .curves import Points, draw
-from .record import read_lines
+from .curves import Points, draw_curves
+from .record import read_jsonl_lines
 
 BEST_AND_WORST = 8
 
@@ -30,10 +30,10 @@ def write_report(folder: Path) -> None:
 
 
 def _write(folder: Path) -> None:
-    pauses = read_lines(folder / "metrics.jsonl")
+    pauses = read_jsonl_lines(folder / "metrics.jsonl")
     for pause in pauses:
         pause["scores"] = {name: value for name, value in pause["scores"].items() if value is not None}
-    scored = [sample for sample in read_lines(folder / "outputs.jsonl") if sample["score"] is not None]
+    scored = [sample for sample in read_jsonl_lines(folder / "outputs.jsonl") if sample["score"] is not None]
     outputs = sorted(scored, key=lambda sample: -sample["score"])
     settings = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
     log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace") if (folder / "log.txt").exists() else ""
@@ -44,7 +44,7 @@ def _write(folder: Path) -> None:
         '<div class="curves">' + "".join(_curves(pauses)) + "</div>",
         _outputs("Best outputs", outputs[: half or 1]),
         _outputs("Worst outputs", outputs[::-1][:half]),
-        _course(read_lines(folder / "samples.jsonl")),
+        _course(read_jsonl_lines(folder / "samples.jsonl")),
         _data(folder / "data-report.json"),
         _settings(settings),
         f"<section><details><summary>What was told</summary><pre>{escape(log)}</pre></details></section>",
@@ -95,10 +95,10 @@ def _curves(pauses: Sequence[dict[str, Any]]) -> list[str]:
 
     names = dict.fromkeys(name for pause in pauses for name in pause["scores"])
     return [
-        draw("loss, nats a token", {"training": over_updates("loss"), "validation": over_updates("valid_loss")}),
-        draw("scores", {name: over_updates("scores", name) for name in names}),
-        draw("tokens right, %", {"validation": over_updates("accuracy")}),
-        draw("learning rate", {"rate": over_updates("rate")}),
+        draw_curves("loss, nats a token", {"training": over_updates("loss"), "validation": over_updates("valid_loss")}),
+        draw_curves("scores", {name: over_updates("scores", name) for name in names}),
+        draw_curves("tokens right, %", {"validation": over_updates("accuracy")}),
+        draw_curves("learning rate", {"rate": over_updates("rate")}),
     ]
 
 

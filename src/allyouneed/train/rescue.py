@@ -10,10 +10,10 @@ from ..config import TrainConfig
 from ..data.batch import Batch
 from ..errors import TrainingError
 from ..nn import Transformer
-from .place import Place
+from .place import TrainState
 
-SKIPPED_IN_A_ROW = 5  # updates not finite before a run goes back to its last checkpoint
-RETREATS = 5  # in a row, before it gives up
+MAX_SKIPPED_IN_A_ROW = 5  # updates not finite before a run goes back to its last checkpoint
+MAX_ROLLBACKS = 5  # in a row, before it gives up
 
 
 class Diverged(Exception):  # noqa: N818  it is caught by the run, never shown
@@ -29,37 +29,39 @@ def refuse_broken(tensors: Iterable[Tensor]) -> None:
 class Gradients(Protocol):
     """What adds a loss's gradients to a model's, in so many pieces, and returns the loss."""
 
-    def __call__(self, model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, pieces: int) -> Tensor: ...
+    def __call__(
+        self, model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int
+    ) -> Tensor: ...
 
 
-def until_it_fits(
-    gradients: Gradients, model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, pieces: int
+def with_fitting_micro_batches(
+    gradients: Gradients, model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int
 ) -> tuple[Tensor, int]:
     """The loss of some batches, its gradients in the model, and in how many pieces a batch had to be cut.
 
     Begins with `pieces` and doubles them whenever memory runs out. Refuses when a single sentence is
     too much.
     """
-    while (loss := _attempt(gradients, model, batches, config, pieces)) is None:
+    while (loss := _attempt(gradients, model, batches, config, micro_batches)) is None:
         largest = max(len(batch.source) for batch in batches)
-        if pieces >= largest:
+        if micro_batches >= largest:
             raise TrainingError(
                 "memory runs out on a single sentence pair; make the model smaller, or drop long pairs with "
                 "model.max_length"
             )
-        pieces *= 2
+        micro_batches *= 2
         model.zero_grad()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-    return loss, pieces
+    return loss, micro_batches
 
 
 def _attempt(
-    gradients: Gradients, model: Transformer, batches: Sequence[Batch], config: TrainConfig, pieces: int
+    gradients: Gradients, model: Transformer, batches: Sequence[Batch], config: TrainConfig, micro_batches: int
 ) -> Tensor | None:
     # A function of its own, so that nothing holds the failed attempt's tensors when the next begins.
     try:
-        return gradients(model, batches, config, pieces=pieces)
+        return gradients(model, batches, config, pieces=micro_batches)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -71,17 +73,21 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
 
 
-def retreat(place: Place, why: Diverged, go_back: Callable[[], Place]) -> Place:
+def rollback(state: TrainState, why: Diverged, restore: Callable[[], TrainState]) -> TrainState:
     """After what was not finite: the last checkpoint's place, with half the rate.
 
     Refuses when that has not helped several times in a row.
     """
-    if place.retreats == RETREATS:
+    if state.rollbacks == MAX_ROLLBACKS:
         raise TrainingError(
-            f"{why} around update {place.step:,}, even with {place.rate:g} times the rate; "
+            f"{why} around update {state.step:,}, even with {state.learning_rate_factor:g} times the rate; "
             "lower train.rate, lengthen train.warmup or set train.clip_norm=1, and begin anew"
         )
-    back = go_back()
-    back.rate, back.retreats, back.skipped = place.rate / 2, place.retreats + 1, place.skipped
-    back.skipped_in_a_row, back.pieces = 0, place.pieces
+    back = restore()
+    back.learning_rate_factor, back.rollbacks, back.skipped = (
+        state.learning_rate_factor / 2,
+        state.rollbacks + 1,
+        state.skipped,
+    )
+    back.skipped_in_a_row, back.micro_batches = 0, state.micro_batches
     return back

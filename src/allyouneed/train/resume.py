@@ -17,14 +17,14 @@ MAY_CHANGE = {
 }
 
 
-def has_begun(output: Path) -> bool:
+def has_run(output: Path) -> bool:
     """Whether a run stands in this folder."""
     return (output / "recipe.toml").is_file()
 
 
 def refuse_a_run(output: Path) -> None:
     """Refuse to begin a run where something stands already."""
-    if has_begun(output):
+    if has_run(output):
         raise OutputError(
             f"{output} holds a run already; go on with it by --resume, replace it by --overwrite, "
             "or name another place with --output"

@@ -25,18 +25,18 @@ from ..config import Recipe
 from ..data.sampler import batches
 from ..errors import ConfigError, Interrupted, TrainingError
 from ..nn import Transformer
-from .average import RunningMean, mean_of, save_snapshot, snapshots, wearing
-from .card import card
+from .average import ExponentialMovingAverage, average_snapshots, save_snapshot, snapshots, swapped_weights
+from .card import model_card
 from .checkpoint import load_checkpoint, save_checkpoint
 from .loop import Update, train
-from .material import Material
-from .place import FEWEST_UPDATES, TOLERANCE, Place
-from .record import Record
+from .material import TrainingData
+from .place import FEWEST_UPDATES, TOLERANCE, TrainState
+from .record import RunLog
 from .report import write_report
-from .rescue import SKIPPED_IN_A_ROW, Diverged, refuse_broken, retreat
-from .stop import Request
+from .rescue import MAX_SKIPPED_IN_A_ROW, Diverged, refuse_broken, rollback
+from .stop import InterruptRequest
 from .validate import validate
-from .watch import Judge, Pause, Verdict, Watch
+from .watch import Evaluator, Validation, Evaluation, TrainingCallback
 
 
 class Run:
@@ -46,48 +46,48 @@ class Run:
         self,
         recipe: Recipe,
         output: Path,
-        material: Material,
+        material: TrainingData,
         model: Transformer,
         optimizer: Optimizer,
         *,
-        watch: Watch,
-        judge: Judge | None,
-        record: Record,
+        watch: TrainingCallback,
+        judge: Evaluator | None,
+        record: RunLog,
     ) -> None:
         self.recipe, self.output, self.material = recipe, output, material
         self.model, self.optimizer = model, optimizer
         self._watch, self._judge, self._record = watch, judge, record
-        self._mean = RunningMean(model, keep=recipe.train.ema_decay) if recipe.train.ema_decay else None
+        self._mean = ExponentialMovingAverage(model, decay=recipe.train.ema_decay) if recipe.train.ema_decay else None
         self._losses: list[Tensor] = []
         self._since = time.monotonic()
         self._pieces = 1
-        self.place = Place()
+        self.state = TrainState()
         _refuse_patience_without_a_measure(recipe, material, judge)
 
-    def tell(self, topic: str, text: str) -> None:
+    def message(self, topic: str, text: str) -> None:
         """Say a line, and write it down."""
-        self._watch.tell(topic, text)
-        self._record.tell(topic, text)
+        self._watch.on_message(topic, text)
+        self._record.message(topic, text)
 
-    def go(self, request: Request) -> None:
+    def train(self, request: InterruptRequest) -> None:
         """Train to the end. When `request` has a signal, save and raise `Stopped`."""
-        settings, self._pieces = self.recipe.train, self.place.pieces
-        self._watch.began(self.place.step, settings.steps)
+        settings, self._pieces = self.recipe.train, self.state.micro_batches
+        self._watch.on_train_begin(self.state.step, settings.steps)
         while True:
             feed = batches(
                 self.material.train,
                 batch_tokens=settings.batch_tokens,
                 seed=settings.seed,
                 pad_id=self.material.vocabulary.source.pad_id,
-                skip=self.place.step * settings.accumulate_steps,
+                skip=self.state.step * settings.accumulate_steps,
             )
             try:
                 train(
                     self.model, self.optimizer, feed, settings,
-                    after=lambda update: self._after(update, request), place=self.place,
+                    on_update=lambda update: self._after(update, request), state=self.state,
                 )  # fmt: skip
             except Diverged as why:
-                self._retreat(why)
+                self._rollback(why)
             else:
                 break
         self._finish()
@@ -95,51 +95,53 @@ class Run:
     def save(self) -> None:
         """Write the checkpoint: from here a killed run goes on."""
         now = time.monotonic()
-        self.place.seconds, self._since = self.place.seconds + now - self._since, now
+        self.state.seconds, self._since = self.state.seconds + now - self._since, now
         save_checkpoint(
             self._checkpoint,
             self.model,
             self.optimizer,
-            place=self.place,
+            state=self.state,
             data=self.material.identity(),
             mean=self._mean.tensors if self._mean else None,
             losses=torch.stack(self._losses) if self._losses else None,
         )
 
-    def go_back(self) -> Place:
+    def restore(self) -> TrainState:
         """Everything as the checkpoint has it."""
         back = load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.material.identity())
         if self._mean:
-            self._mean.go_back(back.mean)
+            self._mean.restore(back.mean)
         self._losses = list(back.losses)
-        return back.place
+        return back.state
 
     @property
     def _checkpoint(self) -> Path:
         return self.output / "checkpoint.safetensors"
 
-    def _after(self, update: Update, request: Request) -> None:
+    def _after(self, update: Update, request: InterruptRequest) -> None:
         if update.skipped:
-            self.tell("skipped", f"update {update.step:,}: loss or gradient not finite")
+            self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
         else:
             self._losses.append(update.loss)
             if self._mean:
-                self._mean.follow(self.model, step=update.step)
-        if update.pieces > self._pieces:
-            self._pieces = update.pieces
-            self.tell("memory", f"out of memory at update {update.step:,}: batches now go in {update.pieces} pieces")
-        self._watch.updated(update)
-        if self.place.skipped_in_a_row == SKIPPED_IN_A_ROW:
-            raise Diverged(f"{SKIPPED_IN_A_ROW} updates in a row were not finite")
+                self._mean.update(self.model, step=update.step)
+        if update.micro_batches > self._pieces:
+            self._pieces = update.micro_batches
+            self.message(
+                "memory", f"out of memory at update {update.step:,}: batches now go in {update.micro_batches} pieces"
+            )
+        self._watch.on_update(update)
+        if self.state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
+            raise Diverged(f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite")
         is_last = update.step == self.recipe.train.steps
-        if is_last and self.place.skipped_in_a_row == update.step:
+        if is_last and self.state.skipped_in_a_row == update.step:
             raise Diverged(f"all {update.step} updates were not finite")
         paused = update.step % self.recipe.train.validate_every == 0 or is_last
         if paused or request.signal is not None:  # a checkpoint that is sound is replaced by a sound one only
             refuse_broken(self._tensors())
         if paused:
-            self._pause(update.rate)
-        if request.signal is not None and not self.place.enough:
+            self._validate(update.learning_rate)
+        if request.signal is not None and not self.state.stopped_early:
             if not paused:
                 self.save()
             raise Interrupted(
@@ -147,92 +149,94 @@ class Run:
                 signal=request.signal,
             )
 
-    def _pause(self, rate: float) -> None:
-        settings, place = self.recipe.train, self.place
-        with wearing(self.model, self._mean.tensors) if self._mean else nullcontext():
-            pause = self._look(rate)
+    def _validate(self, rate: float) -> None:
+        settings, place = self.recipe.train, self.state
+        with swapped_weights(self.model, self._mean.tensors) if self._mean else nullcontext():
+            pause = self._evaluate(rate)
             if not _is_sound(pause):
                 raise Diverged("the validation loss was not finite")
             if self._is_to_be_left(pause):
-                self._leave(pause)
-        place.enough = 0 < settings.patience <= place.pauses_since_best
+                self._save_bundle(pause)
+        place.stopped_early = 0 < settings.patience <= place.validations_since_best
         if place.skipped_in_a_row == 0:
-            place.retreats = 0
+            place.rollbacks = 0
         if settings.average_checkpoints > 1:
             save_snapshot(self._snapshots, self.model, step=place.step)
         self._losses.clear()
-        self._note(pause)
+        self._record_validation(pause)
         self.save()
         for superfluous in snapshots(self._snapshots, until=place.step)[: -settings.average_checkpoints]:
             superfluous.unlink()
-        if place.enough:
-            self.tell("enough", f"{settings.patience} pauses without a {settings.early_stopping_metric} better by {TOLERANCE:.1%}; "
+        if place.stopped_early:
+            self.message("enough", f"{settings.patience} pauses without a {settings.early_stopping_metric} better by {TOLERANCE:.1%}; "
                       f"the best, after update {place.best_step:,}, is kept")  # fmt: skip
 
     def _finish(self) -> None:
         settings = self.recipe.train
-        last = snapshots(self._snapshots, until=self.place.step)[-settings.average_checkpoints :]
-        if settings.average_checkpoints > 1 and len(last) > 1 and not self.place.finished:
-            with wearing(self.model, mean_of(last)):
-                pause = replace(self._look(0.0), averaged=len(last))
+        last = snapshots(self._snapshots, until=self.state.step)[-settings.average_checkpoints :]
+        if settings.average_checkpoints > 1 and len(last) > 1 and not self.state.finished:
+            with swapped_weights(self.model, average_snapshots(last)):
+                pause = replace(self._evaluate(0.0), averaged=len(last))
                 if _is_sound(pause) and self._is_to_be_left(pause):
-                    self._leave(pause)
-            self._note(pause)
+                    self._save_bundle(pause)
+            self._record_validation(pause)
         if not (self.output / "config.json").exists():
             raise TrainingError(
                 f"no pause had a {settings.early_stopping_metric} that is a finite number, so none is the best and no model is left; "
                 f"{self.output}/metrics.jsonl has the pauses; choose another train.stop_on"
             )
-        self.place.finished = True
+        self.state.finished = True
         self.save()
 
-    def _is_to_be_left(self, pause: Pause) -> bool:
+    def _is_to_be_left(self, pause: Validation) -> bool:
         settings = self.recipe.train
         if not settings.patience:
             return True
-        goodness = _goodness(pause, settings.early_stopping_metric)
+        goodness = _metric_value(pause, settings.early_stopping_metric)
         # A model that begins from a trained one is worth comparing from the first pause on.
-        return self.place.judge(goodness, first=0 if settings.init_from else FEWEST_UPDATES, warmup=settings.warmup)
+        return self.state.update_best(
+            goodness, first=0 if settings.init_from else FEWEST_UPDATES, warmup=settings.warmup
+        )
 
-    def _look(self, rate: float) -> Pause:
+    def _evaluate(self, rate: float) -> Validation:
         """Validate, and ask the judge."""
-        place, material = self.place, self.material
+        place, material = self.state, self.material
         loss = torch.stack(self._losses).mean().item() if self._losses else None
-        valid_loss, accuracy, verdict = None, None, Verdict({})
+        valid_loss, accuracy, verdict = None, None, Evaluation({})
         if material.valid is not None:
             valid_loss, accuracy = validate(self.model, material.valid, batch_tokens=self.recipe.train.batch_tokens)
         sound = valid_loss is None or isfinite(valid_loss)
-        if sound and self._judge and (some := material.some_held_out(self.recipe.train.validate_samples)):
+        if sound and self._judge and (some := material.validation_samples(self.recipe.train.validate_samples)):
             self.model.eval()
             with torch.inference_mode():
                 verdict = self._judge(material.bundle(self.model, self.recipe.decode), some)
             self.model.train()
         seconds = place.seconds + time.monotonic() - self._since
-        return Pause(
+        return Validation(
             place.step, loss, rate, valid_loss, accuracy, verdict.scores, seconds, place.skipped,
             samples=verdict.samples,
         )  # fmt: skip
 
-    def _leave(self, pause: Pause) -> None:
+    def _save_bundle(self, pause: Validation) -> None:
         """The bundle, with the weights that the model wears just now."""
-        text = card(
-            self.output.name, self.model, pause, pairs=len(self.material.train), start=self.recipe.train.init_from
+        text = model_card(
+            self.output.name, self.model, pause, pairs=len(self.material.train), init_from=self.recipe.train.init_from
         )
         self.material.bundle(self.model, self.recipe.decode, card=text).save(self.output)
-        self._record.outputs(pause.samples)
+        self._record.write_outputs(pause.samples)
 
-    def _note(self, pause: Pause) -> None:
-        self._record.paused(pause)
+    def _record_validation(self, pause: Validation) -> None:
+        self._record.validation(pause)
         write_report(self.output)
-        self._watch.paused(pause)
+        self._watch.on_validation(pause)
 
-    def _retreat(self, why: Diverged) -> None:
-        at = self.place.step
-        self.place = retreat(self.place, why, self.go_back)
+    def _rollback(self, why: Diverged) -> None:
+        at = self.state.step
+        self.state = rollback(self.state, why, self.restore)
         self.save()
-        self.tell(
+        self.message(
             "rescue",
-            f"{why} at update {at:,}: back to update {self.place.step:,}, with {self.place.rate:g} times the rate",
+            f"{why} at update {at:,}: back to update {self.state.step:,}, with {self.state.learning_rate_factor:g} times the rate",
         )
 
     def _tensors(self) -> Iterator[Tensor]:
@@ -245,17 +249,17 @@ class Run:
         return self.output / "snapshots"
 
 
-def _is_sound(pause: Pause) -> bool:
+def _is_sound(pause: Validation) -> bool:
     return pause.valid_loss is None or isfinite(pause.valid_loss)
 
 
-def _goodness(pause: Pause, measure: str) -> float:
+def _metric_value(pause: Validation, measure: str) -> float:
     if measure == "loss":
         return float("-inf") if pause.valid_loss is None else -pause.valid_loss
     return pause.scores[measure]
 
 
-def _refuse_patience_without_a_measure(recipe: Recipe, material: Material, judge: Judge | None) -> None:
+def _refuse_patience_without_a_measure(recipe: Recipe, material: TrainingData, judge: Evaluator | None) -> None:
     settings = recipe.train
     if not settings.patience:
         return

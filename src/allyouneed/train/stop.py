@@ -9,19 +9,19 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Request:
+class InterruptRequest:
     """Whether a signal has asked to stop, and which."""
 
     signal: int | None = None
 
 
 @contextmanager
-def stop_requests() -> Iterator[Request]:
+def catch_interrupts() -> Iterator[InterruptRequest]:
     """Within this block the first signal is only noted; a second one does what it always does.
 
     Signals reach the main thread alone; in another thread nothing changes.
     """
-    request = Request()
+    request = InterruptRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return

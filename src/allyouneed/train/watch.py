@@ -20,7 +20,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Evaluation:
     """What a judge says of a model: scores by name, each better when higher, and the sentences they come from."""
 
     scores: Mapping[str, float]
@@ -28,11 +28,11 @@ class Verdict:
 
 
 # Scores a model on some validation pairs, in whatever it likes.
-Judge = Callable[[Bundle, Sequence[Pair]], Verdict]
+Evaluator = Callable[[Bundle, Sequence[Pair]], Evaluation]
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Validation:
     """Where a run stands after update `step`.
 
     `loss` is the training loss, averaged since the last pause (None of a mean of pauses); `valid_loss`
@@ -45,7 +45,7 @@ class Pause:
 
     step: int
     loss: float | None
-    rate: float
+    learning_rate: float
     valid_loss: float | None
     accuracy: float | None
     scores: Mapping[str, float]
@@ -55,30 +55,30 @@ class Pause:
     samples: Sequence[Sample] = ()
 
 
-class Watch(Protocol):
+class TrainingCallback(Protocol):
     """Who is told how a run goes."""
 
-    def tell(self, topic: str, text: str) -> None:
+    def on_message(self, topic: str, text: str) -> None:
         """A line about the data, the model, or something that happened."""
 
-    def preparing(self, what: str, done: int, total: int | None) -> None:
+    def on_prepare(self, what: str, done: int, total: int | None) -> None:
         """The pairs are being prepared: `done` of `total` of them (None: nobody knows) by what is under way."""
 
-    def began(self, step: int, steps: int) -> None:
+    def on_train_begin(self, step: int, steps: int) -> None:
         """Training begins or goes on after update `step`; it is to have `steps`."""
 
-    def updated(self, update: Update) -> None:
+    def on_update(self, update: Update) -> None:
         """An update is done."""
 
-    def paused(self, pause: Pause) -> None:
+    def on_validation(self, pause: Validation) -> None:
         """A pause is over: validated, and saved."""
 
 
-class Silent:
+class SilentCallback:
     """A `Watch` that keeps it to itself."""
 
-    def tell(self, topic: str, text: str) -> None: ...
-    def preparing(self, what: str, done: int, total: int | None) -> None: ...
-    def began(self, step: int, steps: int) -> None: ...
-    def updated(self, update: Update) -> None: ...
-    def paused(self, pause: Pause) -> None: ...
+    def on_message(self, topic: str, text: str) -> None: ...
+    def on_prepare(self, what: str, done: int, total: int | None) -> None: ...
+    def on_train_begin(self, step: int, steps: int) -> None: ...
+    def on_update(self, update: Update) -> None: ...
+    def on_validation(self, pause: Validation) -> None: ...
