@@ -10,7 +10,7 @@ from allyouneed.explain import draw_attention, recorded_attention
 
 folder, text, picture = sys.argv[1:]
 translator = Translator.load(folder, device="cpu")
-model, tokenizer = translator.model, translator.tokenizer
+model, tokenizer = translator.model, translator.source_tokenizer
 
 read, written = tokenizer.encode(text), tokenizer.encode(translator(text))
 with torch.inference_mode(), recorded_attention(model) as seen:

@@ -113,7 +113,7 @@ def test_an_empty_text_stays_empty(bundle: Bundle) -> None:
 
 def test_each_batch_says_how_many_it_finished(bundle: Bundle) -> None:
     told: list[int] = []
-    Translator(bundle).translate(TEXTS, done=told.append)
+    Translator(bundle).translate(TEXTS, on_progress=told.append)
     assert told == [3, 2]
 
 
@@ -147,7 +147,7 @@ def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
 def test_a_text_that_is_too_long_is_refused_before_any_is_translated(bundle: Bundle) -> None:
     told: list[int] = []
     with pytest.raises(InputError, match="has 18 tokens and no place to cut it; this model reads") as refused:
-        Translator(bundle).translate(["a", "a" * 16], done=told.append)
+        Translator(bundle).translate(["a", "a" * 16], on_progress=told.append)
     assert refused.value.line == 2
     assert told == []
 
@@ -325,7 +325,7 @@ def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
 def test_where_the_spans_are_wrong_all_the_same_the_translation_says_so() -> None:
     """A prefix that begins a placeholder leaves no way out: whatever follows, one too many comes out."""
     bound = Translator(percents()).using(keep=["placeholders"], nbest=2)
-    (found,) = bound.translations(["ab"], prefix="%", branches=1)
+    (found,) = bound.translations(["ab"], prefix="%", alternatives=1)
     assert "%%" in found.text
     assert "wrong_spans" in found.flags
 
@@ -415,7 +415,7 @@ def test_a_prefix_begins_the_first_piece_alone() -> None:
     (first,) = translator.translations(["Abc de."], prefix="j, j")
     assert first.text.startswith("j, j")
     assert found.text == f"{first.text} {translator('Bcd ef gh.')}"
-    (found,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j", branches=2)
+    (found,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j", alternatives=2)
     assert found.text.startswith("j, j")
 
 
@@ -497,7 +497,7 @@ def test_a_stream_keeps_the_rules(bundle: Bundle) -> None:
 
 def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
     translator = Translator(bundle)
-    for text, found in zip(TEXTS, translator.translations(TEXTS, prefix="d", branches=3), strict=True):
+    for text, found in zip(TEXTS, translator.translations(TEXTS, prefix="d", alternatives=3), strict=True):
         alone = translator.alternatives(text, after="d", count=3)
         assert [found.text, *(other.text for other in found.alternatives)] == [each.text for each in alone]
         assert len(found.alternatives) == (2 if text else 0)
@@ -577,7 +577,7 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     texts = ["abc", "X", "", "a" * 30, "de"]
     refused: list[InputError] = []
     translator = Translator(bundle)
-    found = list(translator.translations(texts, first=11, on_refused=refused.append))
+    found = list(translator.translations(texts, first_line=11, on_refused=refused.append))
     assert [error.line for error in refused] == [12, 14]
     assert [translation.source for translation in found] == texts
     assert [translation.text for translation in found] == translator.translate(["abc", "", "", "", "de"])
@@ -589,4 +589,4 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))
     assert error.value.line is None
     with pytest.raises(ConfigError, match="branches must be 0 or more; got -1"):
-        list(translator.translations(texts, branches=-1))
+        list(translator.translations(texts, alternatives=-1))

@@ -15,11 +15,11 @@ def translator(request: pytest.FixtureRequest, bundle: Bundle) -> Translator:
 def test_a_traced_search_finds_what_the_translator_finds(translator: Translator) -> None:
     for text in ("abc", "j", "deadbeef"):
         trace = traced(translator, text)
-        assert translator.tokenizer.decode(trace.found.ids) == translator(text)
+        assert translator.source_tokenizer.decode(trace.found.ids) == translator(text)
 
 
 def test_what_is_noted_is_what_the_model_says(translator: Translator) -> None:
-    model, tokenizer = translator.model, translator.tokenizer
+    model, tokenizer = translator.model, translator.source_tokenizer
     trace = traced(translator, "abc")
     assert () in trace.asked
     source = torch.tensor([tokenizer.encode("abc")])
@@ -62,4 +62,4 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
     plain = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=12))
     for translator in (plain, plain.using(guard=False, no_repeat=2)):
         found = traced(translator, "bc").found
-        assert translator.tokenizer.decode(found.ids) == translator("bc") != "a" * 14
+        assert translator.source_tokenizer.decode(found.ids) == translator("bc") != "a" * 14

@@ -105,7 +105,7 @@ def evaluate(
     )
     try:
         with progress("translating", total=len(sources)) as done:
-            translations = translator.translate(sources, done=done)
+            translations = translator.translate(sources, on_progress=done)
     except InputError as error:
         raise InputError(f"{name}, line {error.line}: {error}") from error
     # An accent that is a character of its own counts as another word: references get the form of what is compared.

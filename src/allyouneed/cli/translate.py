@@ -254,7 +254,7 @@ def translate(
             stretch.refused[cast(int, error.line)] = str(error)
 
         found = translator.translations(
-            stretch.lines, prefix=prefix, branches=alternatives, align=align, first=stretch.first,
+            stretch.lines, prefix=prefix, alternatives=alternatives, align=align, first_line=stretch.first,
             on_refused=refuse if skip_refused else None,
         )  # fmt: skip
         for number, one in enumerate(found, start=stretch.first):

@@ -98,7 +98,7 @@ def traced(translator: Translator, text: str) -> Trace:
     By beam or greedy search, its rules kept and decoded again where it goes round in circles; glossary, kept spans
     and chance are left out.
     """
-    model, tokenizer, writer = translator.model, translator.tokenizer, translator.writer
+    model, tokenizer, writer = translator.model, translator.source_tokenizer, translator.target_tokenizer
     config = replace(translator.decode, nbest=1, groups=1, sample=False)
     never = (writer.pad_id, writer.sos_id, writer.unk_id)
     step = make_step(model, banned_ids=tuple(i for i in never if i is not None))

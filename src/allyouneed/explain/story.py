@@ -35,7 +35,7 @@ def tell(translator: Translator, text: str) -> Story:
     if not text.strip():
         raise InputError("there is nothing to explain in an empty text; give a sentence")
     text = translator.bundle.normalization(text)
-    tokenizer, writer, model = translator.tokenizer, translator.writer, translator.model
+    tokenizer, writer, model = translator.source_tokenizer, translator.target_tokenizer, translator.model
     source, longest = tokenizer.encode(text), model.config.max_length
     if len(source) > longest:
         raise InputError(

@@ -50,7 +50,7 @@ def findings(translator: Translator, sentences: Sequence[str]) -> list[Finding]:
 
 
 def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
-    model, tokenizer = translator.model, translator.tokenizer
+    model, tokenizer = translator.model, translator.source_tokenizer
     for sentence in sentences:
         ids = tokenizer.encode(translator.bundle.normalization(sentence))
         if len(ids) > model.config.max_length:

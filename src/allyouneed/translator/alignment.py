@@ -8,7 +8,7 @@ import torch
 
 from ..decode import Hypothesis, align_targets
 from ..text.tokenizer import UNK, Tokenizer
-from .finding import Finder
+from .finding import TranslationGenerator
 
 Unit = Literal["words", "tokens"]
 Link = tuple[int, int]
@@ -32,8 +32,12 @@ class Alignment(NamedTuple):
 class Aligner:
     """Reads alignments off the cross-attention of a model. `reader` is the tokenizer of the sources."""
 
-    def __init__(self, finder: Finder, reader: Tokenizer) -> None:
-        self._finder, self._reader, self._writer = finder, reader, finder.writer
+    def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
+        self._finder, self._source_tokenizer, self._target_tokenizer = (
+            generator,
+            source_tokenizer,
+            generator.target_tokenizer,
+        )
 
     def align(self, sources: Sequence[list[int]], found: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
         """The alignment of each source with what was found for it."""
@@ -42,13 +46,15 @@ class Aligner:
             for ids, hypothesis, places in zip(sources, found, self._places(sources, found), strict=True)
         ]
 
-    def without_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
+    def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
         """A translation's text, each unknown word replaced by the source's it looked at (Luong et al., 2015)."""
-        unknown = self._writer.unk_id
+        unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:
             return text
         words = source.split()
-        read = [number for number, of_word in enumerate(self._reader.encode_all(words)) for _ in of_word[1:-1]]
+        read = [
+            number for number, of_word in enumerate(self._source_tokenizer.encode_all(words)) for _ in of_word[1:-1]
+        ]
         (places,) = self._places([ids], [best])
         looked_at = iter([read[place - 1] for place, i in zip(places, best.ids, strict=False) if i == unknown])
         return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(looked_at)], text).strip()
@@ -56,10 +62,15 @@ class Aligner:
     def _of(self, source: list[int], target: list[int], places: list[int], unit: Unit) -> Alignment:
         if unit == "tokens":  # the signs for start and end are left out
             links = tuple((place - 1, j) for j, place in enumerate(places[: len(target)]))
-            return Alignment(tuple(self._reader.pieces(source[1:-1])), tuple(self._writer.pieces(target)), links)
-        read, written = _word_of_each(source, self._reader), _word_of_each(target, self._writer)
+            return Alignment(
+                tuple(self._source_tokenizer.pieces(source[1:-1])), tuple(self._target_tokenizer.pieces(target)), links
+            )
+        read, written = _word_of_each(source, self._source_tokenizer), _word_of_each(target, self._target_tokenizer)
         pairs = {(read[place], word) for place, word in zip(places, written, strict=False)}
-        words_read, words_written = _words(self._reader.decode(source)), _words(self._writer.decode(target))
+        words_read, words_written = (
+            _words(self._source_tokenizer.decode(source)),
+            _words(self._target_tokenizer.decode(target)),
+        )
         return Alignment(tuple(words_read), tuple(words_written), tuple(sorted(pairs)))
 
     @torch.inference_mode()
@@ -67,7 +78,7 @@ class Aligner:
         """For every id found, the place in its source that it looked at."""
         source = self._finder.tensor(sources)
         target = self._finder.tensor([self._finder.target(hypothesis) for hypothesis in found])
-        signs = (self._reader.pad_id, self._reader.sos_id, self._reader.eos_id)
+        signs = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != sign for sign in signs]).all(0)
         model = self._finder.model
         with self._finder.threads_for(target.numel()):

@@ -15,7 +15,7 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "
 _CARRIERS = ("", "\n", "(", "a ")
 
 
-class Demands:
+class ConstraintBuilder:
     """Makes of a text what its translation must say.
 
     `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
@@ -27,7 +27,7 @@ class Demands:
         pieces = tokenizer.pieces(range(len(tokenizer)))
         special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
         words = [(i, piece) for i, piece in enumerate(pieces) if piece and i not in special]
-        self.seams = WordBoundaries(
+        self.boundaries = WordBoundaries(
             starts_in_word=frozenset(i for i, piece in words if _in_word(piece[0])),
             ends_in_word=frozenset(i for i, piece in words if _in_word(piece[-1])),
         )
@@ -36,7 +36,7 @@ class Demands:
         """Where in a text stands what its translation must say: (start, end)."""
         return [match.span() for match in span_matches(text, self._keep)] + self._glossary.places(text)
 
-    def texts_of(self, text: str) -> list[tuple[str, ...]]:
+    def required_texts(self, text: str) -> list[tuple[str, ...]]:
         """What must stand in the translation of `text`, once for each time it stands here: any one of these texts."""
         spans = [span for _, span in find_spans(text, self._keep)]
         for span in spans:
@@ -65,10 +65,10 @@ class Demands:
         terms = [text for _, translations in self._glossary.find(source) for text in translations]
         return [*terms, self._tokenizer.decode(prefix)]
 
-    def of(self, text: str) -> list[PhraseConstraint]:
+    def build(self, text: str) -> list[PhraseConstraint]:
         """The same as phrases in ids. Refuses what the vocabulary cannot spell."""
         times: dict[tuple[str, ...], int] = {}
-        for wanted in self.texts_of(text):
+        for wanted in self.required_texts(text):
             times[wanted] = times.get(wanted, 0) + 1
         return [
             PhraseConstraint(tuple(spelling for wish in wanted for spelling in self._spellings(wish)), count)

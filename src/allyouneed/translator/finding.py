@@ -39,37 +39,43 @@ from ..text.tokenizer import Tokenizer
 MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than what it spares
 
 
-class Wanted(NamedTuple):
+class GenerationRequest(NamedTuple):
     """A source, how its translation must begin, what it must say, how often some ids at most, and what in order."""
 
     source: list[int]
     prefix: list[int]
-    demands: list[PhraseConstraint]
+    constraints: list[PhraseConstraint]
     at_most: Mapping[int, int] = MappingProxyType({})
     orders: Sequence[Order] = ()
 
 
-class Finder:
+class TranslationGenerator:
     """A model and how to search with it. `writer` is the tokenizer of the targets; `seams` are its own, for demands."""
 
     def __init__(
         self,
         model: Transformer,
         fast: FastTransformer,
-        writer: Tokenizer,
+        target_tokenizer: Tokenizer,
         config: DecodeConfig,
-        seams: WordBoundaries | None,
+        boundaries: WordBoundaries | None,
     ) -> None:
-        self.model, self.fast, self.writer, self.config, self.seams = model, fast, writer, config, seams
+        self.model, self.fast, self.target_tokenizer, self.config, self.boundaries = (
+            model,
+            fast,
+            target_tokenizer,
+            config,
+            boundaries,
+        )
         self.device = next(model.parameters()).device
         self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
-        silent = (writer.pad_id, writer.sos_id)
-        unknown = () if writer.unk_id is None else (writer.unk_id,)
-        self.never = silent if config.replace_unknown else (*silent, *unknown)
-        self._step = make_step(fast, banned_ids=self.never, log_step=fast.log_step)
+        silent = (target_tokenizer.pad_id, target_tokenizer.sos_id)
+        unknown = () if target_tokenizer.unk_id is None else (target_tokenizer.unk_id,)
+        self.banned_ids = silent if config.replace_unknown else (*silent, *unknown)
+        self._step = make_step(fast, banned_ids=self.banned_ids, log_step=fast.log_step)
         self._step_of_stream = make_step(fast, banned_ids=(*silent, *unknown), log_step=fast.log_step)
 
-    def find(self, wanted: Sequence[Wanted]) -> tuple[list[list[Hypothesis]], list[bool]]:
+    def generate(self, wanted: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
 
         Nothing is found where what must be said does not fit within the limit.
@@ -83,7 +89,7 @@ class Finder:
                 found[b], again[b] = better or found[b], True
         return found, again
 
-    def find_widely(self, wanted: Wanted) -> list[Hypothesis]:
+    def find_widely(self, wanted: GenerationRequest) -> list[Hypothesis]:
         """All that a beam of 4 at least holds at its end, the best first."""
         beam = max(4, self.config.beam)
         config = replace(self.config, beam=beam, nbest=beam, groups=1, sample=False)
@@ -91,17 +97,17 @@ class Finder:
         return found
 
     @torch.inference_mode()
-    def next_words(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
+    def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """For each source the `count` words, or as many as there are, that most likely follow the prefix."""
         with self.threads_for(len(sources)):
             state = self.fast.start(self.tensor(sources))
-            for word in (self.writer.sos_id, *prefix):
+            for word in (self.target_tokenizer.sos_id, *prefix):
                 logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
-        logits[:, self.writer.eos_id] = -torch.inf
-        best = logits.topk(min(count, logits.size(-1) - len(self.never) - 1)).indices
+        logits[:, self.target_tokenizer.eos_id] = -torch.inf
+        best = logits.topk(min(count, logits.size(-1) - len(self.banned_ids) - 1)).indices
         return best.tolist()
 
-    def words(self, source: list[int]) -> Iterator[int]:
+    def stream(self, source: list[int]) -> Iterator[int]:
         """The words of one translation as they come; unknown ones are not said."""
         with torch.inference_mode(), one_thread():
             state = self.fast.start(self.tensor([source]))
@@ -109,11 +115,11 @@ class Finder:
             one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
             self.config,
-            sos_id=self.writer.sos_id,
-            eos_id=self.writer.eos_id,
-            max_lengths=self.max_lengths([Wanted(source, [], [])]),
-            rules=self._rules([Wanted(source, [], [])], self.config),
-            generators=[self._generator(Wanted(source, [], []))],
+            sos_id=self.target_tokenizer.sos_id,
+            eos_id=self.target_tokenizer.eos_id,
+            max_lengths=self.max_lengths([GenerationRequest(source, [], [])]),
+            rules=self._rules([GenerationRequest(source, [], [])], self.config),
+            generators=[self._generator(GenerationRequest(source, [], []))],
         )
 
     @torch.inference_mode()
@@ -121,37 +127,41 @@ class Finder:
         """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
         with self.threads_for(sum(map(len, targets))):
             memory = self.model.encode(self.tensor(sources))
-            gained = target_log_probabilities(self.model, self.tensor(targets), memory, banned_ids=self.never)
+            gained = target_log_probabilities(self.model, self.tensor(targets), memory, banned_ids=self.banned_ids)
         return gained.tolist()
 
-    def max_lengths(self, wanted: Sequence[Wanted]) -> Tensor:
+    def max_lengths(self, wanted: Sequence[GenerationRequest]) -> Tensor:
         """How many ids, the end sign included, each translation may have; (B,)."""
         longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in wanted]
-        needs = [len(one.prefix) + max_constrained_length(one.demands) for one in wanted]
+        needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in wanted]
         lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
         return lengths.clamp(1, self.limit).to(self.device)
 
     def target(self, hypothesis: Hypothesis) -> list[int]:
         """All its ids, the signs for start and end included."""
-        return [self.writer.sos_id, *hypothesis.ids, *([self.writer.eos_id] if hypothesis.finished else [])]
+        return [
+            self.target_tokenizer.sos_id,
+            *hypothesis.ids,
+            *([self.target_tokenizer.eos_id] if hypothesis.finished else []),
+        ]
 
     def tensor(self, rows: Sequence[list[int]]) -> Tensor:
         """Padded ids, (B, L)."""
         return pad(rows, self.model.config.pad_id).to(self.device)
 
     @torch.inference_mode()
-    def _search(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[list[Hypothesis]]:
+    def _search(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
         with self.threads_for(len(wanted) * config.beam):
             found = search(
                 self._step,
                 self.fast.start(self.tensor([one.source for one in wanted])),
                 config,
-                sos_id=self.writer.sos_id,
-                eos_id=self.writer.eos_id,
+                sos_id=self.target_tokenizer.sos_id,
+                eos_id=self.target_tokenizer.eos_id,
                 max_lengths=self.max_lengths(wanted),
                 rules=self._rules(wanted, config),
-                constraints=[one.demands for one in wanted],
-                boundaries=self.seams,
+                constraints=[one.constraints for one in wanted],
+                boundaries=self.boundaries,
                 generators=[self._generator(one) for one in wanted] if config.sample else (),
                 top_continuations_fn=self.fast.top_continuations,
             )
@@ -163,17 +173,17 @@ class Finder:
         """All threads for products of many vectors, one for those of few."""
         return one_thread() if vectors < MANY_VECTORS else nullcontext()
 
-    def _generator(self, one: Wanted) -> torch.Generator:
+    def _generator(self, one: GenerationRequest) -> torch.Generator:
         """Chance for one text: of the seed and the text alone, so that neither its batch nor its line matters."""
         digest = sha256(repr((self.config.seed, one.source, one.prefix)).encode()).digest()
         return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
 
-    def _rules(self, wanted: Sequence[Wanted], config: DecodeConfig) -> list[Rule]:
+    def _rules(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[Rule]:
         shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
         min_lengths = torch.tensor(shortest, device=self.device)
         rules = build_rules(
             config,
-            eos_id=self.writer.eos_id,
+            eos_id=self.target_tokenizer.eos_id,
             min_lengths=min_lengths.minimum(self.max_lengths(wanted)),  # so that each can end
             prefixes=[one.prefix for one in wanted],
         )
@@ -184,7 +194,7 @@ class Finder:
         return rules
 
     def _judged_anew(
-        self, wanted: Sequence[Wanted], found: list[list[Hypothesis]], config: DecodeConfig
+        self, wanted: Sequence[GenerationRequest], found: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
         """What was found, its log-probabilities without what a rule took off, and so ordered anew."""
         sources = [one.source for one, hypotheses in zip(wanted, found, strict=True) for _ in hypotheses]

@@ -2,21 +2,25 @@
 
 from ..decode import Hypothesis
 from ..text.tokenizer import Tokenizer
-from .demands import Demands
-from .finding import Finder, Wanted
+from .demands import ConstraintBuilder
+from .finding import TranslationGenerator, GenerationRequest
 
 TRIES = 4
 
 
 def search_for_spans(
-    finder: Finder, demands: Demands, source: str, wanted: Wanted, found: list[Hypothesis]
+    finder: TranslationGenerator,
+    demands: ConstraintBuilder,
+    source: str,
+    wanted: GenerationRequest,
+    found: list[Hypothesis],
 ) -> list[Hypothesis]:
     """`found`, or if its best has other spans than `source`, what a wider beam finds that has the right ones.
 
     Each try forbids one token of every span that was too much, beyond as often as the demands need it, and says
     what has an order in that of the source. If all tries fail, `found` as it was.
     """
-    writer = finder.writer
+    writer = finder.target_tokenizer
 
     def is_wrong(hypothesis: Hypothesis) -> bool:
         return demands.spans_differ(source, writer.decode(hypothesis.ids), prefix=wanted.prefix)
@@ -52,7 +56,7 @@ def _markers(writer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) ->
     return markers
 
 
-def _needed(wanted: Wanted, i: int) -> int:
+def _needed(wanted: GenerationRequest, i: int) -> int:
     """How often an id stands in the prefix and in all that must be said."""
-    said = sum(phrase.times * max(spelling.count(i) for spelling in phrase.spellings) for phrase in wanted.demands)
+    said = sum(phrase.times * max(spelling.count(i) for spelling in phrase.spellings) for phrase in wanted.constraints)
     return wanted.prefix.count(i) + said

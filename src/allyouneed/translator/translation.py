@@ -54,7 +54,7 @@ class Scored(NamedTuple):
         return sum(self.log_probabilities)
 
 
-def joined(source: str, parts: Sequence[Translation]) -> Translation:
+def join_translations(source: str, parts: Sequence[Translation]) -> Translation:
     """The translations of a text's pieces as the translation of the text. Several pieces have no alternatives."""
     if len(parts) == 1:
         return replace(parts[0], source=source)

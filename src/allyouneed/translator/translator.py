@@ -19,11 +19,11 @@ from ..text.glossary import Glossary
 from ..text.sentences import cut
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
-from .demands import Demands
-from .finding import Finder, Wanted
+from .demands import ConstraintBuilder
+from .finding import TranslationGenerator, GenerationRequest
 from .span_search import search_for_spans
 from .texts import checked_pairs, checked_texts
-from .translation import Flag, Scored, Translation, joined
+from .translation import Flag, Scored, Translation, join_translations
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
 
@@ -32,12 +32,12 @@ Setting = bool | float | str | Sequence[str] | None
 Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
-class _Piece(NamedTuple):
+class _Segment(NamedTuple):
     """What is translated at once: text number `place` of a window, or a part of it."""
 
-    place: int
+    number: int
     text: str
-    wanted: Wanted
+    request: GenerationRequest
 
 
 class Translator:
@@ -56,7 +56,11 @@ class Translator:
         `compiled` makes translating quicker, most of all with "int8", and loading slower (see `FastTransformer`).
         """
         self.bundle = bundle
-        self.model, self.tokenizer, self.writer = bundle.model, bundle.source_tokenizer, bundle.target_tokenizer
+        self.model, self.source_tokenizer, self.target_tokenizer = (
+            bundle.model,
+            bundle.source_tokenizer,
+            bundle.target_tokenizer,
+        )
         self._form = bundle.normalization  # of every text that comes in
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
@@ -109,28 +113,30 @@ class Translator:
     def _prepare(self) -> None:
         self._demands = None
         if self._glossary or self.decode.copy_spans:
-            self._demands = Demands(self.writer, self._glossary.normalized(self._form), self.decode.copy_spans)
-        seams = self._demands.seams if self._demands else None
-        self._finder = Finder(self.model, self._fast, self.writer, self.decode, seams)
-        self._aligner = Aligner(self._finder, self.tokenizer)
+            self._demands = ConstraintBuilder(
+                self.target_tokenizer, self._glossary.normalized(self._form), self.decode.copy_spans
+            )
+        seams = self._demands.boundaries if self._demands else None
+        self._finder = TranslationGenerator(self.model, self._fast, self.target_tokenizer, self.decode, seams)
+        self._aligner = Aligner(self._finder, self.source_tokenizer)
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
         return self.translate([text])[0]
 
-    def translate(self, texts: Sequence[str], *, done: Callable[[int], None] = lambda _: None) -> list[str]:
+    def translate(self, texts: Sequence[str], *, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
         """The translations of many texts, in their order; `translations` says more of each."""
-        return [translation.text for translation in self.translations(texts, done=done)]
+        return [translation.text for translation in self.translations(texts, on_progress=on_progress)]
 
     def translations(
         self,
         texts: Iterable[str],
         *,
         prefix: str = "",
-        branches: int = 0,
+        alternatives: int = 0,
         align: str | None = None,
-        first: int = 1,
-        done: Callable[[int], None] = lambda _: None,
+        first_line: int = 1,
+        on_progress: Callable[[int], None] = lambda _: None,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> Iterator[Translation]:
         """What becomes of each text, in their order; a blank one stays empty.
@@ -143,18 +149,20 @@ class Translator:
         is translated; the error's `line` says which text, the first being number `first`. With
         `on_refused` such a text is no error: it is called with the error, and the translation is empty.
         """
-        if branches < 0:
-            raise ConfigError(f"branches must be 0 or more; got {branches}")
+        if alternatives < 0:
+            raise ConfigError(f"branches must be 0 or more; got {alternatives}")
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
-        texts = checked_texts(texts, first=first)
+        texts = checked_texts(texts, first=first_line)
         while window := list(islice(texts, WINDOW * self.decode.batch_size)):
-            yield from self._window(window, prefix, branches, cast(Unit | None, align), first, done, on_refused)
-            first += len(window)
+            yield from self._window(
+                window, prefix, alternatives, cast(Unit | None, align), first_line, on_progress, on_refused
+            )
+            first_line += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
         """Translations that begin with `after` and then go on with each of the `count` likeliest next tokens."""
-        (best,) = self.translations([text], prefix=after, branches=count)
+        (best,) = self.translations([text], prefix=after, alternatives=count)
         return [replace(best, alternatives=()), *best.alternatives]
 
     def stream(self, text: str) -> Iterator[str]:
@@ -171,17 +179,17 @@ class Translator:
         for number, piece in enumerate(self._pieces(text, self._encode([text], 1)[0], [], 0, 1)):
             if number:
                 yield " "
-            if piece.wanted.demands:
+            if piece.request.constraints:
                 (found,), _ = self._found([piece], 0)
                 if not found:
                     raise self._refusal(piece, 1)
                 yield self._translation(piece, found, ()).text
                 continue
             written, shown = [], ""
-            for word in self._finder.words(piece.wanted.source):
+            for word in self._finder.stream(piece.request.source):
                 written.append(word)
                 # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
-                text_so_far = self.writer.decode(written).rstrip("\N{REPLACEMENT CHARACTER}")
+                text_so_far = self.target_tokenizer.decode(written).rstrip("\N{REPLACEMENT CHARACTER}")
                 if len(text_so_far) > len(shown):
                     yield text_so_far[len(shown) :]
                     shown = text_so_far
@@ -196,10 +204,12 @@ class Translator:
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
             sources = self._encode([self._form(source) for source, _ in batch], first)
-            targets = self._encode([self._form(target) for _, target in batch], first, self.writer)
+            targets = self._encode([self._form(target) for _, target in batch], first, self.target_tokenizer)
             gains = self._finder.log_probabilities(sources, targets)
             for (source, target), ids, gained in zip(batch, targets, gains, strict=True):
-                yield Scored(source, target, tuple(self.writer.pieces(ids[1:])), tuple(gained[: len(ids) - 1]))
+                yield Scored(
+                    source, target, tuple(self.target_tokenizer.pieces(ids[1:])), tuple(gained[: len(ids) - 1])
+                )
             first += len(batch)
 
     def _window(
@@ -239,25 +249,25 @@ class Translator:
         refused: dict[int, InputError] = {}
         for i, piece in enumerate(pieces):
             if (part := parts[i]) is not None:
-                of_text[piece.place].append(part)
+                of_text[piece.number].append(part)
             else:
-                refused.setdefault(piece.place, self._refusal(piece, first))
+                refused.setdefault(piece.number, self._refusal(piece, first))
         for place, error in refused.items():
             if on_refused is None:
                 raise error
             on_refused(error)
             of_text[place] = []
         return [
-            replace(ready[place], source=original) if place in ready else joined(original, of_text[place])
+            replace(ready[place], source=original) if place in ready else join_translations(original, of_text[place])
             for place, original in enumerate(originals)
         ]
 
     def _begun(self, prefix: str) -> list[int]:
         try:
-            ids = self.writer.encode(prefix)[1:-1] if prefix else []
+            ids = self.target_tokenizer.encode(prefix)[1:-1] if prefix else []
         except InputError as error:
             raise InputError(f"the prefix of every translation: {error}") from error
-        if self.writer.unk_id in ids:
+        if self.target_tokenizer.unk_id in ids:
             raise InputError(f"the vocabulary cannot spell all of the prefix {prefix!r}; leave out what it cannot")
         if len(ids) >= self._finder.limit:
             raise InputError(
@@ -266,7 +276,7 @@ class Translator:
             )
         return ids
 
-    def _all_pieces(self, texts: Sequence[str], begun: list[int], first: int) -> list[_Piece]:
+    def _all_pieces(self, texts: Sequence[str], begun: list[int], first: int) -> list[_Segment]:
         """The pieces of the texts of a window, of which an empty one has none."""
         return [
             piece
@@ -277,9 +287,9 @@ class Translator:
 
     def _pieces_of_the_rest(
         self, texts: Sequence[str], begun: list[int], first: int, on_refused: Callable[[InputError], None]
-    ) -> list[_Piece]:
+    ) -> list[_Segment]:
         """Those of the texts that are not refused."""
-        pieces: list[_Piece] = []
+        pieces: list[_Segment] = []
         for place, text in enumerate(texts):
             try:
                 pieces += [piece._replace(place=place) for piece in self._all_pieces([text], begun, first + place)]
@@ -287,14 +297,14 @@ class Translator:
                 on_refused(error)
         return pieces
 
-    def _batches(self, pieces: Sequence[_Piece], branches: int) -> Iterator[list[int]]:
+    def _batches(self, pieces: Sequence[_Segment], branches: int) -> Iterator[list[int]]:
         """Sentences of similar length, those with demands among themselves: they have wider beams."""
         room = self.decode.batch_size * self.decode.beam
         for bound in (False, True):
             batch: list[int] = []
             taken = 0
-            for i in sorted(range(len(pieces)), key=lambda i: len(pieces[i].wanted.source)):
-                demands = pieces[i].wanted.demands
+            for i in sorted(range(len(pieces)), key=lambda i: len(pieces[i].request.source)):
+                demands = pieces[i].request.constraints
                 if bool(demands) == bound:
                     width = beam_width(self.decode.beam, demands) * max(1, branches)
                     if batch and taken + width > room:
@@ -305,77 +315,81 @@ class Translator:
             if batch:
                 yield batch
 
-    def _found(self, pieces: Sequence[_Piece], branches: int) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
+    def _found(
+        self, pieces: Sequence[_Segment], branches: int
+    ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
         """What is found for each piece, the best first, and flags; nothing, if none says all that it must."""
-        each = [[piece.wanted] for piece in pieces]
+        each = [[piece.request] for piece in pieces]
         if branches:
-            each = self._branched([piece.wanted for piece in pieces], branches)
-        answers = iter(zip(*self._finder.find([wanted for some in each for wanted in some]), strict=True))
+            each = self._branched([piece.request for piece in pieces], branches)
+        answers = iter(zip(*self._finder.generate([wanted for some in each for wanted in some]), strict=True))
         found: list[list[Hypothesis]] = []
         flags: list[tuple[Flag, ...]] = []
         for piece, some in zip(pieces, each, strict=True):
             lists, again = zip(*islice(answers, len(some)), strict=True)
             best = [hypotheses[0] for hypotheses in lists if hypotheses] if branches else lists[0]
             if best and self._demands and not branches:
-                best = search_for_spans(self._finder, self._demands, piece.text, piece.wanted, best)
+                best = search_for_spans(self._finder, self._demands, piece.text, piece.request, best)
             found.append(best)
             flags.append(("repeats",) if again[0] else ())
         return found, flags
 
-    def _branched(self, wanted: Sequence[Wanted], branches: int) -> list[list[Wanted]]:
+    def _branched(self, wanted: Sequence[GenerationRequest], branches: int) -> list[list[GenerationRequest]]:
         """Each of them with every prefix that goes on after its own."""
-        each: list[list[Wanted]] = [[] for _ in wanted]
+        each: list[list[GenerationRequest]] = [[] for _ in wanted]
         for begun in {tuple(one.prefix) for one in wanted}:  # only the first piece of a text has one
             which = [i for i, one in enumerate(wanted) if tuple(one.prefix) == begun]
-            follow = self._finder.next_words([wanted[i].source for i in which], list(begun), branches)
+            follow = self._finder.next_tokens([wanted[i].source for i in which], list(begun), branches)
             for i, words in zip(which, follow, strict=True):
                 each[i] = [wanted[i]._replace(prefix=[*begun, word]) for word in words]
         return each
 
     def _translations(
         self,
-        pieces: Sequence[_Piece],
+        pieces: Sequence[_Segment],
         found: Sequence[list[Hypothesis]],
         flags: Sequence[tuple[Flag, ...]],
         align: Unit | None,
     ) -> list[Translation | None]:
         """The translation of each piece; None where nothing was found."""
         some = [i for i, hypotheses in enumerate(found) if hypotheses]
-        sources, best = [pieces[i].wanted.source for i in some], [found[i][0] for i in some]
+        sources, best = [pieces[i].request.source for i in some], [found[i][0] for i in some]
         links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
         translations: list[Translation | None] = [None] * len(pieces)
         for i, alignment in zip(some, links, strict=True):
             translations[i] = replace(self._translation(pieces[i], found[i], flags[i]), alignment=alignment)
         return translations
 
-    def _translation(self, piece: _Piece, found: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
-        texts = self.writer.decode_all([hypothesis.ids for hypothesis in found])
+    def _translation(self, piece: _Segment, found: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
+        texts = self.target_tokenizer.decode_all([hypothesis.ids for hypothesis in found])
         best, *others = (
             self._one_translation(piece, text, hypothesis, flags) for text, hypothesis in zip(texts, found, strict=True)
         )
         return replace(best, alternatives=tuple(others))
 
     def _one_translation(
-        self, piece: _Piece, text: str, hypothesis: Hypothesis, flags: tuple[Flag, ...]
+        self, piece: _Segment, text: str, hypothesis: Hypothesis, flags: tuple[Flag, ...]
     ) -> Translation:
-        text = self._aligner.without_unknown(text, piece.text, piece.wanted.source, hypothesis)
-        if self._demands and self._demands.spans_differ(piece.text, text, prefix=piece.wanted.prefix):
+        text = self._aligner.replace_unknown(text, piece.text, piece.request.source, hypothesis)
+        if self._demands and self._demands.spans_differ(piece.text, text, prefix=piece.request.prefix):
             flags = (*flags, "wrong_spans")
         if not hypothesis.finished:
             flags = (*flags, "unfinished")
-        if len(piece.wanted.source) > self._longest_source:
+        if len(piece.request.source) > self._longest_source:
             flags = (*flags, "long")
         tokens = len(hypothesis.ids) + hypothesis.finished
         return Translation(piece.text, text, hypothesis.log_probability, tokens, flags)
 
-    def _pieces(self, text: str, ids: list[int], prefix: list[int], place: int, line: int) -> list[_Piece]:
+    def _pieces(self, text: str, ids: list[int], prefix: list[int], place: int, line: int) -> list[_Segment]:
         """A text and its ids, in pieces if it is longer than the model reads or has learned to read."""
         limit = self.model.config.max_length
         texts, encoded = [text], [ids]
         if len(ids) > self._longest_source:
             whole = self._demands.places(text) if self._demands else []
-            texts = cut(text, lambda piece: len(self.tokenizer.encode(piece)) <= self._longest_source, whole=whole)
-            encoded = self.tokenizer.encode_all(texts)
+            texts = cut(
+                text, lambda piece: len(self.source_tokenizer.encode(piece)) <= self._longest_source, whole=whole
+            )
+            encoded = self.source_tokenizer.encode_all(texts)
         for piece, piece_ids in zip(texts, encoded, strict=True):
             if len(piece_ids) > limit:
                 raise InputError(
@@ -384,18 +398,18 @@ class Translator:
                     line=line,
                 )
         try:
-            demands = [self._demands.of(piece) if self._demands else [] for piece in texts]
+            demands = [self._demands.build(piece) if self._demands else [] for piece in texts]
         except InputError as error:
             raise InputError(str(error), line=line) from error
         return [
-            _Piece(place, piece, Wanted(piece_ids, [] if number else prefix, phrases))
+            _Segment(place, piece, GenerationRequest(piece_ids, [] if number else prefix, phrases))
             for number, (piece, piece_ids, phrases) in enumerate(zip(texts, encoded, demands, strict=True))
         ]
 
-    def _refusal(self, piece: _Piece, first: int) -> InputError:
+    def _refusal(self, piece: _Segment, first: int) -> InputError:
         return InputError(
             f"no translation of {piece.text!r} says all it must within {self._finder.limit} tokens",
-            line=first + piece.place,
+            line=first + piece.number,
         )
 
     @property
@@ -413,7 +427,7 @@ class Translator:
 
     def _encode(self, texts: Sequence[str], first: int, tokenizer: Tokenizer | None = None) -> list[list[int]]:
         try:
-            return (tokenizer or self.tokenizer).encode_all(texts)
+            return (tokenizer or self.source_tokenizer).encode_all(texts)
         except InputError as error:
             raise InputError(str(error), line=error.line and error.line + first - 1) from error
 
