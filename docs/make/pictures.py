@@ -15,7 +15,7 @@ import torch
 from matplotlib.figure import Figure
 
 from allyouneed import Recipe, Translator, fit, recipe_path
-from allyouneed.explain import FIGURES, THEORY, Story, save, tell
+from allyouneed.explain import FIGURES, THEORY, Trace, save, trace_translation
 from allyouneed.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
 from allyouneed.explain.story import attentions
 
@@ -24,38 +24,40 @@ HERE = Path(__file__).parent
 PICTURES = HERE.parent / "pictures"
 
 
-def one_look(story: Story) -> Figure:
+def one_look(story: Trace) -> Figure:
     """Equation 1 for one place: what it finds everywhere, and what softmax makes of it."""
     weights = attentions(story)["decoder.layers.1.cross_attention"]
-    row = story.asked.index("5")  # the day
+    row = story.decoder_targets.index("5")  # the day
     figure = new_figure(7.5, 2.6)
     axes = figure.subplots()
     wide = 0.8 / len(weights)
     for head, of_head in enumerate(weights):
-        places = [i + (head - len(weights) / 2) * wide for i in range(len(story.read))]
+        places = [i + (head - len(weights) / 2) * wide for i in range(len(story.source_pieces))]
         axes.bar(places, of_head[row].tolist(), width=wide, color=COLOURS[head], label=f"head {head + 1}", align="edge")
-    axes.set_xticks(range(len(story.read)), story.read, family="monospace")
-    axes.set(title=f"before it writes “{story.asked[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1))
+    axes.set_xticks(range(len(story.source_pieces)), story.source_pieces, family="monospace")
+    axes.set(
+        title=f"before it writes “{story.decoder_targets[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1)
+    )
     axes.legend(frameon=False)
     return figure
 
 
-def hidden_units(story: Story) -> Figure:
+def hidden_units(story: Trace) -> Figure:
     """The units of one feed-forward network: most are silent, each fires for some letters."""
-    hidden = story.seen["encoder.layers.0.feed_forward.hidden"][:, :96]
+    hidden = story.recording["encoder.layers.0.feed_forward.hidden"][:, :96]
     figure = new_figure(8.5, 2.8)
     axes = figure.subplots()
     image = matrix(axes, hidden, low=0, high=float(hidden.max()), colours=SHARES)
-    axes.set_yticks(range(len(story.read)), story.read, family="monospace", fontsize=8)
+    axes.set_yticks(range(len(story.source_pieces)), story.source_pieces, family="monospace", fontsize=8)
     silent = 100 * float((hidden == 0).float().mean())
     axes.set(title=f"after the ReLU: {silent:.0f} % are zero (units 1 to 96 of 256)", xlabel="unit")
     figure.colorbar(image, ax=axes, shrink=0.8)
     return figure
 
 
-def normalized(story: Story) -> Figure:
+def normalized(story: Trace) -> Figure:
     """One vector before and after layer normalization: the same shape, mean 0 and variance 1."""
-    before = story.seen["source.sum"][1] + story.seen["encoder.layers.0.attention.output"][1]
+    before = story.recording["source.sum"][1] + story.recording["encoder.layers.0.attention.output"][1]
     after = (before - before.mean()) / before.var(unbiased=False).sqrt()
     figure = new_figure(8.5, 2.8)
     for axes, values, colour, name in zip(
@@ -67,14 +69,14 @@ def normalized(story: Story) -> Figure:
     return figure
 
 
-def logits(story: Story) -> Figure:
+def logits(story: Trace) -> Figure:
     """What the projection says at every place: the likeliest letters."""
-    chances = story.seen["logits"].softmax(-1)
+    chances = story.recording["logits"].softmax(-1)
     shown = sorted({int(i) for i in chances.topk(2).indices.flatten()})
     figure = new_figure(8.5, 4.0)
     axes = figure.subplots()
     image = matrix(axes, chances[:, shown].T, low=0, high=1, colours=SHARES)
-    axes.set_xticks(range(len(story.given)), story.given, family="monospace", rotation=90)
+    axes.set_xticks(range(len(story.decoder_inputs)), story.decoder_inputs, family="monospace", rotation=90)
     axes.set_yticks(range(len(shown)), [story.pieces.get(i, "?") for i in shown], family="monospace", fontsize=8)
     axes.set(xlabel="given", title="probability of the next letter")
     figure.colorbar(image, ax=axes, shrink=0.8)
@@ -119,14 +121,14 @@ CURVES = {
 }
 
 
-def attention_of(name: str, *, rows: str, columns: str) -> Callable[[Story], Figure]:
+def attention_of(name: str, *, rows: str, columns: str) -> Callable[[Trace], Figure]:
     """Draws one attention; `rows` and `columns` name the pieces that label it."""
     return lambda story: attention_figure(
         attentions(story)[name], source=getattr(story, columns), target=getattr(story, rows)
     )
 
 
-OF_A_MODEL: dict[str, Callable[[Story], Figure]] = FIGURES | {
+OF_A_MODEL: dict[str, Callable[[Trace], Figure]] = FIGURES | {
     "encoder-attention": attention_of("encoder.layers.0.attention", rows="read", columns="read"),
     "self-attention": attention_of("decoder.layers.0.self_attention", rows="given", columns="given"),
     "cross-attention": attention_of("decoder.layers.1.cross_attention", rows="asked", columns="read"),
@@ -142,7 +144,7 @@ OF_RECORDS: dict[str, Callable[[], Figure]] = (
 
 def of_a_model(translator: Translator) -> dict[str, Figure]:
     """The pictures of one date in a model."""
-    story, beam = tell(translator.using(beam=1), TEXT), tell(translator.using(beam=4), TEXT)
+    story, beam = trace_translation(translator.using(beam=1), TEXT), trace_translation(translator.using(beam=4), TEXT)
     return {name: draw(beam if name == "tree" else story) for name, draw in OF_A_MODEL.items()}
 
 

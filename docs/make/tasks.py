@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from allyouneed import Bundle, Recipe, Translator, fit, recipe_path
-from allyouneed.explain import save, tell
+from allyouneed.explain import save, trace_translation
 from allyouneed.explain.draw import attention_figure
 from allyouneed.explain.story import attentions
 from allyouneed.score import exact_match
@@ -53,9 +53,12 @@ def measure(task: str, seed: int) -> tuple[Bundle, dict[str, float]]:
 
 def draw(task: str, bundle: Bundle) -> None:
     """Cross-attention of the last layer, while the example of the task is written."""
-    story = tell(Translator(bundle), EXAMPLES[task])
+    story = trace_translation(Translator(bundle), EXAMPLES[task])
     weights = attentions(story)[f"decoder.layers.{bundle.model.config.decoder_layers - 1}.cross_attention"]
-    save(attention_figure(weights, source=story.read, target=story.asked), PICTURES / f"task-{task}.svg")
+    save(
+        attention_figure(weights, source=story.source_pieces, target=story.decoder_targets),
+        PICTURES / f"task-{task}.svg",
+    )
 
 
 def processor() -> str:

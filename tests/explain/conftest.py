@@ -7,7 +7,7 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.explain import Story, tell
+from allyouneed.explain import Trace, trace_translation
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
@@ -24,5 +24,5 @@ def translator_of_tests() -> Translator:
 
 
 @pytest.fixture(scope="session")
-def story(translator_of_tests: Translator) -> Story:
-    return tell(translator_of_tests, "abcd")
+def story(translator_of_tests: Translator) -> Trace:
+    return trace_translation(translator_of_tests, "abcd")

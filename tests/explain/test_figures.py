@@ -2,19 +2,19 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.explain import FIGURES, Story, attention_figures, save
+from allyouneed.explain import FIGURES, Trace, attention_figures, save
 from allyouneed.explain.figures import _rows
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn(name: str, story: Story, tmp_path: Path) -> None:
+def test_every_figure_is_drawn(name: str, story: Trace, tmp_path: Path) -> None:
     save(FIGURES[name](story), tmp_path / "figure.svg")
     svg = (tmp_path / "figure.svg").read_text()
     assert svg.startswith("<svg")
     assert "#000000" not in svg  # black takes the page's colour of text
 
 
-def test_every_attention_has_its_figure(story: Story) -> None:
+def test_every_attention_has_its_figure(story: Trace) -> None:
     assert len(attention_figures(story)) == 1 + 2 * 2
 
 

@@ -3,14 +3,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from allyouneed.explain import Story, page_of
+from allyouneed.explain import Trace, build_page
 from allyouneed.explain.page import _for_script
 from allyouneed.translator import Translator
 
 
 @pytest.fixture(scope="module")
-def page(story: Story, translator_of_tests: Translator) -> str:
-    return page_of(story, translator_of_tests)
+def page(story: Trace, translator_of_tests: Translator) -> str:
+    return build_page(story, translator_of_tests)
 
 
 def test_the_page_needs_nothing_else(page: str) -> None:

@@ -6,39 +6,47 @@ import torch
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import InputError
-from allyouneed.explain.story import Story, _head, alignment_of, attentions, heads_of, stream_of, tell
+from allyouneed.explain.story import (
+    Trace,
+    _head,
+    alignment_matrix,
+    attentions,
+    describe_heads,
+    residual_stream,
+    trace_translation,
+)
 from allyouneed.translator import Translator
 
 
-def test_a_story_has_a_place_for_every_piece(story: Story) -> None:
-    assert story.read == ["<sos>", "a", "b", "c", "d", "<eos>"]
-    assert story.given[1:] == story.asked[:-1]
-    assert (story.given[0], story.asked[-1]) == ("<sos>", "<eos>")
-    assert story.seen["logits"].shape[0] == len(story.asked)
+def test_a_story_has_a_place_for_every_piece(story: Trace) -> None:
+    assert story.source_pieces == ["<sos>", "a", "b", "c", "d", "<eos>"]
+    assert story.decoder_inputs[1:] == story.decoder_targets[:-1]
+    assert (story.decoder_inputs[0], story.decoder_targets[-1]) == ("<sos>", "<eos>")
+    assert story.recording["logits"].shape[0] == len(story.decoder_targets)
     assert len(attentions(story)) == 1 + 2 * 2
 
 
 def test_an_empty_text_is_refused(bundle: Bundle) -> None:
     with pytest.raises(InputError, match="nothing to explain"):
-        tell(Translator(bundle), " ")
+        trace_translation(Translator(bundle), " ")
 
 
 def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
     with pytest.raises(InputError, match="the text has 22 tokens with its signs, but this model reads 17 at most"):
-        tell(Translator(bundle), "ab" * 10)
+        trace_translation(Translator(bundle), "ab" * 10)
     with pytest.raises(InputError, match="'ß' at place 2 of 'aß' is not in the vocabulary"):
-        tell(Translator(bundle), "aß")
+        trace_translation(Translator(bundle), "aß")
 
 
 def test_an_output_that_fills_the_model_is_told_whole(bundle: Bundle) -> None:
     with torch.no_grad():
         bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
     translator = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=50))
-    assert len(tell(translator, "abc").asked) == bundle.model.config.max_length
+    assert len(trace_translation(translator, "abc").decoder_targets) == bundle.model.config.max_length
 
 
-def test_every_head_is_described(story: Story) -> None:
-    heads = heads_of(story)
+def test_every_head_is_described(story: Trace) -> None:
+    heads = describe_heads(story)
     assert len(heads) == 5 * 3
     assert all(0 <= head.entropy <= math.log2(16) for head in heads)
 
@@ -64,15 +72,15 @@ def test_in_cross_attention_the_same_place_is_that_of_the_written_word() -> None
     assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "the same place"
 
 
-def test_the_stream_has_a_stage_for_every_sublayer(story: Story) -> None:
-    assert [stage.part for stage in stream_of(story, "encoder")] == [
+def test_the_stream_has_a_stage_for_every_sublayer(story: Trace) -> None:
+    assert [stage.part for stage in residual_stream(story, "encoder")] == [
         "embedding", "1 attention", "1 feed forward",
     ]  # fmt: skip
-    assert len(stream_of(story, "decoder")) == 1 + 2 * 3
-    assert all(stage.norm > 0 for stage in stream_of(story, "decoder"))
+    assert len(residual_stream(story, "decoder")) == 1 + 2 * 3
+    assert all(stage.norm > 0 for stage in residual_stream(story, "decoder"))
 
 
-def test_alignment_is_a_distribution_for_each_written_piece(story: Story) -> None:
-    alignment = alignment_of(story)
-    assert alignment.shape == (len(story.asked), len(story.read))
-    torch.testing.assert_close(alignment.sum(-1), torch.ones(len(story.asked)))
+def test_alignment_is_a_distribution_for_each_written_piece(story: Trace) -> None:
+    alignment = alignment_matrix(story)
+    assert alignment.shape == (len(story.decoder_targets), len(story.source_pieces))
+    torch.testing.assert_close(alignment.sum(-1), torch.ones(len(story.decoder_targets)))

@@ -3,7 +3,7 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
-from allyouneed.explain.draw import svg_of
+from allyouneed.explain.draw import to_svg
 from allyouneed.paper.figures import _anaphora, _Head, _long_range, _structure, findings
 from allyouneed.translator import Translator
 
@@ -59,7 +59,7 @@ def test_a_real_model_gives_three_findings(bundle: Bundle) -> None:
     found = findings(Translator(bundle), ["abcdefghij", "", "cab"])
     assert [one.name for one in found] == ["figure-3", "figure-4", "figure-5"]
     assert found[2].figure is not None
-    assert svg_of(found[2].figure).startswith("<svg")
+    assert to_svg(found[2].figure).startswith("<svg")
 
 
 def test_no_sentence_is_refused(bundle: Bundle) -> None:

@@ -67,7 +67,7 @@ def explain(
     if not pictures:
         check_output_file(place, what="the explanation", overwrite=overwrite)
 
-    from ..explain import FIGURES, THEORY, as_data, attention_figures, page_of, save, tell
+    from ..explain import FIGURES, THEORY, trace_values, attention_figures, build_page, save, trace_translation
 
     if wanted:
         figures = {name: THEORY[name]() for name in wanted}
@@ -77,11 +77,11 @@ def explain(
         assert bundle is not None
         assert text is not None
         translator = Translator.load(bundle, device="cpu", beam=beam)
-        story = tell(translator, text)
+        story = trace_translation(translator, text)
         if form is Form.html:
-            write_whole(place, page_of(story, translator))
+            write_whole(place, build_page(story, translator))
         elif form is Form.json:
-            write_whole(place, to_json(as_data(story), indent=1) + "\n")
+            write_whole(place, to_json(trace_values(story), indent=1) + "\n")
         else:
             figures = {name: draw(story) for name, draw in FIGURES.items()} | attention_figures(story)
     if pictures:

@@ -6,28 +6,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .story import Story, alignment_of, attentions, heads_of, stream_of
+from .story import Trace, alignment_matrix, attentions, describe_heads, residual_stream
 
 MOST_CANDIDATES = 5
 
 
-def as_data(story: Story) -> dict[str, Any]:
+def trace_values(story: Trace) -> dict[str, Any]:
     """The story as plain data for JSON; weights, probabilities and vectors to four digits."""
     return {
         "text": story.text,
         "translation": story.translation,
-        "source": [{"id": i, "piece": piece} for i, piece in zip(story.source_ids, story.read, strict=True)],
-        "given": story.given,
-        "asked": story.asked,
+        "source": [{"id": i, "piece": piece} for i, piece in zip(story.source_ids, story.source_pieces, strict=True)],
+        "given": story.decoder_inputs,
+        "asked": story.decoder_targets,
         "why": story.search.why_it_ended(),
-        "embedding": {part: _plain(story.seen[f"source.{part}"]) for part in ("embedding", "position", "sum")},
+        "embedding": {part: _plain(story.recording[f"source.{part}"]) for part in ("embedding", "position", "sum")},
         "attention": {name: _plain(x) for name, x in attentions(story).items()},
-        "heads": [asdict(head) for head in heads_of(story)],
+        "heads": [asdict(head) for head in describe_heads(story)],
         "steps": _steps(story),
         "tree": _tree(story),
-        "stream": {stack: [asdict(stage) for stage in stream_of(story, stack)] for stack in ("encoder", "decoder")},
+        "stream": {
+            stack: [asdict(stage) for stage in residual_stream(story, stack)] for stack in ("encoder", "decoder")
+        },
         "lens": _lens(story),
-        "alignment": _plain(alignment_of(story)),
+        "alignment": _plain(alignment_matrix(story)),
     }
 
 
@@ -35,9 +37,9 @@ def _plain(x: Tensor) -> Any:
     return [_plain(row) for row in x] if x.dim() > 1 else [round(v, 4) for v in x.tolist()]
 
 
-def _steps(story: Story) -> list[list[dict[str, Any]]]:
+def _steps(story: Trace) -> list[list[dict[str, Any]]]:
     """The best candidates at every step of the answer."""
-    answer = story.search.found.ids
+    answer = story.search.hypothesis.ids
     beginnings = [tuple(answer[:t]) for t in range(len(answer) + 1)]
     return [
         [
@@ -45,11 +47,11 @@ def _steps(story: Story) -> list[list[dict[str, Any]]]:
             for i, chance in story.search.best(b, MOST_CANDIDATES)
         ]
         for b in beginnings
-        if b in story.search.asked
+        if b in story.search.log_probabilities
     ]
 
 
-def _tree(story: Story) -> list[dict[str, Any]]:
+def _tree(story: Trace) -> list[dict[str, Any]]:
     """Every beginning the search went on with, and its score if it could end there."""
     ended = story.search.ended()
     return [
@@ -57,14 +59,14 @@ def _tree(story: Story) -> list[dict[str, Any]]:
             "pieces": [story.pieces[i] for i in beginning],
             "ended": round(ended[beginning], 4) if beginning in ended else None,
         }
-        for beginning in story.search.asked
+        for beginning in story.search.log_probabilities
     ]
 
 
-def _lens(story: Story) -> dict[str, list[dict[str, Any]]]:
+def _lens(story: Trace) -> dict[str, list[dict[str, Any]]]:
     """What each layer of the decoder would say at every place, and how sure it is."""
     said = {}
-    for name, logits in story.seen.items():
+    for name, logits in story.recording.items():
         if name.startswith("decoder.layers.") and name.endswith(".logits"):
             sure, words = torch.max(logits.softmax(-1), -1)
             said[name.removesuffix(".logits")] = [

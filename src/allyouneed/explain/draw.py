@@ -37,7 +37,7 @@ def new_figure(width: float, height: float) -> Figure:
         return Figure(figsize=(width, height), layout="constrained")
 
 
-def svg_of(figure: Figure) -> str:
+def to_svg(figure: Figure) -> str:
     """A figure as SVG whose black takes the colour of the text around it, for light pages and dark."""
     written = io.StringIO()
     _without_frames(figure)
@@ -62,7 +62,7 @@ def _without_frames(figure: Figure) -> None:
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as the `.svg` or `.png` that the path's name ends in."""
     if path.suffix == ".svg":
-        svg = svg_of(figure)
+        svg = to_svg(figure)
         start = svg.index(">", svg.index("<svg")) + 1
         write_whole(path, svg[:start] + _BY_ITSELF + svg[start:])
         return

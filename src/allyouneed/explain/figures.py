@@ -8,50 +8,52 @@ from matplotlib.figure import Figure
 
 from .draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, SIGNED, attention_figure, matrix, new_figure
 from .search import Prefix
-from .story import Story, alignment_of, attentions, label_of, stream_of
+from .story import Trace, alignment_matrix, attentions, attention_label, residual_stream
 
 MOST_BRANCHES = 40  # of the tree, drawn
 
 
-def embedding_figure(story: Story) -> Figure:
+def embedding_figure(story: Trace) -> Figure:
     """Embedding, position and their sum, for every piece of the source and the first dimensions."""
     names = ("embedding", "position", "sum")
-    parts = [story.seen[f"source.{name}"][:, :32] for name in names]
+    parts = [story.recording[f"source.{name}"][:, :32] for name in names]
     reach = float(max(part.abs().max() for part in parts))
-    rows = len(story.read)
+    rows = len(story.source_pieces)
     figure = new_figure(9.5, max(2.4, 0.2 * rows + 1.3))
     panels = figure.subplots(1, 3, sharey=True)
     titles = ("√d_model · embedding", "+ position", "= what goes in")
     for axes, part, title in zip(panels, parts, titles, strict=True):
         image = matrix(axes, part, low=-reach, high=reach, colours=SIGNED)
         axes.set(title=title, xlabel="dimension")
-    panels[0].set_yticks(range(rows), story.read, family="monospace", fontsize=8, parse_math=False)
+    panels[0].set_yticks(range(rows), story.source_pieces, family="monospace", fontsize=8, parse_math=False)
     figure.colorbar(image, ax=panels, shrink=0.8)
     return figure
 
 
-def stream_figure(story: Story) -> Figure:
+def stream_figure(story: Trace) -> Figure:
     """How long the vectors of the residual stream are after each sublayer, and how far each sublayer moves them."""
     figure = new_figure(9.5, 5.6)
     panels = figure.subplots(2, 2, sharey="row", squeeze=False)
     for column, stack in enumerate(("encoder", "decoder")):
-        stages = stream_of(story, stack)
+        stages = residual_stream(story, stack)
         names = [stage.part for stage in stages]
         above, below = panels[0][column], panels[1][column]
         above.plot(names, [stage.norm for stage in stages], "o-", color=BLUE, linewidth=2)
         above.set_title(f"{stack}: mean length of a vector")
         above.set_xticks(range(len(names)), [""] * len(names))
-        below.bar(names, [stage.moved for stage in stages], color=ORANGE)
+        below.bar(names, [stage.change for stage in stages], color=ORANGE)
         below.set_title(f"{stack}: how far it moved, relative")
         below.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
     panels[0][0].set_ylim(bottom=0)
     return figure
 
 
-def lens_figure(story: Story) -> Figure:
+def lens_figure(story: Trace) -> Figure:
     """The logit lens: what the model would say if each decoder layer were its last, and how sure it would be."""
-    layers = [x for name, x in story.seen.items() if name.startswith("decoder.layers.") and name.endswith(".logits")]
-    columns = len(story.asked)
+    layers = [
+        x for name, x in story.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
+    ]
+    columns = len(story.decoder_targets)
     sure, words = torch.stack(layers).softmax(-1).max(-1)
     wide = 0.35 + 0.085 * max(len(story.pieces.get(int(i), "")) for i in words.flatten())
     figure = new_figure(max(4.0, wide * columns + 1.6), 0.45 * len(layers) + 1.7)
@@ -66,38 +68,40 @@ def lens_figure(story: Story) -> Figure:
                 parse_math=False,
             )  # fmt: skip
     axes.set_yticks(range(len(layers)), [f"after layer {i + 1}" for i in range(len(layers))])
-    axes.set_xticks(range(columns), story.asked, rotation=90, family="monospace", fontsize=8, parse_math=False)
+    axes.set_xticks(
+        range(columns), story.decoder_targets, rotation=90, family="monospace", fontsize=8, parse_math=False
+    )
     axes.set_xlabel("what it says in the end")
     figure.colorbar(image, ax=axes, label="probability", aspect=10)
     return figure
 
 
-def alignment_figure(story: Story) -> Figure:
+def alignment_figure(story: Trace) -> Figure:
     """Lines from each written piece to the pieces of the source it leans on."""
-    weights = alignment_of(story)
-    most = max(len(story.read), len(story.asked))
+    weights = alignment_matrix(story)
+    most = max(len(story.source_pieces), len(story.decoder_targets))
     figure = new_figure(max(5.0, 0.42 * most), 3.2)
     axes = figure.subplots()
-    above = [(i + 0.5) * most / len(story.read) for i in range(len(story.read))]
-    below = [(t + 0.5) * most / len(story.asked) for t in range(len(story.asked))]
+    above = [(i + 0.5) * most / len(story.source_pieces) for i in range(len(story.source_pieces))]
+    below = [(t + 0.5) * most / len(story.decoder_targets) for t in range(len(story.decoder_targets))]
     for t, row in enumerate(weights):
         for i, weight in enumerate(row.tolist()):
             if weight > 0.08:
                 axes.plot([above[i], below[t]], [0.86, 0.14], color=BLUE, alpha=min(1.0, weight), linewidth=4 * weight)
     style: Any = {"ha": "center", "family": "monospace", "fontsize": 9, "rotation": 90}
-    for x, piece in zip(above, story.read, strict=True):
+    for x, piece in zip(above, story.source_pieces, strict=True):
         axes.text(x, 0.9, piece, va="bottom", parse_math=False, **style)
-    for x, piece in zip(below, story.asked, strict=True):
+    for x, piece in zip(below, story.decoder_targets, strict=True):
         axes.text(x, 0.1, piece, va="top", parse_math=False, **style)
     axes.set(xlim=(0, most), ylim=(-0.3, 1.3))
     axes.axis("off")
     return figure
 
 
-def tree_figure(story: Story) -> Figure:
+def tree_figure(story: Trace) -> Figure:
     """The search as a tree: every beginning it went on with, the answer in another colour."""
-    answer = tuple(story.search.found.ids)
-    branches = sorted(story.search.asked, key=lambda b: (answer[: len(b)] != b, len(b)))
+    answer = tuple(story.search.hypothesis.ids)
+    branches = sorted(story.search.log_probabilities, key=lambda b: (answer[: len(b)] != b, len(b)))
     kept = _with_roots(branches[: MOST_BRANCHES + len(answer)])
     rows = _rows(kept, answer)
     deepest = max(map(len, kept))
@@ -157,20 +161,20 @@ def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
     return rows
 
 
-def attention_figures(story: Story) -> dict[str, Figure]:
+def attention_figures(story: Trace) -> dict[str, Figure]:
     """Every attention of the model, a figure each."""
     return {
         name.replace(".layers.", "-").replace(".", "-"): attention_figure(
             weights,
-            source=story.given if name.endswith("self_attention") else story.read,
-            target=story.read if name.startswith("encoder") else story.asked,
-            title=label_of(name),
+            source=story.decoder_inputs if name.endswith("self_attention") else story.source_pieces,
+            target=story.source_pieces if name.startswith("encoder") else story.decoder_targets,
+            title=attention_label(name),
         )
         for name, weights in attentions(story).items()
     }
 
 
-FIGURES: dict[str, Callable[[Story], Figure]] = {
+FIGURES: dict[str, Callable[[Trace], Figure]] = {
     "embedding": embedding_figure,
     "tree": tree_figure,
     "alignment": alignment_figure,

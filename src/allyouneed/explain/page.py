@@ -7,14 +7,14 @@ from string import Template
 from ..files import to_json
 from ..translator import Translator
 from .data import MOST_CANDIDATES
-from .draw import svg_of
+from .draw import to_svg
 from .figures import FIGURES
-from .story import Story, attentions, heads_of, label_of
+from .story import Trace, attentions, describe_heads, attention_label
 
 _PAGE = Path(__file__).with_name("page.html")
 
 
-def page_of(story: Story, translator: Translator) -> str:
+def build_page(story: Trace, translator: Translator) -> str:
     """The page, as HTML."""
     config = translator.model.config
     sizes = (
@@ -31,30 +31,30 @@ def page_of(story: Story, translator: Translator) -> str:
         why=escape(story.search.why_it_ended()),
         heads=_heads(story),
         attention=_for_script(_attention(story)),
-        **{name: svg_of(draw(story)) for name, draw in FIGURES.items()},
+        **{name: to_svg(draw(story)) for name, draw in FIGURES.items()},
     )
 
 
-def _pieces(story: Story) -> str:
+def _pieces(story: Trace) -> str:
     def row(pieces: list[str], ids: list[int]) -> str:
         return "".join(
             f"<span class=piece>{escape(piece)}<small>{i}</small></span>" for piece, i in zip(pieces, ids, strict=True)
         )
 
-    written = ["<sos>", *story.asked]
+    written = ["<sos>", *story.decoder_targets]
     return (
-        f"<p class=label>read</p><p>{row(story.read, story.source_ids)}</p>"
+        f"<p class=label>read</p><p>{row(story.source_pieces, story.source_ids)}</p>"
         f"<p class=label>written</p><p>{row(written, story.target_ids)}</p>"
     )
 
 
-def _numbers(story: Story) -> str:
+def _numbers(story: Trace) -> str:
     """Embedding, position and sum in numbers, for the first dimensions and the last."""
-    embedding, position, whole = (story.seen[f"source.{name}"] for name in ("embedding", "position", "sum"))
+    embedding, position, whole = (story.recording[f"source.{name}"] for name in ("embedding", "position", "sum"))
     shown = [*range(min(5, embedding.size(1))), embedding.size(1) - 1]
     head = "".join(f"<th>{dimension + 1}</th>" for dimension in shown)
     rows = []
-    for place, piece in enumerate(story.read):
+    for place, piece in enumerate(story.source_pieces):
         for label, x in (("embedding", embedding), ("+ position", position), ("= sum", whole)):
             cells = "".join(f"<td>{x[place, dimension]:+.4f}</td>" for dimension in shown)
             first = f"<th rowspan=3>{place}<th rowspan=3 class=mono>{escape(piece)}" if label == "embedding" else ""
@@ -62,13 +62,13 @@ def _numbers(story: Story) -> str:
     return f"<table><thead><tr><th>place<th>piece<th>dimension{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _steps(story: Story) -> str:
+def _steps(story: Trace) -> str:
     """The likeliest candidates at every word of the answer."""
-    answer = story.search.found.ids
+    answer = story.search.hypothesis.ids
     rows = []
-    for t, piece in enumerate(story.asked):
+    for t, piece in enumerate(story.decoder_targets):
         beginning = tuple(answer[:t])
-        if beginning not in story.search.asked:
+        if beginning not in story.search.log_probabilities:
             break
         bars = "".join(
             f"<span class='candidate{' chosen' if story.pieces[i] == piece else ''}'>"
@@ -83,13 +83,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 0.001 else "&lt; 0.1 %"
 
 
-def _heads(story: Story) -> str:
+def _heads(story: Trace) -> str:
     rows = []
-    for head in heads_of(story):
+    for head in describe_heads(story):
         shares = (head.itself, head.previous, head.next, head.start, head.end)
         cells = "".join(f"<td style='--share:{share:.2f}'>{100 * share:.0f}</td>" for share in shares)
         rows.append(
-            f"<tr><td class=mono>{label_of(head.part)}<td>{head.head}<td>{head.role}<td>{head.entropy:.2f}{cells}"
+            f"<tr><td class=mono>{attention_label(head.part)}<td>{head.head}<td>{head.role}<td>{head.entropy:.2f}{cells}"
         )
     return (
         "<table><thead><tr><th>attention<th>head<th>looks mostly at<th>entropy, bits<th>same place, %<th>before"
@@ -97,13 +97,13 @@ def _heads(story: Story) -> str:
     )
 
 
-def _attention(story: Story) -> list[dict[str, object]]:
+def _attention(story: Trace) -> list[dict[str, object]]:
     """What the script draws: every attention, its weights in 255ths."""
     return [
         {
-            "name": label_of(name),
-            "rows": story.read if name.startswith("encoder") else story.asked,
-            "columns": story.given if name.endswith("self_attention") else story.read,
+            "name": attention_label(name),
+            "rows": story.source_pieces if name.startswith("encoder") else story.decoder_targets,
+            "columns": story.decoder_inputs if name.endswith("self_attention") else story.source_pieces,
             "heads": [(head * 255).round().int().tolist() for head in weights],
         }
         for name, weights in attentions(story).items()

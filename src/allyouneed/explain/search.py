@@ -17,25 +17,25 @@ Prefix = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class SearchTrace:
     """One search. `asked` has, for each beginning the search went on with, the log-probabilities (V,) of what follows.
 
     A beginning leaves out the start sign; log-probabilities are in nats.
     """
 
-    found: Hypothesis
-    asked: Mapping[Prefix, Tensor]
+    hypothesis: Hypothesis
+    log_probabilities: Mapping[Prefix, Tensor]
     eos_id: int
     limit: int  # ids at most, the end sign included
     config: DecodeConfig
 
     def log_probability(self, beginning: Prefix) -> float:
         """The log-probability of a beginning that was asked about, or that continues one by a word."""
-        return sum(float(self.asked[beginning[:t]][word]) for t, word in enumerate(beginning))
+        return sum(float(self.log_probabilities[beginning[:t]][word]) for t, word in enumerate(beginning))
 
     def best(self, beginning: Prefix, count: int) -> list[tuple[int, float]]:
         """The likeliest next ids after a beginning, with their probabilities."""
-        values, ids = self.asked[beginning].topk(min(count, len(self.asked[beginning])))
+        values, ids = self.log_probabilities[beginning].topk(min(count, len(self.log_probabilities[beginning])))
         return list(zip(ids.tolist(), values.exp().tolist(), strict=True))
 
     def ended(self) -> dict[Prefix, float]:
@@ -45,7 +45,7 @@ class Trace:
         """
         likely = {
             beginning: self.score((*beginning, self.eos_id))
-            for beginning in self.asked
+            for beginning in self.log_probabilities
             if self.eos_id in [word for word, _ in self.best(beginning, self.config.beam)]
         }
         return dict(sorted(likely.items(), key=lambda item: -item[1]))
@@ -61,10 +61,10 @@ class Trace:
 
     def why_it_ended(self) -> str:
         """In a sentence, why the search stopped where it did."""
-        ids = tuple(self.found.ids)
-        if ids not in self.asked:
+        ids = tuple(self.hypothesis.ids)
+        if ids not in self.log_probabilities:
             return f"The output reached its bound of {self.limit} tokens before the end sign came."
-        chance = float(self.asked[ids][self.eos_id].exp())
+        chance = float(self.log_probabilities[ids][self.eos_id].exp())
         if self.config.beam == 1:
             return f"The end sign was the likeliest next token, with a probability of {100 * chance:.1f} %."
         others = [score for sentence, score in self.ended().items() if sentence != ids]
@@ -92,7 +92,7 @@ class _Traced:
 
 
 @torch.inference_mode()
-def traced(translator: Translator, text: str) -> Trace:
+def trace_search(translator: Translator, text: str) -> SearchTrace:
     """Translate one text as `translator` does, and note what the search asked.
 
     By beam or greedy search, its rules kept and decoded again where it goes round in circles; glossary, kept spans
@@ -137,4 +137,4 @@ def traced(translator: Translator, text: str) -> Trace:
     found = searched(config)
     if config.guard and is_repetitive(found.ids, ids):
         found = searched(without_loop(config, found))
-    return Trace(found, asked, writer.eos_id, limit, config)
+    return SearchTrace(found, asked, writer.eos_id, limit, config)

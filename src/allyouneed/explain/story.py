@@ -10,27 +10,27 @@ from ..decode import alignment_layer
 from ..errors import InputError
 from ..translator import Translator
 from .record import Seen, recorded
-from .search import Trace, traced
+from .search import SearchTrace, trace_search
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Trace:
     """One sentence on its way through a model. The decoder is given `<sos> …` and asked for `… <eos>`."""
 
     text: str
     translation: str
     source_ids: list[int]
     target_ids: list[int]  # start sign, output, end sign
-    read: list[str]  # the pieces of the source, signs included
-    given: list[str]  # what the decoder is given, place by place
-    asked: list[str]  # what it is asked for
-    seen: Seen  # a recording of this one sentence, without the batch's axis
-    search: Trace
+    source_pieces: list[str]  # the pieces of the source, signs included
+    decoder_inputs: list[str]  # what the decoder is given, place by place
+    decoder_targets: list[str]  # what it is asked for
+    recording: Seen  # a recording of this one sentence, without the batch's axis
+    search: SearchTrace
     pieces: dict[int, str]  # of every id that the search's best candidates name
 
 
 @torch.inference_mode()
-def tell(translator: Translator, text: str) -> Story:
+def trace_translation(translator: Translator, text: str) -> Trace:
     """Translate a text and record all of it. Refuses an empty one, and one too long for the model."""
     if not text.strip():
         raise InputError("there is nothing to explain in an empty text; give a sentence")
@@ -42,24 +42,24 @@ def tell(translator: Translator, text: str) -> Story:
             f"the text has {len(source)} tokens with its signs, but this model reads {longest} at most; "
             "give a shorter one, such as a sentence of it"
         )
-    search = traced(translator, text)
-    target = [writer.sos_id, *search.found.ids, writer.eos_id][: longest + 1]
+    search = trace_search(translator, text)
+    target = [writer.sos_id, *search.hypothesis.ids, writer.eos_id][: longest + 1]
     device = next(model.parameters()).device
     with recorded(model) as seen:
         model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
     alone = {name: (x if name.endswith(".position") else x[0]).float().cpu() for name, x in seen.items()}
-    mentioned = {word for beginning in search.asked for word, _ in search.best(beginning, 8)}
-    mentioned |= {word for beginning in search.asked for word in beginning}
+    mentioned = {word for beginning in search.log_probabilities for word, _ in search.best(beginning, 8)}
+    mentioned |= {word for beginning in search.log_probabilities for word in beginning}
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
-    return Story(
+    return Trace(
         text=text,
-        translation=writer.decode(search.found.ids),
+        translation=writer.decode(search.hypothesis.ids),
         source_ids=source,
         target_ids=target,
-        read=tokenizer.pieces(source),
-        given=writer.pieces(target[:-1]),
-        asked=writer.pieces(target[1:]),
-        seen=alone,
+        source_pieces=tokenizer.pieces(source),
+        decoder_inputs=writer.pieces(target[:-1]),
+        decoder_targets=writer.pieces(target[1:]),
+        recording=alone,
         search=search,
         pieces=dict(zip(sorted(mentioned), writer.pieces(sorted(mentioned)), strict=True)),
     )
@@ -80,7 +80,7 @@ class Head:
     role: str
 
 
-def heads_of(story: Story) -> list[Head]:
+def describe_heads(story: Trace) -> list[Head]:
     """What each head of each attention does with this sentence."""
     found = []
     for part, weights in attentions(story).items():
@@ -89,9 +89,9 @@ def heads_of(story: Story) -> list[Head]:
     return found
 
 
-def attentions(story: Story) -> dict[str, Tensor]:
+def attentions(story: Trace) -> dict[str, Tensor]:
     """The weights (H, T, S) of every attention, encoder first."""
-    return {name: x for name, x in story.seen.items() if name.endswith(("attention",)) and x.dim() == 3}
+    return {name: x for name, x in story.recording.items() if name.endswith(("attention",)) and x.dim() == 3}
 
 
 def _head(part: str, number: int, weights: Tensor, *, crossing: bool) -> Head:
@@ -122,7 +122,7 @@ def _mean_log(rows: int) -> float:
     return sum(math.log2(t + 1) for t in range(rows)) / rows
 
 
-def label_of(part: str) -> str:
+def attention_label(part: str) -> str:
     """What a page calls an attention: `decoder.layers.0.cross_attention` is the decoder's layer 1."""
     stack, _, number, what = part.split(".")
     return f"{stack} {int(number) + 1}, {what.replace('_', '-')}"
@@ -134,14 +134,14 @@ class Stage:
 
     part: str
     norm: float
-    moved: float
+    change: float
 
 
-def stream_of(story: Story, stack: str) -> list[Stage]:
+def residual_stream(story: Trace, stack: str) -> list[Stage]:
     """The stream of "encoder" or "decoder", from the sum of embedding and position up."""
-    before = story.seen["source.sum" if stack == "encoder" else "target.sum"]
+    before = story.recording["source.sum" if stack == "encoder" else "target.sum"]
     stages = [Stage("embedding", float(before.norm(dim=-1).mean()), 0.0)]
-    for name, after in story.seen.items():
+    for name, after in story.recording.items():
         if name.startswith(f"{stack}.") and ".around_" in name:
             moved = (after - before).norm(dim=-1) / before.norm(dim=-1)
             short = name.removeprefix(f"{stack}.layers.").replace(".around_", " ").replace("_", " ")
@@ -151,7 +151,7 @@ def stream_of(story: Story, stack: str) -> list[Stage]:
     return stages
 
 
-def alignment_of(story: Story) -> Tensor:
+def alignment_matrix(story: Trace) -> Tensor:
     """Which source piece each written piece leans on, (T, S): cross-attention, the mean of a layer's heads.
 
     Of the same layer as the alignments of a translation.
