@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.check.data import nothing_was_seen_before, pairs_of
+from allyouneed.check.data import no_overlap, load_pairs
 from allyouneed.config import Recipe
 from allyouneed.text.pair import Pair
 
@@ -17,12 +17,12 @@ def written(path: Path, numbers: range) -> str:
 def test_a_test_that_was_trained_on_is_found() -> None:
     train = [Pair(str(i), "x") for i in range(300)]
     fresh = [Pair(str(i), "y") for i in range(300)]
-    assert nothing_was_seen_before(train, fresh).fine
-    assert nothing_was_seen_before(train, fresh[1:] + train[:1]).fine
-    found = nothing_was_seen_before(train, fresh[:-9] + train[:9])
-    assert found.fine is False
-    assert "9 of 300 held-out pairs (3.00 %)" in found.words
-    assert nothing_was_seen_before(train, []).fine is None
+    assert no_overlap(train, fresh).passed
+    assert no_overlap(train, fresh[1:] + train[:1]).passed
+    found = no_overlap(train, fresh[:-9] + train[:9])
+    assert found.passed is False
+    assert "9 of 300 held-out pairs (3.00 %)" in found.explanation
+    assert no_overlap(train, []).passed is None
 
 
 @pytest.mark.parametrize(("overlap", "fine"), [("none", False), ("either", True)])
@@ -31,29 +31,29 @@ def test_every_corpus_counts_as_training_selects_it(overlap: str, fine: bool, tm
     test = written(tmp_path / "test.tsv", range(150, 250))
     corpora = [{"train": first}, {"train": second, "test": test}]
     recipe = Recipe.from_tables({"data": {"corpus": corpora, "held_out": 0.1}, "clean": {"overlap": overlap}})
-    train, held_out = pairs_of(recipe)
-    found = nothing_was_seen_before(train, held_out)
-    assert found.fine is fine, found.words
+    train, held_out = load_pairs(recipe)
+    found = no_overlap(train, held_out)
+    assert found.passed is fine, found.explanation
     assert {pair.source for pair in held_out} > {f"{i} dogs run" for i in range(150, 250)}  # and a share of the rest
 
 
 def test_the_share_that_is_held_out_is_found_again(tmp_path: Path) -> None:
-    train, held_out = pairs_of(Recipe.from_tables({"data": {"train": written(tmp_path / "a.tsv", range(1_000))}}))
+    train, held_out = load_pairs(Recipe.from_tables({"data": {"train": written(tmp_path / "a.tsv", range(1_000))}}))
     assert len(train) + len(held_out) == 1_000
     assert 20 < len(held_out) < 70  # 2 % for validation, as many for a test
-    assert nothing_was_seen_before(train, held_out).fine
+    assert no_overlap(train, held_out).passed
 
 
 def test_the_test_of_a_task_counts() -> None:
     recipe = Recipe.from_tables(
         {"data": {"train": "sort:train", "test": "sort:test", "limit": 50, "valid_limit": 20, "held_out": 0}}
     )
-    _, held_out = pairs_of(recipe)
+    _, held_out = load_pairs(recipe)
     assert len(held_out) == 20
 
 
 @pytest.mark.parametrize("where", ["nowhere.tsv", "hf://somebody/something"])
 def test_data_that_is_not_at_hand_is_not_looked_for(where: str) -> None:
-    train, held_out = pairs_of(Recipe.from_tables({"data": {"train": where}}))
-    assert nothing_was_seen_before(train, held_out).words == "the data is not at hand"
-    assert pairs_of(None) == ([], [])
+    train, held_out = load_pairs(Recipe.from_tables({"data": {"train": where}}))
+    assert no_overlap(train, held_out).explanation == "the data is not at hand"
+    assert load_pairs(None) == ([], [])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from allyouneed.check import engines
 from allyouneed.check import model as checks
-from allyouneed.check.verdict import Ids, Verdict, random_ids
+from allyouneed.check.verdict import Ids, CheckResult, random_ids
 from allyouneed.decode import beam
 from allyouneed.nn import CachedState, Transformer, compiled, int8, position, transformer
 from allyouneed.train import loss
@@ -58,7 +58,7 @@ def test_a_mask_that_slips_beyond_16_words_is_found(
 
     monkeypatch.setattr(transformer, "no_future", slipping)
     with torch.inference_mode():
-        assert not checks.no_leak_from_the_future(long, ids).fine
+        assert not checks.no_leak_from_the_future(long, ids).passed
 
 
 def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +67,8 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
 
     monkeypatch.setattr(position, "_cut", wrapped)
     found = engines.positions_differ(long)
-    assert not found.fine
-    assert "places 0 and 16 of the source" in found.words
+    assert not found.passed
+    assert "places 0 and 16 of the source" in found.explanation
 
 
 def test_a_source_that_is_reversed_beyond_20_words_is_found(
@@ -77,7 +77,7 @@ def test_a_source_that_is_reversed_beyond_20_words_is_found(
     encode = Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, x: encode(self, x.flip(1) if x.size(1) > 20 else x))
     with torch.inference_mode():
-        assert not checks.neighbours_change_nothing(long, ids).fine
+        assert not checks.neighbours_change_nothing(long, ids).passed
 
 
 def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +125,8 @@ def test_a_loss_over_padding_is_found(
 
     monkeypatch.setattr(engines, way, wrong if way == "mean_loss" else projected)
     found = engines.losses_are_the_definition(long, ids)
-    assert not found.fine
-    assert way in found.words
+    assert not found.passed
+    assert way in found.explanation
 
 
 def test_a_gradient_of_the_wrong_sign_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_a_gradient_of_the_wrong_sign_is_found(long: Transformer, ids: Ids, monk
         return found
 
     monkeypatch.setattr(loss, "_into_gradient", upwards)
-    assert "gradient" in engines.losses_are_the_definition(long, ids).words
+    assert "gradient" in engines.losses_are_the_definition(long, ids).explanation
 
 
 def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,5 +149,5 @@ def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.Monke
         return beam.beam_search(*given, **others, penalty=inverted)
 
     monkeypatch.setattr(engines, "beam_search", searched)
-    found: Verdict = engines.the_best_of_all_is_found()
-    assert not found.fine
+    found: CheckResult = engines.the_best_of_all_is_found()
+    assert not found.passed

@@ -28,16 +28,16 @@ def ids(new: Transformer) -> Ids:
 
 
 def test_a_sound_model_starts_by_guessing_and_learns_by_heart(new: Transformer, ids: Ids) -> None:
-    assert loss_starts_at_guessing(new, ids).fine
-    assert [verdict.fine for verdict in a_batch_is_learned_by_heart(new, ids)] == [True, True]
+    assert loss_starts_at_guessing(new, ids).passed
+    assert [verdict.passed for verdict in a_batch_is_learned_by_heart(new, ids)] == [True, True]
 
 
 def test_weights_of_a_wrong_scale_are_found(new: Transformer, ids: Ids) -> None:
     with torch.no_grad():
         new.projection.table.mul_(20)
     found = loss_starts_at_guessing(new, ids)
-    assert not found.fine
-    assert "wrong scale" in found.words
+    assert not found.passed
+    assert "wrong scale" in found.explanation
 
 
 def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> None:
@@ -48,17 +48,17 @@ def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> N
     new.projection.table = nn.Parameter(new.projection.table.clone(), requires_grad=False)
     new.decoder.norm = Deaf()
     by_heart, labels = a_batch_is_learned_by_heart(new, ids)
-    assert by_heart.fine is False
-    assert "gradients do not reach" in by_heart.words
-    assert labels.fine is None
+    assert by_heart.passed is False
+    assert "gradients do not reach" in by_heart.explanation
+    assert labels.passed is None
 
 
 def test_steps_far_too_large_are_found(new: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "RATES", {50.0: 20})
     monkeypatch.setattr(learning, "UPDATES", 40)
     by_heart, _ = a_batch_is_learned_by_heart(new, ids)
-    assert by_heart.fine is False
-    assert "far too large" in by_heart.words
+    assert by_heart.passed is False
+    assert "far too large" in by_heart.explanation
 
 
 @pytest.mark.parametrize("shift", ["repeats its word", "skips a word"])
@@ -70,14 +70,14 @@ def test_shifted_labels_are_found(shift: str, new: Transformer, ids: Ids, monkey
 
     monkeypatch.setattr(Batch, "target_out", property(out))
     by_heart, labels = a_batch_is_learned_by_heart(new, ids)
-    assert by_heart.fine
-    assert labels.fine is False
-    assert "shifted" in labels.words
+    assert by_heart.passed
+    assert labels.passed is False
+    assert "shifted" in labels.explanation
 
 
 def test_a_slip_in_one_sentence_is_no_shift(new: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     written = [Hypothesis(target[1:-1], 0.0, 0.0) for target in ids.targets]
     monkeypatch.setattr(learning, "greedy_search", lambda *_, **__: [Hypothesis([5], 0.0, 0.0), *written[1:]])
     _, labels = a_batch_is_learned_by_heart(new, ids)
-    assert labels.fine
-    assert labels.words.startswith("2 of 3 ")
+    assert labels.passed
+    assert labels.explanation.startswith("2 of 3 ")

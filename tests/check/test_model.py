@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from allyouneed.check import model as checks
-from allyouneed.check.verdict import Ids, Verdict, random_ids
+from allyouneed.check.verdict import Ids, CheckResult, random_ids
 from allyouneed.decode import Hypothesis
 from allyouneed.nn import DecoderState, FastTransformer, Transformer, padding_mask, transformer
 
-Check = Callable[[Transformer, Ids], Verdict]
+Check = Callable[[Transformer, Ids], CheckResult]
 ALL: list[Check] = [
     checks.no_leak_from_the_future,
     checks.padding_changes_nothing,
@@ -29,7 +29,7 @@ def ids(model: Transformer) -> Ids:
     return random_ids(model.config, sos_id=1, eos_id=2)
 
 
-def verdict(check: Check, model: Transformer, ids: Ids) -> Verdict:
+def verdict(check: Check, model: Transformer, ids: Ids) -> CheckResult:
     with torch.inference_mode():
         return check(model, ids)
 
@@ -37,7 +37,7 @@ def verdict(check: Check, model: Transformer, ids: Ids) -> Verdict:
 @pytest.mark.parametrize("check", ALL)
 def test_a_sound_model_is_found_sound(check: Check, model: Transformer, ids: Ids) -> None:
     found = verdict(check, model, ids)
-    assert found.fine, found.words
+    assert found.passed, found.explanation
 
 
 def test_the_sentences_have_different_lengths_and_their_signs(model: Transformer, ids: Ids) -> None:
@@ -63,21 +63,21 @@ def test_a_wrong_mask_over_the_past_is_found(
 ) -> None:
     monkeypatch.setattr(transformer, "no_future", lambda length, device=None: mask(length))
     found = verdict(checks.no_leak_from_the_future, model, ids)
-    assert not found.fine
-    assert words in found.words
+    assert not found.passed
+    assert words in found.explanation
 
 
 def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: torch.ones_like(x).bool()[:, None, None])
     found = verdict(checks.padding_changes_nothing, model, ids)
-    assert not found.fine
-    assert "padding behind the source" in found.words
+    assert not found.passed
+    assert "padding behind the source" in found.explanation
 
 
 def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     right = padding_mask
     monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: right(x, pad_id + 5))
-    assert not verdict(checks.padding_changes_nothing, model, ids).fine
+    assert not verdict(checks.padding_changes_nothing, model, ids).passed
 
 
 def test_sentences_that_are_mixed_are_found(model: Transformer, ids: Ids) -> None:
@@ -87,8 +87,8 @@ def test_sentences_that_are_mixed_are_found(model: Transformer, ids: Ids) -> Non
 
     model.encoder.norm = Mixing()
     found = verdict(checks.neighbours_change_nothing, model, ids)
-    assert not found.fine
-    assert "mixed" in found.words
+    assert not found.passed
+    assert "mixed" in found.explanation
 
 
 def test_a_position_that_is_off_while_decoding_is_found(
@@ -102,8 +102,8 @@ def test_a_position_that_is_off_while_decoding_is_found(
 
     monkeypatch.setattr(Transformer, "step", late)
     found = verdict(checks.cached_is_uncached, model, ids)
-    assert not found.fine
-    assert "at word 1" in found.words
+    assert not found.passed
+    assert "at word 1" in found.explanation
 
 
 def test_a_fast_step_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +115,8 @@ def test_a_fast_step_that_errs_is_found(model: Transformer, ids: Ids, monkeypatc
 
     monkeypatch.setattr(FastTransformer, "step", off)
     found = verdict(checks.cached_is_uncached, model, ids)
-    assert not found.fine
-    assert "at word 1" in found.words
+    assert not found.passed
+    assert "at word 1" in found.explanation
 
 
 def test_a_search_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_search_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: 
         return [Hypothesis([5], 0.0, 0.0) for _ in max_lengths]
 
     monkeypatch.setattr(checks, "greedy_search", wrong)
-    assert not verdict(checks.beam_of_one_is_greedy, model, ids).fine
+    assert not verdict(checks.beam_of_one_is_greedy, model, ids).passed
 
 
 @pytest.mark.parametrize("part", ["value", "output"])
@@ -134,8 +134,8 @@ def test_a_dead_head_is_found(part: str, model: Transformer, ids: Ids) -> None:
     with torch.no_grad():
         (weight[8:] if part == "value" else weight[:, 8:]).zero_()
     found = verdict(checks.heads_and_units_are_alive, model, ids)
-    assert not found.fine
-    assert "decoder.layers.1.cross_attention, head 3." in found.words
+    assert not found.passed
+    assert "decoder.layers.1.cross_attention, head 3." in found.explanation
 
 
 def test_dead_units_are_found(model: Transformer, ids: Ids) -> None:
@@ -144,5 +144,5 @@ def test_dead_units_are_found(model: Transformer, ids: Ids) -> None:
     with torch.no_grad():
         bias.fill_(-100.0)
     found = verdict(checks.heads_and_units_are_alive, model, ids)
-    assert not found.fine
-    assert "encoder.layers.1.feed_forward, 20 of 20 units" in found.words
+    assert not found.passed
+    assert "encoder.layers.1.feed_forward, 20 of 20 units" in found.explanation

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from allyouneed.bundle import Bundle
-from allyouneed.check.text import nothing_changed, remember, text_survives
+from allyouneed.check.text import matches_baseline, save_baseline, text_survives
 from allyouneed.errors import BundleError, InputError
 from allyouneed.text.tokenizer import Tokenizer
 
@@ -19,7 +19,7 @@ from allyouneed.text.tokenizer import Tokenizer
 )
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
     found = text_survives([(tokenizer, ["a-b c"])])
-    assert found.fine, found.words
+    assert found.passed, found.explanation
 
 
 def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,25 +28,25 @@ def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pyte
 
     monkeypatch.setattr(Tokenizer, "decode", forgetful)
     found = text_survives([(bundle.source_tokenizer, ["abcj"])])
-    assert not found.fine
-    assert "'abcj' becomes ids and comes back as 'abc'" in found.words
+    assert not found.passed
+    assert "'abcj' becomes ids and comes back as 'abc'" in found.explanation
 
 
 def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
-    assert nothing_changed(bundle, tmp_path).fine is None
-    assert remember(bundle, tmp_path, ["abc", "", "jj", "abc"]) == 2
-    assert nothing_changed(bundle, tmp_path).fine
+    assert matches_baseline(bundle, tmp_path).passed is None
+    assert save_baseline(bundle, tmp_path, ["abc", "", "jj", "abc"]) == 2
+    assert matches_baseline(bundle, tmp_path).passed
     with torch.no_grad():
         bundle.model.source_embedding.table.mul_(-1)
-    found = nothing_changed(bundle, tmp_path)
-    assert found.fine is False
-    assert "'abc' was " in found.words
+    found = matches_baseline(bundle, tmp_path)
+    assert found.passed is False
+    assert "'abc' was " in found.explanation
 
 
 def test_nothing_to_remember_and_broken_probes_are_refused(bundle: Bundle, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no text to remember"):
-        remember(bundle, tmp_path, [""])
+        save_baseline(bundle, tmp_path, [""])
     for content in ("[1]", "[" * 100_000):
         (tmp_path / "probes.json").write_text(content)
         with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --remember"):
-            nothing_changed(bundle, tmp_path)
+            matches_baseline(bundle, tmp_path)

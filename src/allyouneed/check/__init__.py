@@ -10,7 +10,7 @@ from ..bundle import Bundle
 from ..config import ModelConfig, Recipe
 from ..nn import Transformer
 from ..text.pair import Pair
-from .data import nothing_was_seen_before, pairs_of
+from .data import no_overlap, load_pairs
 from .engines import every_engine_is_the_model, losses_are_the_definition, positions_differ, the_best_of_all_is_found
 from .learning import a_batch_is_learned_by_heart, loss_starts_at_guessing
 from .model import (
@@ -21,16 +21,16 @@ from .model import (
     no_leak_from_the_future,
     padding_changes_nothing,
 )
-from .text import nothing_changed, remember, text_survives
-from .verdict import Ids, Verdict, random_ids
+from .text import matches_baseline, save_baseline, text_survives
+from .verdict import Ids, CheckResult, random_ids
 
-__all__ = ["Verdict", "check_bundle", "check_recipe", "remember"]
+__all__ = ["CheckResult", "check_bundle", "check_recipe", "save_baseline"]
 
 SENTENCES = 100  # of the data at hand, to try a model on
 FEW_WORDS = 40  # of a model that learns a few sentences by heart
 
 
-def check_bundle(folder: str | Path) -> Iterator[Verdict]:
+def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
     """Every check of a trained model, as each is done. The data counts where its recipe still finds it.
 
     A folder that is no bundle is refused.
@@ -40,7 +40,7 @@ def check_bundle(folder: str | Path) -> Iterator[Verdict]:
     model, reader, writer = bundle.model, bundle.source_tokenizer, bundle.target_tokenizer
     signs = (reader.sos_id, reader.eos_id)
     recipe = Recipe.read(folder / "recipe.toml") if (folder / "recipe.toml").exists() else None
-    train, held_out = pairs_of(recipe)
+    train, held_out = load_pairs(recipe)
     ids = random_ids(model.config, sos_id=writer.sos_id, eos_id=writer.eos_id, source_signs=signs)
     yield from _function(model, ids)
     some = held_out[:SENTENCES]
@@ -48,11 +48,11 @@ def check_bundle(folder: str | Path) -> Iterator[Verdict]:
         yield heads_and_units_are_alive(model, _of_pairs(bundle, some) if some else _many(model, ids))
     yield from _learning(model, ids)
     yield text_survives([(reader, [pair.source for pair in some]), (writer, [pair.target for pair in some])])
-    yield nothing_changed(bundle, folder)
-    yield nothing_was_seen_before(train, held_out)
+    yield matches_baseline(bundle, folder)
+    yield no_overlap(train, held_out)
 
 
-def check_recipe(recipe: Recipe) -> Iterator[Verdict]:
+def check_recipe(recipe: Recipe) -> Iterator[CheckResult]:
     """Every check that an untrained model allows, on one with new weights."""
     data = recipe.data
     size = len(set(data.alphabet)) + 3 if data.alphabet else data.vocab_size or 1_000
@@ -63,11 +63,11 @@ def check_recipe(recipe: Recipe) -> Iterator[Verdict]:
     with torch.inference_mode():
         yield heads_and_units_are_alive(model, _many(model, ids))
     yield from _learning(model, ids)
-    train, held_out = pairs_of(recipe)
-    yield nothing_was_seen_before(train, held_out)
+    train, held_out = load_pairs(recipe)
+    yield no_overlap(train, held_out)
 
 
-def _function(model: Transformer, ids: Ids) -> Iterator[Verdict]:
+def _function(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     with torch.inference_mode():
         yield no_leak_from_the_future(model, ids)
         yield padding_changes_nothing(model, ids)
@@ -80,7 +80,7 @@ def _function(model: Transformer, ids: Ids) -> Iterator[Verdict]:
     yield losses_are_the_definition(model, ids)
 
 
-def _learning(model: Transformer, ids: Ids) -> Iterator[Verdict]:
+def _learning(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     def new(config: ModelConfig) -> Transformer:
         torch.manual_seed(1)
         return Transformer(config)

@@ -10,12 +10,12 @@ from ..data.select import select_pairs
 from ..text.clean import DataReport
 from ..text.corpus import Where, is_task, local_paths, read_pairs
 from ..text.pair import Pair
-from .verdict import Verdict
+from .verdict import CheckResult
 
 MOST_OVERLAP = 0.01  # of the held-out pairs
 
 
-def pairs_of(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
+def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
     """What a recipe trains on and what it holds out, as training selects them; nothing where a file is not at hand.
 
     Every corpus counts, and the share that is held out where none is named. A hub is not asked.
@@ -31,18 +31,18 @@ def pairs_of(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
         return list(train.pairs(chosen.train)), [*chosen.valid, *chosen.test, *_tests_of_tasks(recipe.data)]
 
 
-def nothing_was_seen_before(train: Sequence[Pair], held_out: Sequence[Pair]) -> Verdict:
+def no_overlap(train: Sequence[Pair], held_out: Sequence[Pair]) -> CheckResult:
     """At most one in a hundred held-out pairs stands among those trained on."""
     if not train or not held_out:
-        return Verdict("overlap", None, "the data is not at hand" if not train else "no pair is held out")
+        return CheckResult("overlap", None, "the data is not at hand" if not train else "no pair is held out")
     trained_on = set(train)
     seen = [pair for pair in held_out if pair in trained_on]
     share = f"{len(seen):,} of {len(held_out):,} held-out pairs ({100 * len(seen) / len(held_out):.2f} %)"
     if len(seen) > MOST_OVERLAP * len(held_out):
-        return Verdict(
+        return CheckResult(
             "overlap", False, f"{share} were trained on, such as {seen[0].source!r}: scores on them flatter."
         )
-    return Verdict("overlap", True, f"{share} were trained on")
+    return CheckResult("overlap", True, f"{share} were trained on")
 
 
 def _tests_of_tasks(data: DataConfig) -> Iterator[Pair]:

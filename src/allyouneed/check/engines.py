@@ -15,7 +15,7 @@ from ..nn import FastTransformer, Transformer
 from ..nn.int8 import Int8Linear, supports_int8
 from ..nn.parts import find_custom_part
 from ..train.loss import mean_loss, fused_linear_cross_entropy
-from .verdict import Ids, Verdict
+from .verdict import Ids, CheckResult
 
 CLOSE = 1e-3  # of logits, as for the other checks
 GAIN = 0.03  # int8: how far all results together may be from their size in float32
@@ -24,7 +24,7 @@ STEPS = 20  # of a beam that forks
 
 
 @torch.inference_mode()
-def every_engine_is_the_model(model: Transformer, ids: Ids) -> Iterator[Verdict]:
+def every_engine_is_the_model(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     """The plain step and every engine there is, through beams that fork, give the logits of the whole at once."""
     yield _forks(model, model, ids, "plain", exact=True)
     yield _forks(model, FastTransformer(model), ids, "fast", exact=True)
@@ -41,7 +41,7 @@ def every_engine_is_the_model(model: Transformer, ids: Ids) -> Iterator[Verdict]
             yield _forks(model, fast, ids, "int8 compiled", exact=False)
 
 
-def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool) -> Verdict:
+def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool) -> CheckResult:
     """One sentence, and then three at once, with three hypotheses each, among which every step chooses anew."""
     rng = torch.Generator().manual_seed(1)
     words = torch.tensor(sorted({word for target in ids.targets for word in target[1:-1]}))
@@ -65,7 +65,7 @@ def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool)
         change = (found - expected).abs().amax(-1)
         if exact and not change.max() <= CLOSE:
             place = int((change > CLOSE).any(0).int().argmax())
-            return Verdict(
+            return CheckResult(
                 name, False,
                 f"at word {place + 1} of a beam that forks, {name} decoding differs by {change.max():.3g} from the "
                 "whole sentence at once: a step, or the reordering of the kept past, errs (nn/decoder.py, nn/past.py).",
@@ -74,16 +74,16 @@ def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool)
         gained, size = gained + float((found * expected).sum()), size + float(expected.square().sum())
         apart += float((found - expected).square().sum())
     if not exact and not (abs(gained / size - 1) <= 2 * GAIN and math.sqrt(apart / size) <= NEAR):
-        return Verdict(
+        return CheckResult(
             name, False,
             f"{name} logits are {gained / size:.3f} times those in float32, and {100 * math.sqrt(apart / size):.0f} % "
             "of their spread away: rounding alone moves them less (nn/int8.py, nn/compiled.py).",
         )  # fmt: skip
     how = "gives the logits of the whole at once" if exact else f"is {100 * math.sqrt(apart / size):.1f} % away"
-    return Verdict(name, True, f"{name} decoding {how}, for hypotheses that fork too")
+    return CheckResult(name, True, f"{name} decoding {how}, for hypotheses that fork too")
 
 
-def int8_maps_are_near(model: Transformer) -> Verdict:
+def int8_maps_are_near(model: Transformer) -> CheckResult:
     """Every map in int8 gives what it gives in float32, but for rounding."""
     rng = torch.Generator().manual_seed(1)
     maps = {name: (part.weight, part.bias) for name, part in model.named_modules() if isinstance(part, nn.Linear)}
@@ -94,12 +94,12 @@ def int8_maps_are_near(model: Transformer) -> Verdict:
         gain, apart = (found * expected).sum() / size, (found - expected).square().sum() / size
         if size > 0 and not (abs(gain - 1) <= GAIN and apart.sqrt() <= NEAR):
             words = f"{name} in int8 gives {gain:.3f} times what it gives in float32: scales are off (nn/int8.py)."
-            return Verdict("int8 maps", False, words)
-    return Verdict("int8 maps", True, f"{len(maps) + 1} maps in int8 are near those in float32")
+            return CheckResult("int8 maps", False, words)
+    return CheckResult("int8 maps", True, f"{len(maps) + 1} maps in int8 are near those in float32")
 
 
 @torch.inference_mode()
-def positions_differ(model: Transformer) -> Verdict:
+def positions_differ(model: Transformer) -> CheckResult:
     """No two places up to `max_length` have the same position vector, and a step adds that of its place."""
     for side, position in (("source", model.source_position), ("target", model.target_position)):
         nothing = torch.zeros(1, model.config.max_length, model.config.d_model)
@@ -107,17 +107,17 @@ def positions_differ(model: Transformer) -> Verdict:
         alike = (torch.cdist(places, places) + torch.eye(len(places)) < CLOSE).nonzero()
         if len(alike):
             first, second = alike[0].tolist()
-            return Verdict(
+            return CheckResult(
                 "positions", False,
                 f"places {first} and {second} of the {side} have the same position vector (nn/position.py).",
             )  # fmt: skip
         last = len(places) - 1
         if (position(nothing[:, :1], start=last)[0, 0] - places[last]).abs().max() > CLOSE:
-            return Verdict("positions", False, f"a step of the {side} is given another position than its own.")
-    return Verdict("positions", True, f"all {model.config.max_length} places have position vectors of their own")
+            return CheckResult("positions", False, f"a step of the {side} is given another position than its own.")
+    return CheckResult("positions", True, f"all {model.config.max_length} places have position vectors of their own")
 
 
-def losses_are_the_definition(model: Transformer, ids: Ids) -> Verdict:
+def losses_are_the_definition(model: Transformer, ids: Ids) -> CheckResult:
     """The loss that training uses, its gradient, and that of validation are cross entropy over words alone."""
     batch, pad_id, smoothing = ids.batch(model.config.pad_id), model.config.pad_id, 0.1
     right = batch.target_out
@@ -146,15 +146,15 @@ def losses_are_the_definition(model: Transformer, ids: Ids) -> Verdict:
             ("", "gradient for vectors of ", "gradient for the table of "), found, expected, strict=True
         ):
             if not (one - other).norm() <= CLOSE * other.norm():
-                return Verdict(
+                return CheckResult(
                     "loss", False,
                     f"the {what}{name} is not that of cross entropy over words alone, padding left out "
                     f"({one.norm():.4g}, not {other.norm():.4g}; train/loss.py).",
                 )  # fmt: skip
-    return Verdict("loss", True, "the losses of training and validation, and their gradients, are the definition's")
+    return CheckResult("loss", True, "the losses of training and validation, and their gradients, are the definition's")
 
 
-def the_best_of_all_is_found() -> Verdict:
+def the_best_of_all_is_found() -> CheckResult:
     """A beam as wide as all sentences of three words finds the best by log P / ((5 + |Y|) / 6)^α, worked out anew."""
     alpha, longest, eos_id = 0.6, 3, 2
     for seed in range(5):
@@ -175,12 +175,14 @@ def the_best_of_all_is_found() -> Verdict:
             step, _Count(0), sos_id=1, eos_id=eos_id, max_lengths=torch.tensor([longest]), beam=64, alpha=alpha
         )
         if (*found.ids, eos_id) != best or abs(found.score - score(best)) > CLOSE:
-            return Verdict(
+            return CheckResult(
                 "penalty", False,
                 f"of all sentences {best} is the best, with a score of {score(best):.3f}; a beam finds {found.ids} "
                 f"with {found.score:.3f}: the length penalty or the search errs (decode/beam.py).",
             )  # fmt: skip
-    return Verdict("penalty", True, "a beam that is wide enough finds the best of all sentences, long ones made up for")
+    return CheckResult(
+        "penalty", True, "a beam that is wide enough finds the best of all sentences, long ones made up for"
+    )
 
 
 class _Count:

@@ -11,7 +11,7 @@ from ..data.batch import pad
 from ..decode import greedy_search, make_step
 from ..nn import Transformer
 from ..train.loss import mean_loss
-from .verdict import Ids, Verdict
+from .verdict import Ids, CheckResult
 
 UPDATES = 300  # at most; most models need a quarter of them
 BY_HEART = 0.05  # nats a token
@@ -19,21 +19,21 @@ RATES = {0.01: 20, 0.0025: 60}  # over √d_model, and updates of warm-up; the s
 GIVEN_UP = 60  # updates after which a rate is given up if a third of the first loss is not gone
 
 
-def loss_starts_at_guessing(model: Transformer, ids: Ids) -> Verdict:
+def loss_starts_at_guessing(model: Transformer, ids: Ids) -> CheckResult:
     """Before it learns, a model guesses: the loss of a new one is near ln V."""
     with torch.inference_mode():
         loss = _loss(model.eval(), ids).item()
     guessing = math.log(model.config.effective_target_vocab_size)
     if abs(loss - guessing) > 0.25 * guessing + 0.5:
-        return Verdict(
+        return CheckResult(
             "start", False,
             f"an untrained model has a loss of {loss:.2f} nats a token, but guessing among "
             f"{model.config.effective_target_vocab_size:,} words costs ln V = {guessing:.2f}: weights start at a wrong scale.",
         )  # fmt: skip
-    return Verdict("start", True, f"an untrained model loses {loss:.2f} nats a token, near ln V = {guessing:.2f}")
+    return CheckResult("start", True, f"an untrained model loses {loss:.2f} nats a token, near ln V = {guessing:.2f}")
 
 
-def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
+def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[CheckResult]:
     """A new model can learn a few sentences by heart, and then write them without being shown them.
 
     The second shows a shift of the labels: a model taught to repeat the word it is given learns
@@ -43,10 +43,10 @@ def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
     if not loss <= BY_HEART:  # it may be NaN
         stuck = f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats a token: "
         return [
-            Verdict("by heart", False, stuck + "gradients do not reach the weights, or steps are far too large."),
-            Verdict("labels", None, "not tried, since nothing was learned by heart"),
+            CheckResult("by heart", False, stuck + "gradients do not reach the weights, or steps are far too large."),
+            CheckResult("labels", None, "not tried, since nothing was learned by heart"),
         ]
-    by_heart = Verdict(
+    by_heart = CheckResult(
         "by heart", True, f"{len(ids.sources)} sentences learned by heart in {updates} updates, loss {loss:.3f}"
     )
     with torch.inference_mode():
@@ -60,13 +60,16 @@ def a_batch_is_learned_by_heart(model: Transformer, ids: Ids) -> list[Verdict]:
     if 2 * right < len(found):  # a model whose labels are shifted writes none; one that is nearly there misses one
         return [
             by_heart,
-            Verdict(
+            CheckResult(
                 "labels", False,
                 f"of {len(found)} sentences learned by heart only {right} are written again: the labels are shifted. "
                 "At place t the decoder is given word t and must be asked for word t + 1 (data/batch.py).",
             ),
         ]  # fmt: skip
-    return [by_heart, Verdict("labels", True, f"{right} of {len(found)} sentences learned by heart are written again")]
+    return [
+        by_heart,
+        CheckResult("labels", True, f"{right} of {len(found)} sentences learned by heart are written again"),
+    ]
 
 
 def _learn(model: Transformer, ids: Ids) -> tuple[float, int]:

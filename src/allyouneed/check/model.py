@@ -12,13 +12,13 @@ from ..data.batch import pad
 from ..decode import beam_search, greedy_search, make_step
 from ..nn import FeedForward, MultiHeadAttention, Transformer
 from ..nn.fast import FastTransformer
-from .verdict import Ids, Verdict
+from .verdict import Ids, CheckResult
 
 ALIVE_AT_LEAST = 0.1  # of a network's units; trained models leave many for rare words
 TOLERANCE = 1e-3  # of logits: far above rounding in float32, far below any fault
 
 
-def no_leak_from_the_future(model: Transformer, ids: Ids) -> Verdict:
+def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
     """Another word at place t changes no logits before t, and all from t on."""
     batch = ids.batch(model.config.pad_id)
     longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
@@ -34,15 +34,15 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> Verdict:
         if change[t:].min() == 0:
             blind = t + int(change[t:].argmin())
             return _wrong_mask(f"at place {blind} does not change with the word", t, "does not see its past")
-    return Verdict("future", True, "every prediction depends on all words before it and on none after")
+    return CheckResult("future", True, "every prediction depends on all words before it and on none after")
 
 
-def _wrong_mask(prediction: str, place: int, fault: str) -> Verdict:
+def _wrong_mask(prediction: str, place: int, fault: str) -> CheckResult:
     words = f"the prediction {prediction} at place {place}: the decoder {fault}. "
-    return Verdict("future", False, words + "Look at the mask over the past (nn/mask.py, no_future).")
+    return CheckResult("future", False, words + "Look at the mask over the past (nn/mask.py, no_future).")
 
 
-def padding_changes_nothing(model: Transformer, ids: Ids) -> Verdict:
+def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
     """A sentence gets the same logits with padding behind it as without."""
     pad_id = model.config.pad_id
     short = min(range(len(ids.sources)), key=lambda i: len(ids.sources[i]))
@@ -55,15 +55,15 @@ def padding_changes_nothing(model: Transformer, ids: Ids) -> Verdict:
     for side, padded in (("source", model(more_source, target)), ("target", model(source, more_target))):
         change = (padded[:, : alone.size(1)] - alone).abs().max().item()
         if change > TOLERANCE:
-            return Verdict(
+            return CheckResult(
                 "padding", False,
                 f"padding behind the {side} changes the logits by {change:.3g}: somebody looks at it. "
                 "Look at the mask over words (nn/mask.py, real_tokens) and at pad_id.",
             )  # fmt: skip
-    return Verdict("padding", True, "padding behind either sentence changes nothing")
+    return CheckResult("padding", True, "padding behind either sentence changes nothing")
 
 
-def neighbours_change_nothing(model: Transformer, ids: Ids) -> Verdict:
+def neighbours_change_nothing(model: Transformer, ids: Ids) -> CheckResult:
     """A sentence gets the same logits in a batch as alone."""
     batch = ids.batch(model.config.pad_id)
     together = model(batch.source, batch.target_in)
@@ -71,22 +71,22 @@ def neighbours_change_nothing(model: Transformer, ids: Ids) -> Verdict:
         alone = model(torch.tensor([ids.sources[i]]), torch.tensor([ids.targets[i][:-1]]))
         change = (together[i, : alone.size(1)] - alone[0]).abs().max().item()
         if change > TOLERANCE:
-            return Verdict(
+            return CheckResult(
                 "batch", False,
                 f"sentence {i + 1} of a batch has logits that differ by {change:.3g} from those it has alone: "
                 "sentences of a batch are mixed somewhere.",
             )  # fmt: skip
-    return Verdict("batch", True, f"{len(ids.sources)} sentences together get what each gets alone")
+    return CheckResult("batch", True, f"{len(ids.sources)} sentences together get what each gets alone")
 
 
-def cached_is_uncached(model: Transformer, ids: Ids) -> Verdict:
+def cached_is_uncached(model: Transformer, ids: Ids) -> CheckResult:
     """Word by word, with what is kept of the past, gives the logits of the whole sentence at once."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
     whole = model(source, target)[0]
     return (
         _differs(model, source, target, whole)
         or _differs(FastTransformer(model), source, target, whole)
-        or Verdict(
+        or CheckResult(
             "cache",
             True,
             "decoding word by word, by the plain step and the fast one, gives the logits of the whole at once",
@@ -94,13 +94,15 @@ def cached_is_uncached(model: Transformer, ids: Ids) -> Verdict:
     )
 
 
-def _differs(writer: Transformer | FastTransformer, source: Tensor, target: Tensor, whole: Tensor) -> Verdict | None:
+def _differs(
+    writer: Transformer | FastTransformer, source: Tensor, target: Tensor, whole: Tensor
+) -> CheckResult | None:
     state: Any = writer.start(source)
     for t, word in enumerate(target[0]):
         logits, state = writer.step(word[None], state)
         change = (logits[0] - whole[t]).abs().max().item()
         if change > TOLERANCE:
-            return Verdict(
+            return CheckResult(
                 "cache", False,
                 f"at word {t + 1} decoding with the kept past differs by {change:.3g} from decoding anew: "
                 "step and forward of the decoder disagree (nn/decoder.py, nn/fast.py), or a position is off.",
@@ -108,7 +110,7 @@ def _differs(writer: Transformer | FastTransformer, source: Tensor, target: Tens
     return None
 
 
-def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> Verdict:
+def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
     """Beam search with one hypothesis finds what greedy search finds."""
     source = pad(ids.sources, model.config.pad_id)
     step = make_step(model, banned_ids=(model.config.pad_id, ids.sos_id))
@@ -118,14 +120,14 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> Verdict:
     beam = beam_search(step, model.start(source), sos_id=sos_id, eos_id=eos_id, max_lengths=longest, beam=1, alpha=0.0)
     for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
         if one.ids != other.ids:
-            return Verdict(
+            return CheckResult(
                 "beam", False,
                 f"for sentence {i} a beam of 1 finds {other.ids}, greedy search {one.ids}: a search errs."
             )  # fmt: skip
-    return Verdict("beam", True, f"a beam of 1 and greedy search find the same {len(greedy)} sentences")
+    return CheckResult("beam", True, f"a beam of 1 and greedy search find the same {len(greedy)} sentences")
 
 
-def heads_and_units_are_alive(model: Transformer, ids: Ids) -> Verdict:
+def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
     """Every head adds something to the stream, and a tenth of each feed-forward network fires for some word."""
     dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
     silent = units = 0
@@ -134,12 +136,12 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> Verdict:
         if fires.sum() < ALIVE_AT_LEAST * len(fires):
             dead.append(f"{name}, {int((~fires).sum())} of {len(fires)} units")
     if dead:
-        return Verdict(
+        return CheckResult(
             "alive", False,
             f"dead, so that their weights do nothing: {'; '.join(dead)}. Rates that are too high kill; "
             "units that were never needed show a d_ff larger than the task.",
         )  # fmt: skip
-    return Verdict("alive", True, f"every head does something; {units - silent:,} of {units:,} units fire")
+    return CheckResult("alive", True, f"every head does something; {units - silent:,} of {units:,} units fire")
 
 
 def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:

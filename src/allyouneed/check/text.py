@@ -10,13 +10,13 @@ from ..errors import BundleError, InputError
 from ..files import parse_json, to_json, write_whole
 from ..text.tokenizer import Tokenizer
 from ..translator import Translator
-from .verdict import Verdict
+from .verdict import CheckResult
 
 PROBES = "probes.json"
 MOST_PROBES = 100
 
 
-def text_survives(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> Verdict:
+def text_survives(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> CheckResult:
     """Text → ids → text gives the text back: the sentences at hand, and some strung from the vocabulary."""
     chance = torch.Generator().manual_seed(1)
     tried = 0
@@ -28,11 +28,11 @@ def text_survives(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> Verdict:
             back = tokenizer.decode(tokenizer.encode(text))
             if back != text:
                 words = f"{text!r} becomes ids and comes back as {back!r}: the tokenizer loses text."
-                return Verdict("text", False, words)
-    return Verdict("text", True, f"{tried:,} texts become ids and come back the same")
+                return CheckResult("text", False, words)
+    return CheckResult("text", True, f"{tried:,} texts become ids and come back the same")
 
 
-def remember(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
+def save_baseline(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
     """Write what `bundle` makes of some texts, 100 at most, into its folder for `nothing_changed`; returns how many."""
     texts = [text for text in dict.fromkeys(texts) if text][:MOST_PROBES]
     if not texts:
@@ -43,11 +43,11 @@ def remember(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
     return len(probes)
 
 
-def nothing_changed(bundle: Bundle, folder: Path) -> Verdict:
+def matches_baseline(bundle: Bundle, folder: Path) -> CheckResult:
     """The model translates what `remember` wrote down as it did then."""
     path = folder / PROBES
     if not path.exists():
-        return Verdict("probes", None, "nothing to compare with: --remember FILE notes what the model says today")
+        return CheckResult("probes", None, "nothing to compare with: --remember FILE notes what the model says today")
     try:
         probes = [(probe["source"], probe["target"]) for probe in parse_json(path.read_bytes())]
     except (ValueError, TypeError, KeyError) as error:
@@ -56,8 +56,8 @@ def nothing_changed(bundle: Bundle, folder: Path) -> Verdict:
     changed = [(source, then, new) for (source, then), new in zip(probes, now, strict=True) if then != new]
     if changed:
         source, then, new = changed[0]
-        return Verdict(
+        return CheckResult(
             "probes", False,
             f"{len(changed)} of {len(probes)} remembered translations changed; {source!r} was {then!r}, is {new!r}.",
         )  # fmt: skip
-    return Verdict("probes", True, f"{len(probes)} remembered translations are what they were")
+    return CheckResult("probes", True, f"{len(probes)} remembered translations are what they were")

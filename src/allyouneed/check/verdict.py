@@ -11,12 +11,12 @@ LONG = 40  # words of the longest sentences; faults that begin with the second o
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckResult:
     """What one check found, in words. `fine` is None where it could not be made."""
 
     check: str
-    fine: bool | None
-    words: str
+    passed: bool | None
+    explanation: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def check(
     from dataclasses import asdict
 
     from ..check import check_bundle, check_recipe
-    from ..check import remember as remember_in
+    from ..check import save_baseline as remember_in
     from ..config import Recipe
     from ..files import to_json
     from ..recipes import recipe_path
@@ -63,8 +63,8 @@ def check(
     for verdict in verdicts:
         told.append(verdict)
         if not as_json:
-            mark = {True: "fine", False: "WRONG", None: "-"}[verdict.fine]
-            print(f"{mark:<7}{verdict.check:<10}{verdict.words}", flush=True)
+            mark = {True: "fine", False: "WRONG", None: "-"}[verdict.passed]
+            print(f"{mark:<7}{verdict.check:<10}{verdict.explanation}", flush=True)
     wrong = [verdict.check for verdict in told if verdict.fine is False]
     if as_json:
         print(to_json({"sound": not wrong, "checks": [asdict(verdict) for verdict in told]}, indent=2))
