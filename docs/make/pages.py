@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from allyouneed.config import FROM_VOCABULARY, ModelConfig, TrainConfig
-from allyouneed.paper import ROWS, flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
+from allyouneed.paper import ROWS, flops_per_pair_of_tokens, count_parameters, vocabulary_of_printed
 
 HERE = Path(__file__).parent
 TASKS = ("dates", "reverse", "sort", "locales", "numbers")
@@ -71,7 +71,7 @@ def table_3() -> Iterator[str]:
         printed = f"{row.millions} M" if row.millions else ""
         fits = f"{vocabulary_of_printed(row):,}" if row.millions else ""
         flops = flops_per_pair_of_tokens(row.model) / 1e6
-        yield f"| {row.name} | {parameters_of(row.model):,} | {printed} | {fits} | {flops:.0f} |"
+        yield f"| {row.name} | {count_parameters(row.model):,} | {printed} | {fits} | {flops:.0f} |"
 
 
 def table_3_anew() -> Iterator[str]:

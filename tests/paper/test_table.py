@@ -13,7 +13,7 @@ from allyouneed.paper.table import (
     VOCABULARY,
     Row,
     flops_per_pair_of_tokens,
-    parameters_of,
+    count_parameters,
     vocabulary_of_printed,
 )
 from allyouneed.recipes import paper_names, recipe_path
@@ -56,7 +56,7 @@ EXACT = dict.fromkeys((row.name for row in ROWS), 63_082_496) | {
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_parameters_are_exactly_these(row: Row) -> None:
-    assert parameters_of(row.model) == EXACT[row.name]
+    assert count_parameters(row.model) == EXACT[row.name]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.millions], ids=lambda row: row.name)
@@ -64,7 +64,7 @@ def test_one_vocabulary_explains_the_printed_figures(row: Row) -> None:
     """With 41,000 words every printed figure but big's is ours, to within the million it is rounded to."""
     fits = vocabulary_of_printed(row)
     assert fits is not None
-    apart = parameters_of(row.model, vocabulary=41_000) / 1e6 - (row.millions or 0)
+    apart = count_parameters(row.model, vocabulary=41_000) / 1e6 - (row.millions or 0)
     assert abs(apart) < 1 if row.name != "big" else 5 < apart < 6
 
 

@@ -83,14 +83,14 @@ def _rows(names: str | None) -> "list[Row]":
 
 
 def _print(rows: "list[Row]") -> None:
-    from ..paper import flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
+    from ..paper import flops_per_pair_of_tokens, count_parameters, vocabulary_of_printed
 
     print(f"{'row':<10}{'parameters':>13}{'printed':>9}{'vocabulary that fits':>22}{'MFLOPs a token':>16}{'BLEU':>7}")
     for row in rows:
         config = row.model
         fits = vocabulary_of_printed(row)
         print(
-            f"{row.name:<10}{parameters_of(config):>13,}{f'{row.millions} M' if row.millions else '':>9}"
+            f"{row.name:<10}{count_parameters(config):>13,}{f'{row.millions} M' if row.millions else '':>9}"
             f"{f'{fits:,}' if fits else '':>22}{flops_per_pair_of_tokens(config) / 1e6:>16.0f}{row.bleu:>7.1f}"
         )
     print(

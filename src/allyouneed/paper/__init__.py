@@ -2,7 +2,7 @@
 
 from .ablate import Result, ablate, picture, small_base
 from .figures import Finding, findings
-from .table import ROWS, Row, flops_per_pair_of_tokens, parameters_of, vocabulary_of_printed
+from .table import ROWS, Row, flops_per_pair_of_tokens, count_parameters, vocabulary_of_printed
 
 __all__ = [
     "ROWS",
@@ -12,7 +12,7 @@ __all__ = [
     "ablate",
     "findings",
     "flops_per_pair_of_tokens",
-    "parameters_of",
+    "count_parameters",
     "picture",
     "small_base",
     "vocabulary_of_printed",

@@ -52,7 +52,7 @@ ROWS = [
 
 
 @cache
-def parameters_of(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> int:
+def count_parameters(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> int:
     """How many numbers a model of these sizes learns; counted on the model itself, without its memory."""
     with torch.device("meta"):
         return Transformer(replace(config, vocab_size=vocabulary)).parameter_count()
@@ -63,7 +63,7 @@ def vocabulary_of_printed(row: Row) -> int | None:
     if row.millions is None:
         return None
     config = row.model
-    return VOCABULARY + round((row.millions * 1_000_000 - parameters_of(config)) / config.d_model)
+    return VOCABULARY + round((row.millions * 1_000_000 - count_parameters(config)) / config.d_model)
 
 
 def flops_per_pair_of_tokens(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
