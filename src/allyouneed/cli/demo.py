@@ -37,11 +37,11 @@ def demo(
     from ..text.corpus import read_pairs
     from ..train import fit, replaced
     from ..translator import Translator
-    from .judge import judge
+    from .judge import evaluate_bundle
 
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, TrainingScreen(samples=False) as screen:
-        bundle = fit(recipe, folder, callback=screen, evaluate=judge)
+        bundle = fit(recipe, folder, callback=screen, evaluate=evaluate_bundle)
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)

@@ -10,7 +10,7 @@ from ..train import Sample, Evaluation
 from ..translator import Translator
 
 
-def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+def evaluate_bundle(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
     """BLEU, chrF and exact match of greedy translations, and each of these with its own chrF."""
     greedy = DecodeConfig(
         beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)

@@ -78,14 +78,14 @@ def train(
     recipe = _recipe(what, more or [], start=start, auto=auto)
 
     from ..train import fit, replaced, source_paths
-    from .judge import judge
+    from .judge import evaluate_bundle
 
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
     with making as folder, TrainingScreen() as screen:
         if folder != place:
             screen.on_message("replace", f"{place} stays until this run, which grows in {folder}, has ended")
-        bundle = fit(recipe, folder, callback=screen, evaluate=judge, resume=resume)
+        bundle = fit(recipe, folder, callback=screen, evaluate=evaluate_bundle, resume=resume)
     console.print(f"\nThe model is in {place}, with {place}/report.html.")
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
@@ -123,13 +123,13 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
 def _tested(bundle: "Bundle", run: Path) -> str:
     """How well a finished model translates some of the test set of its run, in a line."""
     from ..errors import AllYouNeedError
-    from .judge import judge
+    from .judge import evaluate_bundle
     from .testset import held_out_pairs
 
     try:
         pairs = held_out_pairs(run)
         some = pairs[:: -(-len(pairs) // MOST_TESTED)]
-        scores = judge(bundle, some).scores
+        scores = evaluate_bundle(bundle, some).scores
     except AllYouNeedError as error:
         return f"No test scores: {error}."
     told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
