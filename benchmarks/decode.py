@@ -36,10 +36,10 @@ from typing import Any, NamedTuple
 import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
+from allyouneed.convert.ctranslate2 import convert
 from allyouneed.data.batch import pad
-from allyouneed.decode import search, make_step
+from allyouneed.decode import make_step, search
 from allyouneed.device import parallel_map, retain_freed_memory
-from allyouneed.export.ctranslate2 import convert
 from allyouneed.nn import FastTransformer, sinusoids
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")

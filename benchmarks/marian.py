@@ -27,7 +27,7 @@ from allyouneed.data.prepare import prepare
 from allyouneed.data.sampler import batches
 from allyouneed.data.store import EncodedPairs
 from allyouneed.device import retain_freed_memory
-from allyouneed.score import bleu, chrf
+from allyouneed.metrics import bleu, chrf
 from allyouneed.text.vocabulary import Vocabulary
 
 WARMUP = 1_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from allyouneed import Recipe, fit
 from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.data.prepare import prepare
-from allyouneed.train import Validation, Update
+from allyouneed.train import Update, Validation
 
 TINY = Recipe.from_tables(
     {

@@ -10,9 +10,9 @@ import runs
 from allyouneed import Recipe, fit, recipe_path
 from allyouneed.bundle import Bundle, weights
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import BundleError
 from allyouneed.nn import Transformer
-from allyouneed.text.normalization import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 

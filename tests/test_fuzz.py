@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 
 from allyouneed.cli import app
 from allyouneed.config import Recipe
+from allyouneed.corpus.readers import open_pairs, read_lines
 from allyouneed.errors import AllYouNeedError, ConfigError
-from allyouneed.text.corpus import open_pairs, read_lines
 from runs import TINY
 from shell import run_here
 

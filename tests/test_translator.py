@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import FastTransformer, Transformer
-from allyouneed.text.agreement import spans_differ
-from allyouneed.text.normalization import Normalization
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
+from allyouneed.translator.agreement import spans_differ
 
 TEXTS = ["abc", "", "j", "ijabcdefg", "ab", "abcdefghij", ""]
 

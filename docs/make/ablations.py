@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
+from allyouneed.corpus.pair import Pair
 from allyouneed.data.batch import pad
 from allyouneed.decode import greedy_search, make_step
+from allyouneed.metrics import exact_match
 from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
-from allyouneed.score import exact_match
-from allyouneed.text.pair import Pair
 from allyouneed.train import Evaluation
 
 RESULT = Path(__file__).with_name("ablations.json")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from allyouneed.config import FROM_VOCABULARY, ModelConfig, TrainConfig
-from allyouneed.paper import ROWS, flops_per_pair_of_tokens, count_parameters, vocabulary_of_printed
+from allyouneed.paper import ROWS, count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
 
 HERE = Path(__file__).parent
 TASKS = ("dates", "reverse", "sort", "locales", "numbers")

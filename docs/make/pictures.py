@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from allyouneed import Recipe, Translator, fit, recipe_path
 from allyouneed.explain import FIGURES, THEORY, Trace, save, trace_translation
 from allyouneed.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
-from allyouneed.explain.story import attentions
+from allyouneed.explain.trace import attentions
 
 TEXT = "1845-01-05"
 HERE = Path(__file__).parent

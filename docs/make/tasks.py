@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from allyouneed import Bundle, Recipe, Translator, fit, recipe_path
+from allyouneed.corpus.readers import read_pairs
 from allyouneed.explain import save, trace_translation
 from allyouneed.explain.draw import attention_figure
-from allyouneed.explain.story import attentions
-from allyouneed.score import exact_match
-from allyouneed.text.corpus import read_pairs
+from allyouneed.explain.trace import attentions
+from allyouneed.metrics import exact_match
 
 HERE = Path(__file__).parent
 RESULT = HERE / "tasks.json"

@@ -20,11 +20,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from .config import DecodeConfig, ModelConfig
+from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, to_json, write_whole
 from .nn import Transformer
 from .settings import build_settings
-from .text.normalization import Normalization
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary

@@ -20,10 +20,10 @@ from .settings import (
     Checked,
     Range,
     apply_overrides,
+    build_settings,
     read_tables,
     refuse_unknown,
     setting,
-    build_settings,
 )
 
 # Sizes beyond these are mistakes: one table of them would fill the memory of any machine.

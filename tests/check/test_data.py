@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.check.data import no_overlap, load_pairs
+from allyouneed.check.data import load_pairs, no_overlap
 from allyouneed.config import Recipe
-from allyouneed.text.pair import Pair
+from allyouneed.corpus.pair import Pair
 
 
 def written(path: Path, numbers: range) -> str:

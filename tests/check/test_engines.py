@@ -12,9 +12,11 @@ from torch import Tensor
 
 from allyouneed.check import engines
 from allyouneed.check import model as checks
-from allyouneed.check.verdict import Ids, CheckResult, random_ids
+from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
-from allyouneed.nn import CachedState, Transformer, compiled, int8, position, transformer
+from allyouneed.inference import compiled
+from allyouneed.inference import quantization as int8
+from allyouneed.nn import CachedState, Transformer, position, transformer
 from allyouneed.train import loss
 from conftest import SMALL
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from allyouneed.check import learning
 from allyouneed.check.learning import a_batch_is_learned_by_heart, loss_starts_at_guessing
-from allyouneed.check.verdict import Ids, random_ids
+from allyouneed.check.result import Ids, random_ids
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import Batch
 from allyouneed.decode import Hypothesis

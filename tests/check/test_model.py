@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from allyouneed.check import model as checks
-from allyouneed.check.verdict import Ids, CheckResult, random_ids
+from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import Hypothesis
 from allyouneed.nn import DecoderState, FastTransformer, Transformer, padding_mask, transformer
 

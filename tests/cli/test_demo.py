@@ -3,7 +3,7 @@
 import pytest
 
 from allyouneed import Translator
-from allyouneed.text.dates import date_pairs
+from allyouneed.corpus.dates import date_pairs
 from conftest import Demo
 
 

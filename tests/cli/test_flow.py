@@ -14,8 +14,8 @@ import pytest
 
 from allyouneed.cli.flow import Stretch, stretches
 from allyouneed.cli.resumable import line_writer, notes_of, partial_of
+from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
 from allyouneed.errors import DataError, OutputError
-from allyouneed.text.lines import LONGEST_LINE, TOO_LONG
 from shell import ENVIRONMENT, refusal, run_here
 
 

@@ -12,7 +12,7 @@ import torch
 from rich.progress import Task
 
 from allyouneed.cli.screen import TimeLeft, TrainingScreen
-from allyouneed.train import Validation, Sample, Update
+from allyouneed.train import Sample, Update, Validation
 from shell import ENVIRONMENT
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from allyouneed.data.batch import Batch
-from allyouneed.data.sampler import WINDOW, batches, epoch_of_batches, batches_by_length
+from allyouneed.data.sampler import WINDOW, batches, batches_by_length, epoch_of_batches
 from allyouneed.data.store import EncodedPairs, Side
 from allyouneed.errors import ConfigError
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allyouneed.corpus.readers import Pair
 from allyouneed.data.sampler import epoch_of_batches
 from allyouneed.data.store import EncodedPairs, Side, encode_pairs, open_sides, open_writers
-from allyouneed.text.corpus import Pair
 from allyouneed.text.tokenizer import Tokenizer
 
 

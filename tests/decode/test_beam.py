@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from allyouneed.config import DecodeConfig
+from allyouneed.corpus.dates import date_pairs
 from allyouneed.decode import PhraseConstraint, Step, beam_search, greedy_search, length_penalty
 from allyouneed.decode import search as search_of
 from allyouneed.decode.beam import top_continuations
-from allyouneed.nn import compiled
-from allyouneed.text.dates import date_pairs
+from allyouneed.inference import compiled
 from allyouneed.translator import Translator
 from conftest import Demo
 from tables import EOS, SOS, Prefixes, Table

@@ -17,7 +17,7 @@ from allyouneed.decode import (
     length_penalty,
     max_constrained_length,
 )
-from allyouneed.decode.demand import ConstraintState
+from allyouneed.decode.constraint_state import ConstraintState
 from tables import EOS, SOS, Table
 
 A, B, C, D = 2, 3, 4, 5
@@ -160,7 +160,7 @@ def test_readings_left_out_change_nothing(
     progress = [ConstraintState.begin(phrases, seams, sos_id=SOS)]
     for word in words:
         progress.append(progress[-1].after(word))
-    with mock.patch("allyouneed.decode.demand._undominated", frozenset):
+    with mock.patch("allyouneed.decode.constraint_state._undominated", frozenset):
         every = [ConstraintState.begin(phrases, seams, sos_id=SOS)]
         for word in words:
             every.append(every[-1].after(word))

@@ -1,7 +1,7 @@
 import torch
 
 from allyouneed.decode import sample_search
-from allyouneed.decode.sample import sample_tokens, keep_top_k, keep_top_p
+from allyouneed.decode.sample import keep_top_k, keep_top_p, sample_tokens
 from tables import EOS, SOS, Table
 
 LIKELY = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()

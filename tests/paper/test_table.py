@@ -12,8 +12,8 @@ from allyouneed.paper.table import (
     ROWS,
     VOCABULARY,
     Row,
-    flops_per_pair_of_tokens,
     count_parameters,
+    flops_per_pair_of_tokens,
     vocabulary_of_printed,
 )
 from allyouneed.recipes import paper_names, recipe_path

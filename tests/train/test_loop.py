@@ -7,7 +7,7 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import TrainState, Update, symmetric_kl, make_optimizer, paper_learning_rate, train
+from allyouneed.train import TrainState, Update, make_optimizer, paper_learning_rate, symmetric_kl, train
 from allyouneed.train.loop import WIDE, add_gradients, autocast_dtype
 
 CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=0.5, label_smoothing=0.0)

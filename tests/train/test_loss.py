@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from allyouneed.train import symmetric_kl, mean_loss, fused_linear_cross_entropy, smoothed_cross_entropy
+from allyouneed.train import fused_linear_cross_entropy, mean_loss, smoothed_cross_entropy, symmetric_kl
 
 
 def test_without_smoothing_it_is_the_surprise_at_the_target() -> None:

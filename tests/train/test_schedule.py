@@ -5,7 +5,7 @@ import pytest
 
 from allyouneed.config import TrainConfig
 from allyouneed.errors import ConfigError
-from allyouneed.train import paper_learning_rate, learning_rate_at
+from allyouneed.train import learning_rate_at, paper_learning_rate
 from allyouneed.train.schedule import cooldown_factor
 
 

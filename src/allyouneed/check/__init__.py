@@ -8,9 +8,9 @@ import torch
 
 from ..bundle import Bundle
 from ..config import ModelConfig, Recipe
+from ..corpus.pair import Pair
 from ..nn import Transformer
-from ..text.pair import Pair
-from .data import no_overlap, load_pairs
+from .data import load_pairs, no_overlap
 from .engines import every_engine_is_the_model, losses_are_the_definition, positions_differ, the_best_of_all_is_found
 from .learning import a_batch_is_learned_by_heart, loss_starts_at_guessing
 from .model import (
@@ -21,8 +21,8 @@ from .model import (
     no_leak_from_the_future,
     padding_changes_nothing,
 )
+from .result import CheckResult, Ids, random_ids
 from .text import matches_baseline, save_baseline, text_survives
-from .verdict import Ids, CheckResult, random_ids
 
 __all__ = ["CheckResult", "check_bundle", "check_recipe", "save_baseline"]
 

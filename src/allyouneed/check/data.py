@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config import DataConfig, Recipe
-from ..data.gather import read_part
-from ..data.select import select_pairs
-from ..text.clean import DataReport
-from ..text.corpus import Where, is_task, local_paths, read_pairs
-from ..text.pair import Pair
-from .verdict import CheckResult
+from ..corpus.clean import DataReport
+from ..corpus.pair import Pair
+from ..corpus.readers import Where, is_task, local_paths, read_pairs
+from ..data.filter import select_pairs
+from ..data.read import read_part
+from .result import CheckResult
 
 MOST_OVERLAP = 0.01  # of the held-out pairs
 

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..decode import beam_search
+from ..inference.custom_parts import find_custom_part
+from ..inference.quantization import Int8Linear, supports_int8
 from ..nn import FastTransformer, Transformer
-from ..nn.int8 import Int8Linear, supports_int8
-from ..nn.parts import find_custom_part
-from ..train.loss import mean_loss, fused_linear_cross_entropy
-from .verdict import Ids, CheckResult
+from ..train.loss import fused_linear_cross_entropy, mean_loss
+from .result import CheckResult, Ids
 
 CLOSE = 1e-3  # of logits, as for the other checks
 GAIN = 0.03  # int8: how far all results together may be from their size in float32

@@ -11,7 +11,7 @@ from ..data.batch import pad
 from ..decode import greedy_search, make_step
 from ..nn import Transformer
 from ..train.loss import mean_loss
-from .verdict import Ids, CheckResult
+from .result import CheckResult, Ids
 
 UPDATES = 300  # at most; most models need a quarter of them
 BY_HEART = 0.05  # nats a token

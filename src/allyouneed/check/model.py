@@ -10,9 +10,9 @@ from torch.utils.hooks import RemovableHandle
 from ..config import ModelConfig
 from ..data.batch import pad
 from ..decode import beam_search, greedy_search, make_step
+from ..inference.eager import FastTransformer
 from ..nn import FeedForward, MultiHeadAttention, Transformer
-from ..nn.fast import FastTransformer
-from .verdict import Ids, CheckResult
+from .result import CheckResult, Ids
 
 ALIVE_AT_LEAST = 0.1  # of a network's units; trained models leave many for rare words
 TOLERANCE = 1e-3  # of logits: far above rounding in float32, far below any fault

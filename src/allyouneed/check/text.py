@@ -10,7 +10,7 @@ from ..errors import BundleError, InputError
 from ..files import parse_json, to_json, write_whole
 from ..text.tokenizer import Tokenizer
 from ..translator import Translator
-from .verdict import CheckResult
+from .result import CheckResult
 
 PROBES = "probes.json"
 MOST_PROBES = 100

@@ -50,7 +50,7 @@ def check(
     if bundle is not None:
         if remember is not None:
             from ..bundle import Bundle
-            from ..text.corpus import read_lines
+            from ..corpus.readers import read_lines
             from .screen import console
 
             count = remember_in(Bundle.load(bundle), bundle, read_lines(remember))

@@ -33,11 +33,11 @@ def demo(
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
     console.print("Dates, letter by letter: 1845-01-05 → January 5, 1845\n")
 
-    from ..score import exact_match
-    from ..text.corpus import read_pairs
+    from ..corpus.readers import read_pairs
+    from ..evaluation import evaluate_bundle
+    from ..metrics import exact_match
     from ..train import fit, replaced
     from ..translator import Translator
-    from .judge import evaluate_bundle
 
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, TrainingScreen(samples=False) as screen:

@@ -76,7 +76,7 @@ def evaluate(
       allyouneed evaluate runs/mine --source valid.en --target valid.de --alpha 1.4
     """
     from ..errors import ConfigError, InputError
-    from ..score import bleu, chrf, exact_match, refuse_unknown_tokenizer
+    from ..metrics import bleu, chrf, exact_match, refuse_unknown_tokenizer
     from .screen import announce_pipes, console, progress
     from .testset import read_test_set
 

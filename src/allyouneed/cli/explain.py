@@ -67,7 +67,7 @@ def explain(
     if not pictures:
         check_output_file(place, what="the explanation", overwrite=overwrite)
 
-    from ..explain import FIGURES, THEORY, trace_values, attention_figures, build_page, save, trace_translation
+    from ..explain import FIGURES, THEORY, attention_figures, build_page, save, trace_translation, trace_values
 
     if wanted:
         figures = {name: THEORY[name]() for name in wanted}

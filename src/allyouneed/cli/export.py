@@ -33,8 +33,8 @@ def export(
     import torch
 
     from ..bundle import Bundle
+    from ..convert.ctranslate2 import convert, prove, random_sources
     from ..errors import ExportError
-    from ..export.ctranslate2 import convert, prove, random_sources
 
     made = Bundle.load(bundle, device=torch.device("cpu"))
     convert(made, output)

@@ -7,9 +7,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from ..corpus.lines import ARCHIVES, LONGEST_LINE, TOO_LONG, bounded_lines, not_utf8, opened
 from ..errors import DataError, InputError
 from ..files import is_stream
-from ..text.lines import ARCHIVES, LONGEST_LINE, TOO_LONG, bounded_lines, not_utf8, opened
 
 # Files whose lines are no sentences: a translation line by line would spoil them.
 DOCUMENTS = re.compile(

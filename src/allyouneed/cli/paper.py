@@ -83,7 +83,7 @@ def _rows(names: str | None) -> "list[Row]":
 
 
 def _print(rows: "list[Row]") -> None:
-    from ..paper import flops_per_pair_of_tokens, count_parameters, vocabulary_of_printed
+    from ..paper import count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
 
     print(f"{'row':<10}{'parameters':>13}{'printed':>9}{'vocabulary that fits':>22}{'MFLOPs a token':>16}{'BLEU':>7}")
     for row in rows:
@@ -134,9 +134,9 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
 
 
 def _draw(bundle: Path, sentences: Path, output: Path) -> None:
+    from ..corpus.readers import read_lines
     from ..explain import save
     from ..paper import findings
-    from ..text.corpus import read_lines
     from ..translator import Translator
 
     found = findings(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])

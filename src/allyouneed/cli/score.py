@@ -25,8 +25,8 @@ def score(
 
       allyouneed score runs/mine --source test.en --target test.de --json
     """
+    from ..corpus.readers import pair_lines
     from ..errors import InputError
-    from ..text.corpus import pair_lines
     from .screen import announce_pipes
 
     announce_pipes(source, target)

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..config import Recipe
+from ..corpus.lines import ARCHIVES
+from ..corpus.pair import Pair
+from ..corpus.readers import READERS, is_task, pair_lines, read_lines, read_pairs
 from ..data.prepare import read_test_pairs
 from ..errors import ConfigError, DataError
-from ..text.corpus import READERS, is_task, pair_lines, read_lines, read_pairs
-from ..text.lines import ARCHIVES
-from ..text.pair import Pair
 
 MADE_ON_THE_SPOT = 2_000  # test pairs of a task
 TO_NAME_ONE = "name the test set by --source and --target, or by --pairs"

@@ -77,8 +77,8 @@ def train(
     place = output or Path("runs") / Path(what).name.partition(".")[0]
     recipe = _recipe(what, more or [], start=start, auto=auto)
 
+    from ..evaluation import evaluate_bundle
     from ..train import fit, replaced, source_paths
-    from .judge import evaluate_bundle
 
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
@@ -123,7 +123,7 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
 def _tested(bundle: "Bundle", run: Path) -> str:
     """How well a finished model translates some of the test set of its run, in a line."""
     from ..errors import AllYouNeedError
-    from .judge import evaluate_bundle
+    from ..evaluation import evaluate_bundle
     from .testset import held_out_pairs
 
     try:

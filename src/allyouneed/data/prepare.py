@@ -23,16 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
+from ..corpus.clean import DataReport, as_example
+from ..corpus.pair import Pair
+from ..corpus.readers import local_paths
 from ..errors import AllYouNeedError, ConfigError, DataError, InputError, OutputError
 from ..files import locked, parse_json, read_json_lines, refusing_errors, to_json, write_whole
-from ..text.clean import DataReport, as_example
-from ..text.corpus import local_paths
-from ..text.pair import Pair
 from ..text.spans import CopyStatistics
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary, train_vocabulary
-from .gather import CHUNK, ReadPairs, ProgressCallback, chunks, read_part
-from .select import select_pairs
+from .filter import select_pairs
+from .read import CHUNK, ProgressCallback, ReadPairs, chunks, read_part
 from .store import EncodedPairs, encode_pairs, open_sides, open_writers
 
 FORMAT = 2

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..text.pair import Pair
+from ..corpus.pair import Pair
 from ..text.tokenizer import Tokenizer
 
 SIDES = ("source", "target")

@@ -1,13 +1,13 @@
 """Weights → ids: searches over a `Step`."""
 
-from .align import alignment_layer, cross_attention, align_targets
 from .beam import beam_search, best_first, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
-from .demand import PhraseConstraint, WordBoundaries, max_constrained_length
+from .constraint_state import PhraseConstraint, WordBoundaries, max_constrained_length
+from .cross_attention import align_targets, alignment_layer, cross_attention
 from .diverse import diverse_beam_search
 from .greedy import greedy_search, most_likely
 from .likelihood import target_log_probabilities
-from .loops import longest_repetition, is_repetitive
+from .repetition import is_repetitive, longest_repetition
 from .rules import (
     Order,
     Rule,
@@ -20,9 +20,9 @@ from .rules import (
     with_rules,
 )
 from .sample import sample_search
-from .search import length_divisor, build_rules, search, stream_tokens
+from .search import build_rules, length_divisor, search, stream_tokens
 from .step import Hypothesis, State, Step, make_step
-from .walk import generate_stepwise
+from .stepwise import generate_stepwise
 
 __all__ = [
     "Hypothesis",

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .beam import Penalty, best_first, is_decided, length_penalty
-from .demand import PhraseConstraint, ConstraintState, WordBoundaries
+from .constraint_state import ConstraintState, PhraseConstraint, WordBoundaries
 from .step import AnyState, Hypothesis, Step
 
 

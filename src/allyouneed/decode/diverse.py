@@ -9,9 +9,9 @@ from typing import Unpack
 
 from torch import Tensor
 
-from .beam import TopContinuations, BeamOptions, beam_search, best_first
+from .beam import BeamOptions, TopContinuations, beam_search, best_first
 from .rules import with_rules
-from .step import AnyState, SearchLimits, Hypothesis, Step
+from .step import AnyState, Hypothesis, SearchLimits, Step
 
 _Words = tuple[Tensor, Tensor]  # sentences, and a word of each, (N,) both
 

@@ -5,8 +5,8 @@ from typing import Unpack
 
 from torch import Tensor
 
-from .step import AnyState, SearchLimits, Hypothesis, Step
-from .walk import collect_hypotheses, generate_stepwise
+from .step import AnyState, Hypothesis, SearchLimits, Step
+from .stepwise import collect_hypotheses, generate_stepwise
 
 
 def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:

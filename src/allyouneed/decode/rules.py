@@ -12,7 +12,7 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from .demand import Spelling
+from .constraint_state import Spelling
 from .step import AnyState, Step
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]

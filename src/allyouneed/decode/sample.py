@@ -12,8 +12,8 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from .step import AnyState, SearchLimits, Hypothesis, Step
-from .walk import collect_hypotheses, generate_stepwise
+from .step import AnyState, Hypothesis, SearchLimits, Step
+from .stepwise import collect_hypotheses, generate_stepwise
 
 
 def sample_search(

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import TopContinuations, Penalty, BeamOptions, beam_search, length_penalty, plain_length_penalty
+from .beam import BeamOptions, Penalty, TopContinuations, beam_search, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
-from .demand import PhraseConstraint, WordBoundaries
+from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
 from .greedy import greedy_search, most_likely
 from .rules import Rule, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
-from .sample import sample_tokens, sample_search
-from .step import AnyState, SearchLimits, Hypothesis, Step
-from .walk import generate_stepwise
+from .sample import sample_search, sample_tokens
+from .step import AnyState, Hypothesis, SearchLimits, Step
+from .stepwise import generate_stepwise
 
 LENGTH_PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
 

@@ -1,12 +1,12 @@
 """Watch a model from outside, and draw what it does."""
 
-from .data import trace_values
 from .draw import draw_attention, save
 from .figures import FIGURES, attention_figures
 from .page import build_page
-from .record import recorded, recorded_attention
-from .story import Trace, describe_heads, trace_translation
+from .recording import recorded, recorded_attention
 from .theory import THEORY
+from .trace import Trace, describe_heads, trace_translation
+from .values import trace_values
 
 __all__ = [
     "FIGURES",

@@ -7,8 +7,8 @@ import torch
 from matplotlib.figure import Figure
 
 from .draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, SIGNED, attention_figure, matrix, new_figure
-from .search import Prefix
-from .story import Trace, alignment_matrix, attentions, attention_label, residual_stream
+from .search_trace import Prefix
+from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
 
 MOST_BRANCHES = 40  # of the tree, drawn
 

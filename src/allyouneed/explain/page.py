@@ -6,10 +6,10 @@ from string import Template
 
 from ..files import to_json
 from ..translator import Translator
-from .data import MOST_CANDIDATES
 from .draw import to_svg
 from .figures import FIGURES
-from .story import Trace, attentions, describe_heads, attention_label
+from .trace import Trace, attention_label, attentions, describe_heads
+from .values import MOST_CANDIDATES
 
 _PAGE = Path(__file__).with_name("page.html")
 

@@ -6,15 +6,15 @@
 Batch first, always. A mask is bool and True means "may look".
 """
 
+from ..inference.eager import FastTransformer, Precision, pick_precision
+from ..inference.kv_cache import CachedState
 from .attention import MultiHeadAttention, attention, attention_weights
 from .decoder import Decoder, DecoderBlock, DecoderState
 from .embedding import Embedding
 from .encoder import Encoder, EncoderBlock
-from .fast import FastTransformer, Precision, pick_precision
 from .feedforward import FeedForward
 from .mask import causal_mask, padding_mask
 from .normalization import LayerNorm
-from .past import CachedState
 from .position import LearnedPositions, PositionalEncoding, sinusoids
 from .projection import Projection
 from .residual import Residual

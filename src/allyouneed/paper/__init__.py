@@ -2,7 +2,7 @@
 
 from .ablate import Result, ablate, picture, small_base
 from .figures import Finding, findings
-from .table import ROWS, Row, flops_per_pair_of_tokens, count_parameters, vocabulary_of_printed
+from .table import ROWS, Row, count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
 
 __all__ = [
     "ROWS",

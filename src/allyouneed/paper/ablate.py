@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 
 from ..bundle import Bundle
 from ..config import ModelConfig, Recipe, TrainConfig
+from ..corpus.readers import Pair
 from ..errors import ConfigError
 from ..explain.draw import BLUE, ORANGE, new_figure
+from ..metrics import bleu
 from ..recipes import recipe_path
-from ..score import bleu
-from ..text.corpus import Pair
-from ..train import Validation, Update, Evaluation, fit
-from ..train.watch import SilentCallback
+from ..run.callback import SilentCallback
+from ..train import Evaluation, Update, Validation, fit
 from ..translator import Translator
 from .table import ROWS, Row
 

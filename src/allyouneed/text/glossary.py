@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from ..corpus.lines import text_lines
 from ..errors import DataError
-from .lines import text_lines
 
 _SIGNS = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
 _ENDS = ".!?…:。！？"

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as Backend
 
 from ..errors import ConfigError, DataError, InputError
 from ..files import write_whole
-from .sampling import Segmenter
+from .subword_sampling import Segmenter
 from .tokenizer_format import EVERY_CHARACTER, WORDS, refuse_unknown_parts
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")

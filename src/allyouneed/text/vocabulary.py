@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 
 from ..config import DataConfig, ModelConfig
+from ..corpus.lines import read_lines
 from ..errors import ConfigError
-from .lines import read_lines
 from .tokenizer import Tokenizer
 
 # Up to so many pairs, so many pieces; a rule of thumb after mozilla/translations' documentation.

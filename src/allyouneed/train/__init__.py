@@ -1,14 +1,14 @@
 """Pairs → better weights."""
 
-from .auto import Draft
-from .begin import fit
+from ..run.auto import Draft
+from ..run.callback import Evaluation, Evaluator, Sample, TrainingCallback, Validation
+from ..run.fit import fit
+from ..run.replace import replaced, source_paths
 from .loop import Update, train
-from .loss import symmetric_kl, mean_loss, fused_linear_cross_entropy, smoothed_cross_entropy
+from .loss import fused_linear_cross_entropy, mean_loss, smoothed_cross_entropy, symmetric_kl
 from .optimizer import Muon, make_optimizer, newton_schulz
-from .place import TrainState
-from .replace import replaced, source_paths
-from .schedule import paper_learning_rate, learning_rate_at
-from .watch import Evaluator, Validation, Sample, Evaluation, TrainingCallback
+from .schedule import learning_rate_at, paper_learning_rate
+from .state import TrainState
 
 __all__ = [
     "Draft",

@@ -14,9 +14,9 @@ from ..data.batch import Batch
 from ..device import has_fast_bfloat16
 from ..nn import Transformer
 from .loss import fused_linear_cross_entropy
-from .place import TrainState
-from .rescue import with_fitting_micro_batches
+from .recovery import with_fitting_micro_batches
 from .schedule import learning_rate_at
+from .state import TrainState
 
 WIDE = 128  # from this d_model on bfloat16 gains more than its conversions cost
 

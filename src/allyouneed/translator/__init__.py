@@ -1,7 +1,7 @@
 """Text → text: the product."""
 
 from .alignment import Alignment
-from .finding import without_loop
+from .generation import without_loop
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 

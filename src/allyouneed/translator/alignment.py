@@ -8,7 +8,7 @@ import torch
 
 from ..decode import Hypothesis, align_targets
 from ..text.tokenizer import UNK, Tokenizer
-from .finding import TranslationGenerator
+from .generation import TranslationGenerator
 
 Unit = Literal["words", "tokens"]
 Link = tuple[int, int]

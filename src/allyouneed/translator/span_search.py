@@ -2,8 +2,8 @@
 
 from ..decode import Hypothesis
 from ..text.tokenizer import Tokenizer
-from .demands import ConstraintBuilder
-from .finding import TranslationGenerator, GenerationRequest
+from .constraints import ConstraintBuilder
+from .generation import GenerationRequest, TranslationGenerator
 
 TRIES = 4
 

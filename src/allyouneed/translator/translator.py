@@ -19,8 +19,8 @@ from ..text.glossary import Glossary
 from ..text.sentences import cut
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
-from .demands import ConstraintBuilder
-from .finding import TranslationGenerator, GenerationRequest
+from .constraints import ConstraintBuilder
+from .generation import GenerationRequest, TranslationGenerator
 from .span_search import search_for_spans
 from .texts import checked_pairs, checked_texts
 from .translation import Flag, Scored, Translation, join_translations

@@ -1,0 +1,62 @@
+"""Pairs as columns: parquet files, and data sets of the Hugging Face hub by their name. polars reads both."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import DataError, MissingExtraError
+from .pair import Fault, Rows
+from .tabular import pair_of
+
+if TYPE_CHECKING:
+    import polars
+
+_CHUNK = 50_000  # rows in memory at once
+
+
+def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
+    """Rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
+
+    An address may end in .parquet, .jsonl or .csv and may hold `*`; one without an ending stands for all the
+    parquet files under it. `table.pair_of` says which columns make the pair.
+    """
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError(f"reading {where}", "data") from None
+    try:
+        yield from _rows(_scan(where), columns)
+    except FileNotFoundError:
+        raise DataError(f"{where} does not exist") from None
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{where} could not be read: {_first_line(error)}") from error
+
+
+def _scan(where: str) -> "polars.LazyFrame":
+    import polars
+
+    if not where.startswith("hf://"):
+        return polars.scan_parquet(where, glob=False)  # a * or [ in the name of a file stands for itself
+    if where.endswith((".jsonl", ".ndjson")):
+        return polars.scan_ndjson(where)
+    if where.endswith((".csv", ".tsv")):
+        return polars.scan_csv(where, separator="," if where.endswith(".csv") else "\t", infer_schema=False)
+    return polars.scan_parquet(where if where.endswith(".parquet") else f"{where.rstrip('/')}/**/*.parquet")
+
+
+def _rows(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
+    names = table.collect_schema().names()
+    wanted = [name for name in (*columns, "translation", "source", "target") if name in names] or names
+    number = 0
+    for chunk in _chunks(table.select(wanted)):
+        for row in chunk.iter_rows(named=True):
+            number += 1
+            found = pair_of(row, columns)
+            yield Fault(number, found) if isinstance(found, str) else found
+
+
+def _chunks(table: "polars.LazyFrame") -> "Iterator[polars.DataFrame]":
+    yield from table.collect_batches(chunk_size=_CHUNK)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,148 @@
+"""Where pairs of sentences come from: files of many kinds, a hub, or a task made on the spot. One reader a kind."""
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import cast
+
+from ..errors import DataError
+from .dates import SPLITS, Split
+from .lines import ARCHIVES, count_lines, decode_lines, not_utf8, raw_lines, read_lines, require_file, text_lines
+from .pair import Fault, Pair, Rows
+from .parquet import read_parquet
+from .po import read_po
+from .tabular import read_csv, read_jsonl, read_tsv
+from .tasks import TASKS, task_pairs
+from .tmx import read_tmx
+
+__all__ = [
+    "Fault",
+    "Pair",
+    "decode_lines",
+    "is_task",
+    "open_pairs",
+    "pair_lines",
+    "local_paths",
+    "read_lines",
+    "read_pairs",
+    "source_name",
+]
+
+Where = str | tuple[str, ...]
+
+READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
+    ".tsv": read_tsv,
+    ".txt": read_tsv,
+    ".csv": read_csv,
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".parquet": lambda path, columns: read_parquet(str(path), columns),
+    ".tmx": read_tmx,
+    ".po": lambda path, _: read_po(path),
+}
+
+
+def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1) -> Rows:
+    """The pairs that `where` names, one after another, and the faults between them.
+
+    `where` is one file, its kind told by its ending (.gz and the like aside); two text files whose
+    lines n pair; an `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit`
+    pairs are drawn by `seed`. `folder` goes before relative paths; `columns` says which two make the pair.
+    Refuses at once an ending it does not know, a file that does not exist, and files of different length.
+    """
+    if isinstance(where, tuple):
+        return _aligned(*(Path(folder, name) for name in where))
+    if where.startswith("hf://"):
+        return read_parquet(where, columns)
+    if is_task(where):
+        task, _, split = where.partition(":")
+        return (Pair(*pair) for pair in task_pairs(task, cast(Split, split), count=limit, seed=seed))
+    path = Path(folder, where)
+    reader = READERS.get(_ending(path))
+    if reader is None:
+        raise DataError(
+            f"no pairs are known under {where!r}; name two aligned files, a file that ends in "
+            f"{', '.join(READERS)} (with {', '.join(ARCHIVES)} after it or not), an hf://datasets/… address, "
+            f"or a task ({', '.join(TASKS)}) and a split of it, such as "
+            f"{', '.join(f'dates:{split}' for split in SPLITS)}"
+        )
+    require_file(path)
+    return reader(path, columns)
+
+
+def read_pairs(
+    where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1
+) -> list[Pair]:
+    """All the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
+
+    Refuses the first line that holds none, by file, line and reason.
+    """
+    pairs = []
+    for row in open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed):
+        if isinstance(row, Fault):
+            raise DataError(f"{source_name(where)}, line {row.line} {row.reason}")
+        pairs.append(Pair(row.source.strip(), row.target.strip()))
+    if 0 < limit < len(pairs):
+        chosen = sorted(random.Random(seed).sample(range(len(pairs)), limit))
+        pairs = [pairs[i] for i in chosen]
+    return pairs
+
+
+def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
+    """Line n of one file with line n of the other, both read once, side by side. Refuses files of different length."""
+    pairs = []
+    sides = text_lines(source), text_lines(target)
+    for number, (left, right) in enumerate(zip_longest(*sides)):
+        if left is None or right is None:
+            lines = [
+                number + (side is not None) + sum(1 for _ in rest)
+                for side, rest in zip((left, right), sides, strict=True)
+            ]
+            raise _unequal(Path(source), Path(target), lines)
+        pairs.append(Pair(left, right))
+    return pairs
+
+
+def is_task(where: Where) -> bool:
+    """Whether these pairs are made on the spot."""
+    task, _, split = where.partition(":") if isinstance(where, str) else ("", "", "")
+    return task in TASKS and split in SPLITS
+
+
+def local_paths(where: Where, *, folder: str = "") -> list[Path]:
+    """The files on this machine that `where` names."""
+    if isinstance(where, tuple):
+        return [Path(folder, name) for name in where]
+    return [] if is_task(where) or where.startswith("hf://") else [Path(folder, where)]
+
+
+def source_name(where: Where) -> str:
+    """What an error calls a source."""
+    return where if isinstance(where, str) else " + ".join(where)
+
+
+def _aligned(source: Path, target: Path) -> Rows:
+    for path in (source, target):
+        require_file(path)
+    lines = [count_lines(path) for path in (source, target)]
+    if lines[0] != lines[1]:
+        raise _unequal(source, target, lines)
+    return _pair_up(source, target)
+
+
+def _unequal(source: Path, target: Path, lines: Sequence[int]) -> DataError:
+    return DataError(f"{source} has {lines[0]} lines but {target} has {lines[1]}; the two must pair line by line")
+
+
+def _pair_up(source: Path, target: Path) -> Rows:
+    for number, sides in enumerate(zip(raw_lines(source), raw_lines(target), strict=True), start=1):
+        try:
+            yield Pair(sides[0].decode(), sides[1].decode())
+        except UnicodeDecodeError as error:
+            name = source if error.object == sides[0] else target
+            yield Fault(number, f"of {name} {not_utf8(error)}")
+
+
+def _ending(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix

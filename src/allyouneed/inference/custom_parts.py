@@ -1,0 +1,42 @@
+"""Whether a model is made of this room's parts alone: what re-implements them must know that."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks_of_all
+
+from ..nn.transformer import Transformer
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+_GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
+_ONLY_IN_TRAINING = {"dropout", "p", "training"}
+
+
+def find_custom_part(model: Transformer) -> str | None:
+    """What of `model` is not as `Transformer(model.config)` makes it, in words; None if all of it is.
+
+    Compared are the exact types of all parts, their attributes, the names, shapes and dtypes of weights, and
+    whether a forward hook, a forward method of its own, or a hook of all modules is there.
+    """
+    if any(getattr(hooks_of_all, name) for name in _GLOBAL_HOOKS):
+        return "every module has a forward hook"
+    with torch.device("meta"):
+        standard = dict(Transformer(model.config).named_modules(remove_duplicate=False))
+    parts = dict(model.named_modules(remove_duplicate=False))
+    for name in sorted(standard.keys() | parts.keys()):
+        if name not in parts:
+            return f"{name} is missing"
+        if name not in standard or type(parts[name]) is not type(standard[name]):
+            return f"{name or 'the model'} is a {type(parts[name]).__name__}"
+        if any(getattr(parts[name], hooks) for hooks in _HOOKS):
+            return f"{name or 'the model'} has a forward hook"
+        if _attributes(parts[name]) != _attributes(standard[name]):
+            return f"{name or 'the model'} has other attributes or weights"
+    return None
+
+
+def _attributes(part: nn.Module) -> dict[str, Any]:
+    own = {name: value for name, value in vars(part).items() if name[0] != "_" and name not in _ONLY_IN_TRAINING}
+    tensors = {**dict(part.named_parameters(recurse=False)), **dict(part.named_buffers(recurse=False))}
+    return own | {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}

@@ -1,0 +1,79 @@
+"""Whether a translation copies the spans of its source: each as often, none besides, in an order that works."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ..text.spans import find_spans, span_matches
+
+# An argument is bound by its place in the message unless a name or a number says which it is.
+_BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
+_OF_SIGNS = ("tags", "placeholders")
+_SIGNS = set("%{}<>")
+_TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
+_UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
+
+
+def spans_differ(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> bool:
+    """Whether the spans of these kinds in `target` are other ones than in `source`, or in an order that breaks them.
+
+    Each span must stand there as often as in `source`; those of the texts `also` may stand there besides.
+    Arguments without a name or a number (`%s … %d`, `{}`) keep their order. Tags that are paired and nested
+    in `source` are so in `target`, in any order; where they are not, they keep their order.
+    """
+    kinds = tuple(kinds)
+    there, here = find_spans(source, kinds), find_spans(target, kinds)
+    missing = Counter(there) - Counter(here)
+    extra = extra_spans(source, target, kinds, also=also)
+    if missing or extra:
+        return True
+    (arguments, tags), (arguments_here, tags_here) = ordered_spans(source, kinds), ordered_spans(target, kinds)
+    wrong_tags = not _is_nested(tags_here) if _is_nested(tags) else tags != tags_here
+    return arguments != arguments_here or wrong_tags
+
+
+def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterable[str] = ()) -> list[tuple[int, int]]:
+    """Where in `target` stand spans that `source`, with the texts `also`, has not, or not as often: (start, end).
+
+    A sign that spans of `source` are made of, such as the `%` of `%s`, counts alone too: whoever reads `% s`
+    after `%s` takes both for arguments.
+    """
+    kinds = tuple(kinds)
+    left = Counter[str]()
+    for text in (source, *also):
+        left.update(match.group() for match in span_matches(text, kinds))
+        left.update(sign for _, sign in _stray_signs(text, kinds))
+    signs = {sign for kind, span in find_spans(source, kinds) if kind in _OF_SIGNS for sign in span} & _SIGNS
+    stray = [(place, place + 1) for place, sign in _stray_signs(target, kinds) if sign in signs]
+    extra = []
+    for start, end in [*(match.span() for match in span_matches(target, kinds)), *stray]:
+        left[target[start:end]] -= 1
+        if left[target[start:end]] < 0:
+            extra.append((start, end))
+    return extra
+
+
+def _stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
+    """The signs outside of all spans, with their places."""
+    inside = {place for match in span_matches(text, kinds) for place in range(*match.span())}
+    return [(place, sign) for place, sign in enumerate(text) if sign in _SIGNS and place not in inside]
+
+
+def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The spans whose order has a meaning: arguments without a name or a number, and tags."""
+    spans = find_spans(text, kinds)
+    arguments = [span for kind, span in spans if kind == "placeholders" and _BY_PLACE.match(span)]
+    return arguments, [span for kind, span in spans if kind == "tags"]
+
+
+def _is_nested(tags: Sequence[str]) -> bool:
+    open_tags: list[str] = []
+    for tag in tags:
+        match = _TAG_NAME.match(tag)
+        name = match.group(1) if match else ""
+        if tag.startswith("</"):
+            if not open_tags or open_tags.pop() != name:
+                return False
+        elif not tag.endswith("/>") and name.lower() not in _UNPAIRED:
+            open_tags.append(name)
+    return not open_tags

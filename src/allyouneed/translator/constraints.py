@@ -1,0 +1,99 @@
+"""What the translation of a text must hold: the glossary's words and what is copied, as ids."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from ..decode import Order, PhraseConstraint, WordBoundaries
+from ..errors import InputError
+from ..text.glossary import Glossary
+from ..text.spans import find_spans, span_matches
+from ..text.tokenizer import Tokenizer
+from .agreement import extra_spans, ordered_spans, spans_differ
+
+# Scripts that put no blanks between words: a phrase in them may touch its neighbours.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+_CARRIERS = ("", "\n", "(", "a ")
+
+
+class ConstraintBuilder:
+    """Makes of a text what its translation must say.
+
+    `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
+    untouched. A term inside such a span counts as part of the span.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str]) -> None:
+        self._tokenizer, self._glossary, self._keep = tokenizer, glossary, tuple(keep)
+        pieces = tokenizer.pieces(range(len(tokenizer)))
+        special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
+        words = [(i, piece) for i, piece in enumerate(pieces) if piece and i not in special]
+        self.boundaries = WordBoundaries(
+            starts_in_word=frozenset(i for i, piece in words if _in_word(piece[0])),
+            ends_in_word=frozenset(i for i, piece in words if _in_word(piece[-1])),
+        )
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text stands what its translation must say: (start, end)."""
+        return [match.span() for match in span_matches(text, self._keep)] + self._glossary.places(text)
+
+    def required_texts(self, text: str) -> list[tuple[str, ...]]:
+        """What must stand in the translation of `text`, once for each time it stands here: any one of these texts."""
+        spans = [span for _, span in find_spans(text, self._keep)]
+        for span in spans:
+            text = text.replace(span, "\n", 1)
+        terms = [translations for _, translations in self._glossary.find(text)]
+        return [(span,) for span in spans] + terms
+
+    def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
+        """Whether a translation has other kept spans than its source, or in an order that breaks them."""
+        return spans_differ(source, target, self._keep, also=self._also(source, prefix))
+
+    def extra_spans(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> list[tuple[int, int]]:
+        """Where in a translation kept spans stand that its source does not have, or not as often: (start, end)."""
+        return extra_spans(source, target, self._keep, also=self._also(source, prefix))
+
+    def orders(self, source: str) -> list[Order]:
+        """The spans whose order is that of the source, as ids."""
+        return [
+            [tuple(self._spellings(span)) for span in spans]
+            for spans in ordered_spans(source, self._keep)
+            if len(set(spans)) > 1
+        ]
+
+    def _also(self, source: str, prefix: Sequence[int]) -> list[str]:
+        """What may bring spans of its own: the glossary's translations, and how the translation must begin."""
+        terms = [text for _, translations in self._glossary.find(source) for text in translations]
+        return [*terms, self._tokenizer.decode(prefix)]
+
+    def build(self, text: str) -> list[PhraseConstraint]:
+        """The same as phrases in ids. Refuses what the vocabulary cannot spell."""
+        times: dict[tuple[str, ...], int] = {}
+        for wanted in self.required_texts(text):
+            times[wanted] = times.get(wanted, 0) + 1
+        return [
+            PhraseConstraint(tuple(spelling for wish in wanted for spelling in self._spellings(wish)), count)
+            for wanted, count in times.items()
+        ]
+
+    def _spellings(self, wanted: str) -> list[tuple[int, ...]]:
+        """The ids of a text as it stands after a blank, and right after a sign."""
+        tokenizer = self._tokenizer
+        if tokenizer.unk_id is not None and tokenizer.unk_id in tokenizer.encode(wanted):
+            raise InputError(f"{wanted!r} must stand in the translation, but the vocabulary cannot spell it")
+        spellings = []
+        for carrier in _CARRIERS:
+            try:
+                before, whole = tokenizer.encode(carrier)[1:-1], tokenizer.encode(carrier + wanted)[1:-1]
+            except InputError:
+                if not carrier:
+                    raise
+                continue  # a vocabulary of letters without this sign
+            spelling = tuple(whole[len(before) :])
+            if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == wanted.strip():
+                spellings.append(spelling)
+        return list(dict.fromkeys(spellings))
+
+
+def _in_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LMN" and not unicodedata.name(character, "").startswith(_UNSPACED)

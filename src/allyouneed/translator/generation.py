@@ -1,0 +1,213 @@
+"""Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from hashlib import sha256
+from math import ceil
+from types import MappingProxyType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..config import DecodeConfig
+from ..data.batch import pad
+from ..decode import (
+    Hypothesis,
+    Order,
+    PhraseConstraint,
+    Rule,
+    WordBoundaries,
+    at_most,
+    best_first,
+    build_rules,
+    in_order,
+    is_repetitive,
+    length_divisor,
+    longest_repetition,
+    make_step,
+    max_constrained_length,
+    search,
+    stream_tokens,
+    target_log_probabilities,
+)
+from ..device import one_thread
+from ..nn import FastTransformer, Transformer
+from ..text.tokenizer import Tokenizer
+
+MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than what it spares
+
+
+class GenerationRequest(NamedTuple):
+    """A source, how its translation must begin, what it must say, how often some ids at most, and what in order."""
+
+    source: list[int]
+    prefix: list[int]
+    constraints: list[PhraseConstraint]
+    at_most: Mapping[int, int] = MappingProxyType({})
+    orders: Sequence[Order] = ()
+
+
+class TranslationGenerator:
+    """A model and how to search with it. `writer` is the tokenizer of the targets; `seams` are its own, for demands."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        fast: FastTransformer,
+        target_tokenizer: Tokenizer,
+        config: DecodeConfig,
+        boundaries: WordBoundaries | None,
+    ) -> None:
+        self.model, self.fast, self.target_tokenizer, self.config, self.boundaries = (
+            model,
+            fast,
+            target_tokenizer,
+            config,
+            boundaries,
+        )
+        self.device = next(model.parameters()).device
+        self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
+        silent = (target_tokenizer.pad_id, target_tokenizer.sos_id)
+        unknown = () if target_tokenizer.unk_id is None else (target_tokenizer.unk_id,)
+        self.banned_ids = silent if config.replace_unknown else (*silent, *unknown)
+        self._step = make_step(fast, banned_ids=self.banned_ids, log_step=fast.log_step)
+        self._step_of_stream = make_step(fast, banned_ids=(*silent, *unknown), log_step=fast.log_step)
+
+    def generate(self, wanted: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
+        """For each of them what was found, the best first, and whether that went round in circles at first.
+
+        Nothing is found where what must be said does not fit within the limit.
+        """
+        found = self._search(wanted, self.config)
+        again = [False] * len(wanted)
+        for b, one in enumerate(wanted):
+            if self.config.guard and found[b] and is_repetitive(found[b][0].ids, one.source):
+                (better,) = self._search([one], without_loop(self.config, found[b][0]))
+                # Where the demands themselves repeat, nothing may be left.
+                found[b], again[b] = better or found[b], True
+        return found, again
+
+    def find_widely(self, wanted: GenerationRequest) -> list[Hypothesis]:
+        """All that a beam of 4 at least holds at its end, the best first."""
+        beam = max(4, self.config.beam)
+        config = replace(self.config, beam=beam, nbest=beam, groups=1, sample=False)
+        (found,) = self._search([wanted], config)
+        return found
+
+    @torch.inference_mode()
+    def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
+        """For each source the `count` words, or as many as there are, that most likely follow the prefix."""
+        with self.threads_for(len(sources)):
+            state = self.fast.start(self.tensor(sources))
+            for word in (self.target_tokenizer.sos_id, *prefix):
+                logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
+        logits[:, self.target_tokenizer.eos_id] = -torch.inf
+        best = logits.topk(min(count, logits.size(-1) - len(self.banned_ids) - 1)).indices
+        return best.tolist()
+
+    def stream(self, source: list[int]) -> Iterator[int]:
+        """The words of one translation as they come; unknown ones are not said."""
+        with torch.inference_mode(), one_thread():
+            state = self.fast.start(self.tensor([source]))
+        yield from stream_tokens(
+            one_thread()(torch.inference_mode()(self._step_of_stream)),
+            state,
+            self.config,
+            sos_id=self.target_tokenizer.sos_id,
+            eos_id=self.target_tokenizer.eos_id,
+            max_lengths=self.max_lengths([GenerationRequest(source, [], [])]),
+            rules=self._rules([GenerationRequest(source, [], [])], self.config),
+            generators=[self._generator(GenerationRequest(source, [], []))],
+        )
+
+    @torch.inference_mode()
+    def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
+        """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
+        with self.threads_for(sum(map(len, targets))):
+            memory = self.model.encode(self.tensor(sources))
+            gained = target_log_probabilities(self.model, self.tensor(targets), memory, banned_ids=self.banned_ids)
+        return gained.tolist()
+
+    def max_lengths(self, wanted: Sequence[GenerationRequest]) -> Tensor:
+        """How many ids, the end sign included, each translation may have; (B,)."""
+        longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in wanted]
+        needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in wanted]
+        lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
+        return lengths.clamp(1, self.limit).to(self.device)
+
+    def target(self, hypothesis: Hypothesis) -> list[int]:
+        """All its ids, the signs for start and end included."""
+        return [
+            self.target_tokenizer.sos_id,
+            *hypothesis.ids,
+            *([self.target_tokenizer.eos_id] if hypothesis.finished else []),
+        ]
+
+    def tensor(self, rows: Sequence[list[int]]) -> Tensor:
+        """Padded ids, (B, L)."""
+        return pad(rows, self.model.config.pad_id).to(self.device)
+
+    @torch.inference_mode()
+    def _search(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
+        with self.threads_for(len(wanted) * config.beam):
+            found = search(
+                self._step,
+                self.fast.start(self.tensor([one.source for one in wanted])),
+                config,
+                sos_id=self.target_tokenizer.sos_id,
+                eos_id=self.target_tokenizer.eos_id,
+                max_lengths=self.max_lengths(wanted),
+                rules=self._rules(wanted, config),
+                constraints=[one.constraints for one in wanted],
+                boundaries=self.boundaries,
+                generators=[self._generator(one) for one in wanted] if config.sample else (),
+                top_continuations_fn=self.fast.top_continuations,
+            )
+            if config.repetition_penalty == 1 and config.beam_groups == 1:
+                return found
+            return self._judged_anew(wanted, found, config)
+
+    def threads_for(self, vectors: int) -> AbstractContextManager[None]:
+        """All threads for products of many vectors, one for those of few."""
+        return one_thread() if vectors < MANY_VECTORS else nullcontext()
+
+    def _generator(self, one: GenerationRequest) -> torch.Generator:
+        """Chance for one text: of the seed and the text alone, so that neither its batch nor its line matters."""
+        digest = sha256(repr((self.config.seed, one.source, one.prefix)).encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
+
+    def _rules(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[Rule]:
+        shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
+        min_lengths = torch.tensor(shortest, device=self.device)
+        rules = build_rules(
+            config,
+            eos_id=self.target_tokenizer.eos_id,
+            min_lengths=min_lengths.minimum(self.max_lengths(wanted)),  # so that each can end
+            prefixes=[one.prefix for one in wanted],
+        )
+        if any(one.at_most for one in wanted):
+            rules.append(at_most([one.at_most for one in wanted]))
+        if any(one.orders for one in wanted):
+            rules.append(in_order([one.orders for one in wanted]))
+        return rules
+
+    def _judged_anew(
+        self, wanted: Sequence[GenerationRequest], found: list[list[Hypothesis]], config: DecodeConfig
+    ) -> list[list[Hypothesis]]:
+        """What was found, its log-probabilities without what a rule took off, and so ordered anew."""
+        sources = [one.source for one, hypotheses in zip(wanted, found, strict=True) for _ in hypotheses]
+        targets = [self.target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
+        gains = iter(self.log_probabilities(sources, targets))
+
+        def judged(hypothesis: Hypothesis) -> Hypothesis:
+            total = sum(next(gains))
+            return hypothesis._replace(log_probability=total, score=total / length_divisor(config, hypothesis))
+
+        return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in found]
+
+
+def without_loop(config: DecodeConfig, found: Hypothesis) -> DecodeConfig:
+    """How to search again for what went round in circles."""
+    return replace(config, no_repeat=max(3, longest_repetition(found.ids).period))

@@ -1,0 +1,98 @@
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from allyouneed.corpus.pair import Fault, Pair
+from allyouneed.corpus.readers import open_pairs
+from allyouneed.errors import DataError
+
+
+def rows(path: Path, content: str | bytes, columns: Sequence[str] = ()) -> list[Pair | Fault]:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(open_pairs(str(path), columns=columns))
+
+
+DOG, CAT = Pair("a dog", "un cane"), Pair('a "cat"', "un gatto")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.tsv", 'a dog\tun cane\na "cat"\tun gatto\n', ()),
+        ("a.tsv", 'source\ttarget\na dog\tun cane\n\na "cat"\tun gatto', ()),
+        ("a.tsv", 'en\tit\r\na dog\tun cane\r\na "cat"\tun gatto\r\n', ()),
+        ("a.tsv", '1\ta dog\t2\tun cane\n3\ta "cat"\t4\tun gatto\n', ("2", "4")),
+        ("a.tsv", 'it\tid\ten\nun cane\t1\ta dog\nun gatto\t2\ta "cat"\n', ("en", "it")),
+        ("a.csv", 'a dog,un cane\n"a ""cat""",un gatto\n', ()),
+        ("a.csv", 'source;target\na dog;un cane\n"a ""cat""";un gatto\n', ()),
+        ("a.jsonl", '{"source":"a dog","target":"un cane"}\n{"id":1,"target":"un gatto","source":"a \\"cat\\""}\n', ()),
+        ("a.jsonl", '{"q":"a dog","a":"un cane"}\n\n{"q":"a \\"cat\\"","a":"un gatto"}\n', ()),
+        (
+            "a.jsonl",
+            '{"id":"1","translation":{"it":"un cane","en":"a dog"}}\n'
+            '{"id":"2","translation":{"it":"un gatto","en":"a \\"cat\\""}}\n',
+            ("en", "it"),
+        ),
+    ],
+)
+def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: Sequence[str]) -> None:
+    assert rows(tmp_path / name, content, columns) == [DOG, CAT]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "reason"),
+    [
+        ("a.tsv", "a\tb\na b\nc\td\n", 2, "has 1 column, not 2"),
+        ("a.tsv", b"a\tb\na\xff\tb\nc\td\n", 2, "is not UTF-8: byte 0xff at place 2 of the line"),
+        ("a.csv", "a,b\na,b,c\nc,d\n", 2, "has 3 columns, not 2"),
+        ("a.csv", 'a,b\n"a"x,b\nc,d\n', 2, "is not CSV: ',' expected after '\"'"),
+        ("a.csv", b"a,b\n\xff,b\nc,d\n", 2, "is not UTF-8"),
+        ("a.csv", 'a,b\n"a,b\nc,d\n', 2, "is not CSV: a quotation mark that is not closed within 16 lines"),
+        ("a.csv", 'a,b\na,b,"c\n"\nc,d\n', 2, "has 3 columns, not 2"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a",\n{"a":"c","b":"d"}\n', 2, "is not JSON: "),
+        ("a.jsonl", '{"a":"a","b":"b"}\n' + "[" * 100_000 + '\n{"a":"c","b":"d"}\n', 2, "is nested too deeply"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, "is no object but \\['a', 'b'\\]"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a","b":null}\n{"a":"c","b":"d"}\n', 2, 'has None under "b"'),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, "has the keys a; say which two"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"\\ud800","b":"b"}\n{"a":"c","b":"d"}\n', 2, "has half a character"),
+    ],
+)
+def test_a_malformed_line_is_told_by_line_and_reason(
+    tmp_path: Path, name: str, content: str | bytes, line: int, reason: str
+) -> None:
+    first, fault, last = rows(tmp_path / name, content)
+    assert (first, last) == (Pair("a", "b"), Pair("c", "d"))
+    assert isinstance(fault, Fault)
+    assert fault.line == line
+    assert re.search(reason, fault.reason)
+
+
+def test_a_stray_quotation_mark_costs_its_own_line_alone(tmp_path: Path) -> None:
+    content = [f"a{n},b{n}\n" for n in range(600)]
+    content[100] = '"a,b\n'
+    content[300], content[303] = 'a,"b\n', 'a,b"\n'
+    content[400] = '"two, with\na blank line\n\nbetween",b\n'
+    found = rows(tmp_path / "a.csv", "".join(content))
+    assert [row.line for row in found if isinstance(row, Fault)] == [101, 301]
+    assert len(found) == 600
+    assert found[400] == Pair("two, with\na blank line\n\nbetween", "b")
+
+
+def test_a_row_of_other_columns_counts_the_lines_it_takes(tmp_path: Path) -> None:
+    assert rows(tmp_path / "a.csv", 'a,b\na,"b\nb\nb",c\n')[1] == Fault(2, "has 3 columns, not 2", lines=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "why"),
+    [
+        ("a\tb\tc\n", (), "line 1 has 3 columns, .*expected source and target. Say which two in data.columns"),
+        ("a b\n", (), "line 1 has 1 column, .*expected source and target"),
+        ("a\tb\n", ("en", "it"), 'line 1 is no heading with "en" but .*number its columns'),
+        ("a\tb\n", ("1", "3"), "line 1 has 2 columns; data.columns asks for .*counted from 1"),
+    ],
+)
+def test_columns_that_are_not_there_are_refused(tmp_path: Path, content: str, columns: Sequence[str], why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        rows(tmp_path / "a.tsv", content, columns)

@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+
+from allyouneed.corpus.pair import Fault, Pair
+from allyouneed.corpus.tmx import read_tmx
+from allyouneed.errors import DataError
+
+HEAD = '<?xml version="1.0"?>\n{}<tmx version="1.4">\n<header srclang="en"/>\n<body>\n'
+
+
+def unit(**said: str) -> str:
+    return "<tu>" + "".join(f'<tuv xml:lang="{key}"><seg>{text}</seg></tuv>' for key, text in said.items()) + "</tu>\n"
+
+
+def memory(path: Path, *units: str, before: str = "") -> Path:
+    path.write_text(HEAD.format(before) + "".join(units) + "</body></tmx>")
+    return path
+
+
+def test_units_are_pairs_and_inline_codes_stay_in_the_text(tmp_path: Path) -> None:
+    path = memory(
+        tmp_path / "a.tmx",
+        unit(it="un cane", en="a dog"),
+        unit(en='a <bpt i="1">&lt;b&gt;</bpt>big<ept i="1">&lt;/b&gt;</ept> <hi>cat</hi>', it="un gatto"),
+    )
+    assert list(read_tmx(path)) == [Pair("a dog", "un cane"), Pair("a <b>big</b> cat", "un gatto")]
+    assert list(read_tmx(path, ("IT", "en"))) == [Pair("un cane", "a dog"), Pair("un gatto", "a <b>big</b> cat")]
+
+
+def test_a_language_is_found_with_its_country_and_one_that_lacks_is_a_fault(tmp_path: Path) -> None:
+    path = memory(tmp_path / "a.tmx", '<tu><tuv xml:lang="en-US"><seg>a dog</seg></tuv></tu>\n', unit(en="a", it="b"))
+    assert list(read_tmx(path, ("en", "it"))) == [Fault(5, 'has no "it"; it has en-US'), Pair("a", "b")]
+
+
+def test_three_languages_need_a_choice(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 5 has the languages en, it, de; say which two"):
+        list(read_tmx(memory(tmp_path / "a.tmx", unit(en="a", it="b", de="c"))))
+
+
+def test_what_is_no_xml_is_refused_by_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a.tmx, line 6 is not XML: "):
+        list(read_tmx(memory(tmp_path / "a.tmx", unit(en="a", it="b"), "<tu></tuv>\n")))
+
+
+def test_entities_are_never_expanded(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    bombs = f'<!DOCTYPE tmx [<!ENTITY a "bomb"><!ENTITY s SYSTEM "file://{tmp_path}/secret">]>\n'
+    path = memory(tmp_path / "a.tmx", unit(en="a &a;&s;", it="b"), before=bombs)
+    assert list(read_tmx(path)) == [Pair("a ", "b")]
+
+
+def test_every_inline_code_of_the_format_leaves_what_it_holds(tmp_path: Path) -> None:
+    text = "<it>(</it><ut>)</ut><ph>{1}</ph><hi>a</hi><ph>&lt;img alt=<sub>dog</sub>&gt;</ph><!-- no -->."
+    path = memory(tmp_path / "a.tmx", unit(en=text, it="{1}"))
+    assert list(read_tmx(path)) == [Pair("(){1}a<img alt=dog>.", "{1}")]
+
+
+@pytest.mark.parametrize(
+    "text", ["<hi>" * 100_000 + "</hi>" * 100_000, f'<ph x="{"1" * 11_000_000}"/>', "a" * 11_000_000]
+)
+def test_depth_and_length_without_measure_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match=r"a.tmx, line \d+ is not XML: .*(depth|limit|Huge).*\Z"):
+        list(read_tmx(memory(tmp_path / "a.tmx", unit(en=text, it="b"))))

@@ -1,0 +1,129 @@
+from pathlib import Path
+
+import pytest
+
+from allyouneed.config import CleanConfig, DataConfig
+from allyouneed.corpus.clean import DataReport
+from allyouneed.data.filter import SelectedPairs, select_pairs
+from allyouneed.data.read import ReadPairs, read_part
+from allyouneed.errors import DataError
+
+Lines = list[tuple[str, str]]
+NOTHING: Lines = []
+
+
+def pairs_of(count: int) -> Lines:
+    return [(f"source {i}", f"target {i}") for i in range(count)]
+
+
+def chosen(
+    folder: Path, train: Lines, valid: Lines = NOTHING, *, clean: CleanConfig | None = None, **data: object
+) -> tuple[SelectedPairs, list[str], DataReport]:
+    clean, report = clean or CleanConfig(), DataReport()
+    for name, lines in (("train", train), ("valid", valid)):
+        (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
+    config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), data_dir=str(folder), **data)  # type: ignore[arg-type]
+    ours = read_part("train", config, clean, folder, report)
+    given, test = (
+        read_part("valid", config, clean, folder, DataReport()),
+        read_part("test", config, clean, folder, DataReport()),
+    )
+    selected = select_pairs(config, clean, ours, given, test, report)
+    return selected, [pair.source for pair in ours.pairs(selected.train)], report
+
+
+def test_no_pair_is_in_two_parts(tmp_path: Path) -> None:
+    selected, train, report = chosen(tmp_path, pairs_of(2_000))
+    valid, test = ([pair.source for pair in part] for part in (selected.valid, selected.test))
+    assert sorted(train + valid + test) == sorted(source for source, _ in pairs_of(2_000))
+    assert 20 < len(valid) < 60
+    assert 20 < len(test) < 60
+    assert (report.valid, report.test) == (len(valid), len(test))
+
+
+def test_more_lines_move_no_pair_to_another_part(tmp_path: Path) -> None:
+    few, train_few, _ = chosen(tmp_path, pairs_of(1_000))
+    many, train_many, _ = chosen(tmp_path, [*pairs_of(3_000)[::-1], ("SOURCE  7", "Target 7")])
+    assert set(few.valid) <= set(many.valid)
+    assert set(few.test) <= set(many.test)
+    assert set(train_few) <= set(train_many)
+
+
+def test_what_exceeds_a_held_out_part_is_not_trained_on(tmp_path: Path) -> None:
+    all_of_them, train, _ = chosen(tmp_path, pairs_of(2_000))
+    some, same, report = chosen(tmp_path, pairs_of(2_000), valid_limit=10)
+    assert len(some.valid) == len(some.test) == 10
+    assert set(some.valid) <= set(all_of_them.valid)
+    assert same == train
+    back = report.dropped["held_back"]
+    assert back.count == len(all_of_them.valid) + len(all_of_them.test) - 20
+    assert not {f"{source} → {target}" for source, target in [*some.valid, *some.test]} & set(back.examples)
+
+
+def test_duplicates_and_overlap_are_dropped_and_shown(tmp_path: Path) -> None:
+    train = [*pairs_of(20), ("source 1", "target 1"), ("In  VALID", "other"), ("other", "auch in valid")]
+    _, kept, report = chosen(tmp_path, train, [("in valid", "auch in valid")])
+    assert kept == [source for source, _ in pairs_of(20)]
+    found = {rule: (finding.count, finding.examples) for rule, finding in report.dropped.items() if finding.count}
+    assert found == {
+        "duplicates": (1, ["source 1 → target 1"]),
+        "overlap_source": (1, ["In  VALID → other"]),
+        "overlap_target": (1, ["other → auch in valid"]),
+    }
+    off = CleanConfig(deduplicate=False, overlap="none")
+    assert len(chosen(tmp_path, train, [("in valid", "auch in valid")], clean=off)[1]) == len(train)
+
+
+def test_a_rule_that_would_drop_most_pairs_is_left_out(tmp_path: Path) -> None:
+    """A few classes as targets: every one of them is in valid too, and that is the task."""
+    train = [(f"source {i}", "yes" if i % 2 else "no") for i in range(50)]
+    _, kept, report = chosen(tmp_path, train, [("one", "yes"), ("two", "no")])
+    assert len(kept) == 50
+    assert report.skipped_rules == {"overlap_target": 1.0}
+    only_targets = chosen(tmp_path, train, [("one", "yes"), ("two", "no")], clean=CleanConfig(overlap="target"))
+    assert only_targets[2].skipped_rules == {"overlap_target": 1.0}
+
+
+def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
+    """Six misspellings of each word: that a word is also held out says nothing about its other misspellings."""
+    train = [(f"mispelt {i} {kind}", f"misspelt {i}") for i in range(200) for kind in range(6)]
+    valid = [(f"mispelt {i} 0", f"misspelt {i}") for i in range(40)]
+    _, kept, report = chosen(tmp_path, train, valid)
+    assert kept == [source for source, _ in train if (source, f"misspelt {source.split()[1]}") not in valid]
+    assert report.dropped["overlap_source"].count == 40
+    assert (report.repeated_targets, report.skipped_rules) == (1.0, {"overlap_target": 0.2})
+    assert "a target that others have too" in report.text()
+    assert len(chosen(tmp_path, train, valid, clean=CleanConfig(overlap="target"))[1]) == 160 * 6
+
+
+def test_where_some_targets_repeat_both_sides_overlap(tmp_path: Path) -> None:
+    train = [*pairs_of(60), *((f"other {i}", f"target {i}") for i in range(20))]
+    _, kept, report = chosen(tmp_path, train, [("source 1", "target 1")])
+    assert report.repeated_targets == 0.5
+    assert (len(kept), report.dropped["overlap_target"].count) == (78, 1)
+
+
+def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"too small to split: of 100 usable pairs, .*data.valid, hold out more .*0\.24"
+    ):
+        chosen(tmp_path, pairs_of(100))
+    selected, train, _ = chosen(tmp_path, pairs_of(100), held_out=0)
+    assert (len(train), selected.valid) == (100, [])
+
+
+def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
+    _, some, report = chosen(tmp_path, pairs_of(100), held_out=0, limit=10)
+    assert len(some) == 10
+    assert report.dropped["limit"].count == 90
+    assert some == chosen(tmp_path, pairs_of(100), held_out=0, limit=10)[1]
+    assert some != chosen(tmp_path, pairs_of(100), held_out=0, limit=10, seed=2)[1]
+
+
+def test_gathered_is_what_was_read(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
+    report = DataReport()
+    data = DataConfig(train="train.tsv", data_dir=str(tmp_path))
+    gathered: ReadPairs = read_part("train", data, CleanConfig(), tmp_path, report)
+    assert list(gathered.pairs(range(len(gathered)))) == [("a", "b")]
+    assert report.dropped["empty"].count == 1

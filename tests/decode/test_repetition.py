@@ -1,0 +1,24 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allyouneed.decode import is_repetitive, longest_repetition
+
+
+@pytest.mark.parametrize(
+    ("ids", "period", "length"),
+    [([], 0, 0), ([1, 2, 3], 0, 0), ([1, 1], 0, 0), ([5, 1, 1, 1, 1, 6], 1, 4), ([9, 1, 2, 1, 2, 1, 2, 1], 2, 7)],
+)
+def test_the_longest_loop(ids: list[int], period: int, length: int) -> None:
+    assert longest_repetition(ids) == (period, length)
+
+
+@given(st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(4, 9), min_size=1, max_size=6, unique=True))
+def test_what_is_said_four_times_is_a_loop_unless_the_source_did_so(head: list[int], again: list[int]) -> None:
+    ids = head + again * max(4, 8 // len(again) + 1)
+    assert is_repetitive(ids, [1, 2, 3])
+    assert not is_repetitive(ids, again * 4 + ids)
+
+
+def test_a_year_of_ones_is_no_loop() -> None:
+    assert not is_repetitive([1, 1, 1, 1], [1, 1, 1, 1, 5])

@@ -1,0 +1,65 @@
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from allyouneed.explain.search_trace import trace_search
+from allyouneed.translator import Translator
+
+
+@pytest.fixture(params=[1, 2, 4])
+def translator(request: pytest.FixtureRequest, bundle: Bundle) -> Translator:
+    return Translator(bundle, decode=DecodeConfig(beam=request.param, extra_length=4, guard=False))
+
+
+def test_a_traced_search_finds_what_the_translator_finds(translator: Translator) -> None:
+    for text in ("abc", "j", "deadbeef"):
+        trace = trace_search(translator, text)
+        assert translator.source_tokenizer.decode(trace.hypothesis.ids) == translator(text)
+
+
+def test_what_is_noted_is_what_the_model_says(translator: Translator) -> None:
+    model, tokenizer = translator.model, translator.source_tokenizer
+    trace = trace_search(translator, "abc")
+    assert () in trace.log_probabilities
+    source = torch.tensor([tokenizer.encode("abc")])
+    for beginning, row in trace.log_probabilities.items():
+        logits = model(source, torch.tensor([[tokenizer.sos_id, *beginning]]))[0, -1].detach()
+        logits[[tokenizer.pad_id, tokenizer.sos_id]] = -torch.inf
+        torch.testing.assert_close(row, logits.log_softmax(-1), atol=1e-4, rtol=1e-4)
+
+
+def test_the_log_probability_of_the_answer_is_the_search_s(translator: Translator) -> None:
+    trace = trace_search(translator, "abc")
+    ids = tuple(trace.hypothesis.ids)
+    sentence = (*ids, trace.eos_id) if ids in trace.log_probabilities else ids
+    assert trace.log_probability(sentence) == pytest.approx(trace.hypothesis.log_probability, abs=1e-4)
+    assert trace.score(sentence) == pytest.approx(trace.hypothesis.score, abs=1e-4)
+
+
+def test_why_it_ended_is_said(bundle: Bundle) -> None:
+    with torch.no_grad():
+        bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
+    bounded = trace_search(Translator(bundle, decode=DecodeConfig(beam=1, extra_length=1)), "a")
+    assert "its bound of 2 tokens" in bounded.why_it_ended()
+
+
+def test_candidates_come_best_first(translator: Translator) -> None:
+    best = trace_search(translator, "abc").best((), 5)
+    chances = [chance for _, chance in best]
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) <= 1.0001
+
+
+def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
+    with torch.no_grad():  # one letter is likeliest everywhere, so that it goes round in circles
+        model = bundle.model
+        model.target_embedding.table.zero_()
+        model.target_embedding.table[bundle.source_tokenizer.encode("a")[1]] = 1.0
+        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
+        last.get_parameter("gain").zero_()
+        last.get_parameter("bias").fill_(1.0)
+    plain = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=12))
+    for translator in (plain, plain.using(guard=False, no_repeat=2)):
+        found = trace_search(translator, "bc").hypothesis
+        assert translator.source_tokenizer.decode(found.ids) == translator("bc") != "a" * 14

@@ -1,0 +1,86 @@
+import math
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from allyouneed.errors import InputError
+from allyouneed.explain.trace import (
+    Trace,
+    _head,
+    alignment_matrix,
+    attentions,
+    describe_heads,
+    residual_stream,
+    trace_translation,
+)
+from allyouneed.translator import Translator
+
+
+def test_a_story_has_a_place_for_every_piece(story: Trace) -> None:
+    assert story.source_pieces == ["<sos>", "a", "b", "c", "d", "<eos>"]
+    assert story.decoder_inputs[1:] == story.decoder_targets[:-1]
+    assert (story.decoder_inputs[0], story.decoder_targets[-1]) == ("<sos>", "<eos>")
+    assert story.recording["logits"].shape[0] == len(story.decoder_targets)
+    assert len(attentions(story)) == 1 + 2 * 2
+
+
+def test_an_empty_text_is_refused(bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="nothing to explain"):
+        trace_translation(Translator(bundle), " ")
+
+
+def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="the text has 22 tokens with its signs, but this model reads 17 at most"):
+        trace_translation(Translator(bundle), "ab" * 10)
+    with pytest.raises(InputError, match="'ß' at place 2 of 'aß' is not in the vocabulary"):
+        trace_translation(Translator(bundle), "aß")
+
+
+def test_an_output_that_fills_the_model_is_told_whole(bundle: Bundle) -> None:
+    with torch.no_grad():
+        bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
+    translator = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=50))
+    assert len(trace_translation(translator, "abc").decoder_targets) == bundle.model.config.max_length
+
+
+def test_every_head_is_described(story: Trace) -> None:
+    heads = describe_heads(story)
+    assert len(heads) == 5 * 3
+    assert all(0 <= head.entropy <= math.log2(16) for head in heads)
+
+
+@pytest.mark.parametrize(
+    ("weights", "role", "entropy"),
+    [
+        (torch.eye(8), "itself", 0.0),
+        (torch.eye(8).roll(1, 0), "the one before", 0.0),
+        (torch.eye(8).roll(-1, 0), "the one after", 0.0),
+        (torch.full((8, 8), 1 / 8), "spread widely", 3.0),
+        (torch.nn.functional.one_hot(torch.full((8,), 7), 8).float(), "the end sign", 0.0),
+    ],
+)
+def test_what_a_head_does_is_named(weights: torch.Tensor, role: str, entropy: float) -> None:
+    head = _head("encoder.layers.0.attention", 1, weights, crossing=False)
+    assert head.role == role
+    assert head.entropy == pytest.approx(entropy, abs=1e-5)
+
+
+def test_in_cross_attention_the_same_place_is_that_of_the_written_word() -> None:
+    weights = torch.eye(8).roll(1, 1)  # place t, which writes word t + 1, looks at word t + 1
+    assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "the same place"
+
+
+def test_the_stream_has_a_stage_for_every_sublayer(story: Trace) -> None:
+    assert [stage.part for stage in residual_stream(story, "encoder")] == [
+        "embedding", "1 attention", "1 feed forward",
+    ]  # fmt: skip
+    assert len(residual_stream(story, "decoder")) == 1 + 2 * 3
+    assert all(stage.norm > 0 for stage in residual_stream(story, "decoder"))
+
+
+def test_alignment_is_a_distribution_for_each_written_piece(story: Trace) -> None:
+    alignment = alignment_matrix(story)
+    assert alignment.shape == (len(story.decoder_targets), len(story.source_pieces))
+    torch.testing.assert_close(alignment.sum(-1), torch.ones(len(story.decoder_targets)))

@@ -1,0 +1,134 @@
+"""The compiled loops are held to PyTorch, and used where they are quicker; whole steps are `test_fast.py`'s."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.config import ModelConfig
+from allyouneed.inference import compiled
+from allyouneed.inference import kernels as loops
+from allyouneed.inference.quantization import quantize
+from allyouneed.nn import FastTransformer, Transformer
+from twins import scatter
+
+WITH_VPDPBUSD = compiled.has_vpdpbusd()
+
+
+@given(st.integers(0, 2**31), st.integers(1, 9), st.integers(1, 70), st.integers(1, 140))
+@settings(deadline=None, max_examples=40)
+def test_a_map_of_floats_is_linear(seed: int, rows: int, deep: int, wide: int) -> None:
+    chance = torch.Generator().manual_seed(seed)
+    x, weight = torch.randn(rows, deep, generator=chance), torch.randn(wide, deep, generator=chance)
+    bias, found = torch.randn(wide, generator=chance), torch.empty(rows, wide)
+    loops.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=False), found.numpy())
+    torch.testing.assert_close(found, F.linear(x, weight, bias), atol=1e-4, rtol=1e-4)
+    numbers, scale = quantize(weight)
+    loops.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=True), found.numpy())
+    torch.testing.assert_close(found, F.linear(x, scale[:, None] * numbers, bias), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.skipif(not WITH_VPDPBUSD, reason="this processor has no VPDPBUSD")
+@given(st.integers(0, 2**31), st.integers(1, 9), st.integers(1, 70), st.integers(1, 140), st.sampled_from([-9, 0, 9]))
+@settings(deadline=None, max_examples=60)
+def test_a_map_of_bytes_is_linear_of_what_was_rounded(seed: int, rows: int, deep: int, wide: int, middle: int) -> None:
+    """Of every row by itself, to 256 steps between its least and greatest number, 0 among them."""
+    chance = torch.Generator().manual_seed(seed)
+    x = middle + torch.randn(rows, deep, generator=chance)
+    weight, bias = torch.randn(wide, deep, generator=chance), torch.randn(wide, generator=chance)
+    low, high = x.amin(1, keepdim=True).clamp(max=0), x.amax(1, keepdim=True).clamp(min=0)
+    step = (high - low) / 255
+    numbers, scale = quantize(weight)
+    found = torch.empty(rows, wide)
+    loops.map_rows(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
+    in_steps = ((x - low) / step + 0.5).floor()
+    expected = F.linear(low + step * in_steps, scale[:, None] * numbers, bias)
+    # A number in the middle between two steps may go to either.
+    atol = 1e-3 + float((step * weight.abs().amax()).max()) * 2
+    torch.testing.assert_close(found, expected, atol=atol, rtol=1e-4)
+    assert (found - expected).abs().median() < 1e-3
+
+
+@pytest.mark.parametrize("sizes", [{}, {"norm": "pre"}, {"d_k": 5, "d_v": 7, "activation": "gelu"}])
+def test_bytes_read_and_write_nearly_as_floats(
+    config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
+) -> None:
+    """Encoder and decoder, with a padded source, for one hypothesis a sentence and for three."""
+    model = Transformer(replace(config, vocab_size=900, d_model=96, d_ff=130, heads=4, **sizes)).eval()
+    scatter(model)
+    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=True)
+    with torch.inference_mode():
+        for each in (1, 3):
+            order = torch.arange(len(source)).repeat_interleave(each)
+            state, expected_state = fast.start(source).reorder(order), exact.start(source).reorder(order)
+            for _ in range(5):
+                last = torch.randint(3, 900, (len(order),))
+                logits, state = fast.step(last, state)
+                expected, expected_state = exact.step(last, expected_state)
+                assert (logits - expected).std() < 0.06 * expected.std()
+
+
+@given(st.integers(0, 2**31), st.integers(1, 4), st.integers(2, 300), st.floats(0.01, 40))
+@settings(deadline=None, max_examples=40)
+def test_log_softmax_is_that_of_pytorch(seed: int, rows: int, vocabulary: int, spread: float) -> None:
+    chance = torch.Generator().manual_seed(seed)
+    logits = spread * torch.randn(rows, vocabulary, generator=chance) - 50
+    never = torch.tensor([0])
+    expected = logits.double().index_fill(1, never, -torch.inf).log_softmax(-1).float()
+    torch.testing.assert_close(compiled.compiled_log_softmax(logits, never), expected, atol=1e-4, rtol=1e-5)
+
+
+def test_exponential_is_right_to_six_digits() -> None:
+    x = torch.linspace(-87, 0, 5_000)
+    found = torch.tensor([loops.exponential(number) for number in x.numpy()])
+    torch.testing.assert_close(found.double(), x.double().exp(), rtol=1e-6, atol=0)
+    assert loops.exponential(x.numpy()[0] * 2) < 1e-37
+
+
+def test_it_is_used_where_it_is_quicker(
+    model: Transformer, source: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float32 for the step of one sentence; as bytes for many, and to read them."""
+    used: list[str] = []
+
+    def counted(name: str) -> Any:
+        real = getattr(loops, name)
+
+        def call(*given: Any) -> None:
+            used.append(name)
+            real(*given)
+
+        return call
+
+    for name in ("read_words", "write_words", "write_and_project"):
+        monkeypatch.setattr(loops, name, counted(name))
+
+    def through(fast: FastTransformer, rows: slice) -> list[str]:
+        used.clear()
+        with torch.inference_mode():
+            fast.step(torch.ones(len(source[rows]), dtype=torch.int64), fast.start(source[rows]))
+        return list(used)
+
+    floats = FastTransformer(model, compiled=True)
+    assert through(floats, slice(0, 2)) == []
+    assert through(floats, slice(0, 1)) == ["write_words"]
+    monkeypatch.setattr(compiled, "WORTH", 10)
+    assert through(floats, slice(0, 1)) == []
+    as_bytes = FastTransformer(model, precision="int8", compiled=True)
+    assert through(as_bytes, slice(0, 2)) == (["read_words", "write_and_project"] if WITH_VPDPBUSD else [])
+
+
+def test_without_vpdpbusd_int8_is_turned_back_into_floats(
+    config: ModelConfig, source: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "has_vpdpbusd", lambda: False)
+    model = Transformer(replace(config, vocab_size=900, d_model=96, d_ff=130, heads=4)).eval()
+    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=True)
+    with torch.inference_mode():
+        expected, _ = exact.step(torch.tensor([5]), exact.start(source[:1]))
+        logits, _ = fast.step(torch.tensor([5]), fast.start(source[:1]))
+    assert 0 < (logits - expected).std() < 0.05 * expected.std()

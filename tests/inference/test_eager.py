@@ -1,0 +1,296 @@
+"""The quick step is held to the definition, `Transformer`."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import ModelConfig
+from allyouneed.data.batch import pad
+from allyouneed.decode import beam_search, make_step
+from allyouneed.errors import ConfigError, InputError, MissingExtraError
+from allyouneed.inference.compiled import has_vpdpbusd
+from allyouneed.inference.custom_parts import find_custom_part
+from allyouneed.nn import FastTransformer, FeedForward, LayerNorm, MultiHeadAttention, Transformer, pick_precision
+from allyouneed.translator import Translator
+from conftest import SMALL
+from twins import scatter
+
+SIZES: list[dict[str, Any]] = [
+    {},
+    {"norm": "pre"},
+    {"activation": "gelu"},
+    {"activation": "silu", "norm": "pre"},
+    {"d_k": 5, "d_v": 7},
+    {"positions": "learned", "share": "none"},
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_it_equals_the_full_pass(
+    config: ModelConfig, sizes: dict[str, Any], compiled: bool, source: torch.Tensor, target: torch.Tensor
+) -> None:
+    model = Transformer(replace(config, **sizes)).eval()
+    scatter(model)
+    fast = FastTransformer(model, compiled=compiled)
+    for rows in (slice(0, 2), slice(1, 2)):  # two sentences, and one whose source is padded
+        with torch.inference_mode():
+            full, state = model(source[rows], target[rows]), fast.start(source[rows])
+            for place in range(target.size(1)):
+                logits, state = fast.step(target[rows, place], state)
+                torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
+        assert state.length == target.size(1)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 3), st.booleans())
+@settings(deadline=None, max_examples=20)
+def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sentences: int, compiled: bool) -> None:
+    """Hypotheses are dropped and forked, and sentences leave, at every step."""
+    chance = torch.Generator().manual_seed(seed)
+    config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
+    model = Transformer(config).eval()
+    fast = FastTransformer(model, compiled=compiled)
+    source = torch.randint(1, 13, (sentences, 5), generator=chance)
+    with torch.inference_mode():
+        state = fast.start(source).reorder(torch.arange(sentences).repeat_interleave(width))
+        written = torch.ones(sentences, width, 1, dtype=torch.int64)
+        for _ in range(6):
+            logits, state = fast.step(written[:, :, -1].flatten(), state)
+            expected = model(source.repeat_interleave(width, 0), written.flatten(0, 1))[:, -1]
+            torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-4)
+            parents = torch.randint(width, (len(source), width), generator=chance)
+            state = state.reorder((torch.arange(len(source))[:, None] * width + parents).flatten())
+            written = written.gather(1, parents[:, :, None].expand_as(written))
+            if len(source) > 1 and torch.rand((), generator=chance) < 0.4:
+                kept = torch.randperm(len(source), generator=chance)[:-1]
+                source, written, state = source[kept], written[kept], state.keep(kept)
+            new = torch.randint(1, 13, (*written.shape[:2], 1), generator=chance)
+            written = torch.cat((written, new), 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, compiled: bool) -> None:
+    """Two futures of one past do not see each other, though they share its storage."""
+    model = Transformer(replace(SMALL, norm="pre")).eval()
+    fast, source = FastTransformer(model, compiled=compiled), source[:1]
+    with torch.inference_mode():
+        _, state = fast.step(torch.tensor([1]), fast.start(source))
+        _, state = fast.step(torch.tensor([5]), state)
+        _, one = fast.step(torch.tensor([3]), state)
+        _, other = fast.step(torch.tensor([7]), state)
+        for future, word in ((one, 3), (other, 7)):
+            logits, _ = fast.step(torch.tensor([9]), future)
+            target = torch.tensor([[1, 5, word, 9]])
+            torch.testing.assert_close(logits, model(source, target)[:, -1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: bool) -> None:
+    model = Transformer(replace(config, max_length=150)).eval()
+    fast = FastTransformer(model, compiled=compiled)
+    target = torch.randint(1, 13, (1, 150))
+    with torch.inference_mode():
+        state = fast.start(target[:, :6]).reorder(torch.tensor([0, 0]))
+        for word in target[0]:
+            logits, state = fast.step(word.repeat(2), state)
+        torch.testing.assert_close(logits[:1], model(target[:, :6], target)[:, -1], atol=1e-5, rtol=1e-4)
+        with pytest.raises(InputError, match="sequence of 151 tokens is longer than max_length=150"):
+            fast.step(torch.tensor([3, 3]), state)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_int8_is_near_float32(config: ModelConfig, compiled: bool) -> None:
+    model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4)).eval()
+    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=compiled)
+    with torch.inference_mode():
+        for rows in (1, 2, 40):
+            source = torch.randint(1, 900, (rows, 7))
+            expected, _ = exact.step(torch.ones(rows, dtype=torch.int64), exact.start(source))
+            logits, _ = fast.step(torch.ones(rows, dtype=torch.int64), fast.start(source))
+            assert not torch.equal(logits, expected)
+            assert (logits - expected).std() < 0.05 * expected.std()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_step_may_give_log_probabilities(
+    config: ModelConfig, source: torch.Tensor, precision: str, compiled: bool
+) -> None:
+    fast = FastTransformer(Transformer(config).eval(), precision=precision, compiled=compiled)
+    never = torch.tensor([0, 5])
+    with torch.inference_mode():
+        for rows in (slice(0, 1), slice(0, 2)):
+            last = torch.full((len(source[rows]),), 3)
+            logits, _ = fast.step(last, fast.start(source[rows]))
+            expected = logits.index_fill(1, never, -torch.inf).log_softmax(-1)
+            found, state = fast.log_step(last, fast.start(source[rows]), never)
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+            assert state.length == 1
+
+
+def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("allyouneed.inference.compiled", raising=False)
+    monkeypatch.setitem(sys.modules, "allyouneed.inference.compiled", None)
+    with pytest.raises(MissingExtraError, match=r"compiled=True needs the extra \[fast\].* install 'numba>="):
+        FastTransformer(model, compiled=True)
+
+
+def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
+    assert pick_precision(Transformer(config)) == "float32"
+    large = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2))
+    assert pick_precision(large) == "int8"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("allyouneed.inference.eager.can_int8", lambda device: False)
+        assert pick_precision(large) == "float32"
+
+
+def test_an_unknown_precision_is_refused(model: Transformer) -> None:
+    with pytest.raises(ConfigError, match='precision must be "auto", "float32" or "int8"; got \'int4\''):
+        FastTransformer(model, precision="int4")
+
+
+class Tripled(FeedForward):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 3 * super().forward(x)
+
+
+class RootMeanSquare(LayerNorm):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gain * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
+
+
+class Grouped(MultiHeadAttention):
+    """Heads share the keys and values of the first."""
+
+    def offer(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = super().project_kv(key, value)
+        return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
+
+
+class Longer(torch.nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+def _become(part: torch.nn.Module, kind: type[torch.nn.Module]) -> None:
+    part.__class__ = kind
+
+
+CUSTOM: dict[str, Callable[[Transformer], object]] = {
+    "a feed-forward": lambda model: _become(model.get_submodule("decoder.layers.1.feed_forward"), Tripled),
+    "an attention": lambda model: _become(model.get_submodule("encoder.layers.0.attention"), Grouped),
+    "a cross-attention": lambda model: _become(model.get_submodule("decoder.layers.2.cross_attention"), Grouped),
+    "a norm": lambda model: _become(model.get_submodule("decoder.layers.0.around_feed_forward.norm"), RootMeanSquare),
+    "a map": lambda model: _become(model.get_submodule("decoder.layers.0.self_attention.value"), Longer),
+    "a closing norm": lambda model: setattr(model.encoder, "norm", torch.nn.Tanh()),
+    "a hook": lambda model: model.get_submodule("decoder.layers.0.feed_forward").register_forward_hook(
+        lambda module, given, result: 2 * result
+    ),
+    "a forward of its own": lambda model: setattr(
+        model.projection, "forward", lambda x: x @ model.projection.table.T / 2
+    ),
+    "an activation": lambda model: setattr(model.decoder.layers[1].feed_forward, "activation", torch.tanh),
+    "an epsilon": lambda model: setattr(model.decoder.layers[1].around_feed_forward.norm, "eps", 0.5),
+    "a missing bias": lambda model: model.get_submodule("decoder.layers.0.feed_forward.inner").register_parameter(
+        "bias", None
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CUSTOM)
+def test_a_part_of_ones_own_is_run_as_it_is(
+    change: str, model: Transformer, source: torch.Tensor, target: torch.Tensor
+) -> None:
+    scatter(model)
+    with torch.inference_mode():
+        before = model(source, target)
+        CUSTOM[change](model)
+        full = model(source, target)
+        assert not torch.allclose(before, full, atol=1e-3)
+        fast = FastTransformer(model)
+        state = fast.start(source)
+        for place in range(target.size(1)):
+            logits, state = fast.step(target[:, place], state)
+            torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
+        found, _ = fast.log_step(target[:, 0], fast.start(source), torch.tensor([0]))
+        expected = full[:, 0].index_fill(1, torch.tensor([0]), -torch.inf).log_softmax(-1)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    assert pick_precision(model) == "float32"
+    for settings_of_speed in ({"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}):
+        with pytest.raises(ConfigError, match=r"does not know; use precision \"float32\" without compiled"):
+            FastTransformer(model, **settings_of_speed)
+
+
+def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
+    _become(bundle.model.get_submodule("decoder.layers.1.feed_forward"), Tripled)
+    translator = Translator(bundle).using(beam=3, nbest=2)
+    together = translator.translate(["abcab", "jihg", "dd"])
+    assert together == [translator(text) for text in ("abcab", "jihg", "dd")]
+    assert Translator(bundle).precision == "float32"
+
+
+def test_its_own_parts_are_what_a_model_is_made_of(model: Transformer) -> None:
+    assert find_custom_part(model) is None
+    assert find_custom_part(model.train()) is None
+
+
+WAYS = [(precision, compiled) for precision in ("float32", "int8") for compiled in (False, True)]
+
+
+@pytest.mark.parametrize("engine", [None, *WAYS])
+def test_every_way_refuses_the_same_with_the_same_error(
+    engine: tuple[str, bool] | None, model: Transformer, source: torch.Tensor
+) -> None:
+    fast = FastTransformer(model, precision=engine[0], compiled=engine[1]) if engine else model
+    with torch.inference_mode():
+        for rows in (1, 2):
+            state = fast.start(source[:rows])
+            for word in (-1, 13, 10_000):
+                with pytest.raises(InputError, match=rf"id {word} is outside the vocabulary of 13 \(0 to 12\)"):
+                    fast.step(torch.full((rows,), word), state)  # type: ignore[arg-type]
+                with pytest.raises(InputError, match=rf"id {word} is outside the vocabulary of 13 \(0 to 12\)"):
+                    fast.start(torch.full((rows, 3), word))
+            with pytest.raises(InputError, match="ids must be whole numbers, such as torch.int64; got torch.float32"):
+                fast.step(torch.ones(rows), state)  # type: ignore[arg-type]
+            with pytest.raises(InputError, match="ids must be whole numbers"):
+                fast.start(torch.ones(rows, 3))
+        for ids in (torch.ones(3, dtype=torch.int64), torch.ones(2, 0, dtype=torch.int64)):
+            with pytest.raises(InputError, match=r"source must be ids of shape \(sentences, length\); got shape"):
+                fast.start(ids)
+        with pytest.raises(InputError, match="a sequence of 18 tokens is longer than max_length=17"):
+            fast.start(torch.ones(1, 18, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(("precision", "compiled"), WAYS)
+def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bool) -> None:
+    """60 sources, alone, in pairs, all at once, sorted. In int8 without compiled code a near tie may turn."""
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
+    model = Transformer(ModelConfig(vocab_size=1_000, **sizes)).eval()
+    fast = FastTransformer(model, precision=precision, compiled=compiled)
+    step = make_step(fast, banned_ids=(0, 1), log_step=fast.log_step)
+    lengths = torch.randint(4, 22, (60,)).tolist()
+    sources = [[1, *torch.randint(3, 1_000, (length,)).tolist(), 2] for length in lengths]
+
+    @torch.inference_mode()
+    def translated(rows: list[list[int]]) -> list[list[int]]:
+        found = beam_search(
+            step, fast.start(pad(rows, 0)), sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10),
+            beam=4, alpha=0.6, top_continuations_fn=fast.top_continuations,
+        )  # fmt: skip
+        return [hypotheses[0].ids for hypotheses in found]
+
+    alone = [translated([source])[0] for source in sources]
+    pairs = [ids for i in range(0, 60, 2) for ids in translated(sources[i : i + 2])]
+    order = sorted(range(60), key=lambda i: lengths[i])
+    by_length = dict(zip(order, translated([sources[i] for i in order]), strict=True))
+    exact = precision == "float32" or (compiled and has_vpdpbusd())
+    for others in (pairs, translated(sources), [by_length[i] for i in range(60)]):
+        assert sum(one != other for one, other in zip(alone, others, strict=True)) <= (0 if exact else 2)

@@ -1,0 +1,58 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.errors import ConfigError
+from allyouneed.inference.quantization import LITTLE, Int8Linear, quantize, supports_int8
+
+
+def test_weights_are_rounded_to_the_nearest_of_255_steps_of_their_row() -> None:
+    weight = torch.tensor([[1.27, -0.634, 0.0], [-254.0, 1.0, 3.1]])
+    numbers, scale = quantize(weight)
+    assert numbers.tolist() == [[127, -63, 0], [-127, 0, 2]]
+    torch.testing.assert_close(scale, torch.tensor([0.01, 2.0]))
+
+
+def test_a_row_of_zeros_stays_zero() -> None:
+    numbers, scale = quantize(torch.zeros(2, 3))
+    assert torch.equal(numbers * scale[:, None], torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("rows", [1, 7, LITTLE // 120_000, LITTLE // 120_000 + 1])
+@pytest.mark.parametrize("biased", [True, False])
+def test_it_is_the_product_of_rounded_weights_and_rounded_vectors(rows: int, biased: bool) -> None:
+    weight, bias = torch.randn(400, 300), torch.randn(400) if biased else None
+    x = torch.randn(rows, 300)
+    numbers, scale = quantize(weight)
+    step = x.abs().amax(1, keepdim=True) / (127 if torch.cpu._is_vnni_supported() else 63)
+    expected = F.linear((x / step).round() * step, numbers * scale[:, None], bias)
+    assert (Int8Linear(weight, bias)(x) - expected).abs().max() < 0.02 * expected.std()
+    assert (Int8Linear(weight, bias)(x) - F.linear(x, weight, bias)).std() < 0.02 * expected.std()
+
+
+@given(st.integers(0, 2**31), st.integers(1, 40), st.integers(1, 70), st.integers(1, 140), st.sampled_from([-9, 0, 9]))
+@settings(deadline=None, max_examples=60)
+def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, wide: int, middle: int) -> None:
+    """To the bit, whichever kernel does it."""
+    rng = torch.Generator().manual_seed(seed)
+    x = (middle + torch.randn(rows, deep, generator=rng)) * 10 ** torch.randn(rows, 1, generator=rng)
+    x[rows // 2] = 0
+    quantized = Int8Linear(torch.randn(wide, deep, generator=rng), torch.randn(wide, generator=rng))
+    together = quantized(x)
+    order = torch.randperm(rows, generator=rng)
+    with pytest.MonkeyPatch.context() as patch:
+        for most_of_fbgemm in (0, 10**9):
+            patch.setattr("allyouneed.inference.quantization.LITTLE", most_of_fbgemm)
+            assert torch.equal(quantized(x[order]), together[order])
+            for row in range(rows):
+                assert torch.equal(quantized(x[row : row + 1]), together[row : row + 1])
+
+
+def test_it_needs_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert supports_int8(torch.device("cpu"))
+    assert not supports_int8(torch.device("meta"))
+    monkeypatch.setattr("allyouneed.inference.quantization.can_int8", lambda device: False)
+    with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor; got cpu with'):
+        Int8Linear(torch.randn(3, 3), None)

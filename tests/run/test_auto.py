@@ -1,0 +1,161 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from allyouneed import Bundle, ConfigError, Recipe, fit
+from allyouneed.run.auto import LARGEST_WITHOUT_GPU, SIZES, Corpus, choose_size, peak_learning_rate, round_to_two_digits
+from allyouneed.train import Draft
+from allyouneed.train.schedule import learning_rate_at
+from runs import TINY, Notebook, weights_of
+
+SMALL = Corpus(pairs=30_000, tokens=500_000, longest=60, has_valid=True, exact=False, gpu=False)
+
+
+def test_the_rows_stand_in_order_and_cover_every_corpus() -> None:
+    assert [size.pairs for size in SIZES] == sorted(size.pairs for size in SIZES)
+    for pairs in (1, 3_000, 30_000, 10**9):
+        size, why = choose_size(replace(SMALL, pairs=pairs, gpu=True))
+        assert size in SIZES
+        assert f"{pairs:,} pairs" in why
+
+
+def test_thirty_thousand_pairs_get_the_size_that_did_well_on_as_many() -> None:
+    """3+3 layers of 256 on Multi30K: docs/training.md."""
+    recipe, choices = Draft({}).complete(SMALL)
+    model = recipe.model
+    assert (model.encoder_layers, model.decoder_layers, model.d_model, model.dropout) == (3, 3, 256, 0.25)
+    assert recipe.train.steps * recipe.train.batch_tokens > 10 * SMALL.tokens
+    assert all(str(choice).count("(") >= 1 for choice in choices)
+
+
+def test_everything_chosen_is_told_and_repeats_the_recipe() -> None:
+    recipe, choices = Draft({}).complete(SMALL)
+    chosen = {name: value for choice in choices for name, value in choice.settings.items()}
+    tables: dict[str, dict[str, object]] = {}
+    for name, value in chosen.items():
+        section, _, key = name.partition(".")
+        tables.setdefault(section, {})[key] = value
+    assert Recipe.from_tables(tables) == recipe
+
+
+def test_what_is_given_stays_and_the_rest_follows_it() -> None:
+    draft = Draft({"model": {"d_model": 32}, "train": {"steps": 500, "batch_tokens": 4_000}})
+    recipe, choices = draft.complete(SMALL)
+    assert (recipe.model.d_model, recipe.train.steps, recipe.train.batch_tokens) == (32, 500, 4_000)
+    assert (recipe.train.warmup, recipe.train.cooldown) == (25, 475)
+    told = {name for choice in choices for name in choice.settings}
+    assert not told & {"model.d_model", "train.steps", "train.batch_tokens"}
+
+
+@pytest.mark.parametrize(("schedule", "cooldown"), [("paper", 475), ("cosine", 0), ("inverse-sqrt", 475)])
+def test_the_highest_rate_is_the_same_whatever_the_schedule(schedule: str, cooldown: int) -> None:
+    recipe, _ = Draft({"train": {"steps": 500, "schedule": schedule}}).complete(SMALL)
+    rates = [learning_rate_at(step, recipe.train, d_model=recipe.model.d_model) for step in range(1, 501)]
+    assert max(rates) == pytest.approx(peak_learning_rate(recipe.model.d_model, "muon"), rel=0.06)
+    assert recipe.train.cooldown == cooldown
+
+
+def test_adam_is_led_more_slowly_than_muon() -> None:
+    with_adam, _ = Draft({"train": {"optimizer": "adam"}}).complete(SMALL)
+    assert with_adam.train.learning_rate == Draft({}).complete(SMALL)[0].train.learning_rate / 2
+
+
+def test_what_the_rest_of_the_corpus_decides() -> None:
+    assert choose_size(replace(SMALL, pairs=10**7))[0].d_model == LARGEST_WITHOUT_GPU.d_model
+    assert Draft({}).complete(replace(SMALL, longest=3_000))[0].train.batch_tokens == 3_000
+    assert Draft({}).complete(replace(SMALL, has_valid=False))[0].train.patience == 0
+    assert Draft({}).complete(replace(SMALL, exact=True))[0].model.dropout == 0.0
+
+
+@pytest.mark.parametrize(("number", "round_one"), [(7, 7), (1_234, 1_200), (98_765, 99_000)])
+def test_numbers_are_rounded_for_people(number: int, round_one: int) -> None:
+    assert round_to_two_digits(number) == round_one
+
+
+def draft_of(recipe: Recipe, **train: object) -> Draft:
+    tables = recipe.tables()
+    return Draft.from_tables({"data": tables["data"], "train": {"threads": 1, "tensorboard": False, **train}})
+
+
+def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
+    draft, watch = draft_of(TINY, steps=6, patience=0), Notebook()
+    fit(draft, tmp_path / "run", callback=watch)
+    chosen = Recipe.read(tmp_path / "run/recipe.toml")
+    assert (chosen.model.d_model, chosen.train.steps) == (64, 6)
+    assert [line for line in watch.lines if line.startswith("auto: model.d_model=64")]
+    assert [line for line in watch.lines if line.startswith("time: about ") and "6 updates of" in line]
+    again = Notebook()
+    fit(draft, tmp_path / "run", callback=again, resume=True)
+    assert again.lines == ["resume: this run was finished after update 6; nothing is left to do"]
+    with pytest.raises(ConfigError, match="train.rate was .*, is 0.5"):
+        fit(draft_of(TINY, steps=6, patience=0, rate=0.5), tmp_path / "run", resume=True)
+
+
+def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "general")
+    tables = {**TINY.tables(), "train": {**TINY.tables()["train"], "start": str(tmp_path / "general"), "rate": 1e-9}}
+    special = Recipe.from_tables({**tables, "data": {**tables["data"], "limit": 50}})
+    result = fit(special, tmp_path / "special")
+    before = Bundle.load(tmp_path / "general")
+    assert result.source_tokenizer.pieces(range(42)) == before.source_tokenizer.pieces(range(42))
+    for ours, theirs in zip(result.model.parameters(), before.model.parameters(), strict=True):
+        assert (ours - theirs).abs().max() < 1e-6
+    assert "starting from" in result.card
+    assert weights_of(tmp_path / "special") != weights_of(tmp_path / "general")
+
+
+def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "general")
+    draft = draft_of(TINY, start=str(tmp_path / "general"))
+    recipe, _ = draft.complete(replace(SMALL, pairs=200, tokens=4_000))
+    assert recipe.model.d_model == TINY.model.d_model
+    assert recipe.train.steps < 1_000
+    with pytest.raises(ConfigError, match="the model of .*general is not of the sizes this recipe asks for"):
+        fit(
+            Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"start": str(tmp_path / "general")}}),
+            tmp_path / "b",
+        )
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{"train": {"ema": 0.9}}, {"train": {"weight_decay": 0.1}}, {"model": {"d_model": 100}}, {"model": {"heads": 8}}],
+)
+def test_a_setting_is_held_against_what_is_chosen_and_not_against_the_papers(
+    tables: dict[str, dict[str, object]],
+) -> None:
+    draft = Draft.from_tables(tables)
+    assert draft.preliminary
+    recipe, _ = draft.complete(SMALL)
+    for section, table in tables.items():
+        for key, value in table.items():
+            assert getattr(getattr(recipe, section), key) == value
+
+
+def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
+    draft = Draft.from_tables({"model": {"heads": 3}})
+    assert draft.preliminary
+    with pytest.raises(
+        ConfigError, match=r"got d_model=256, heads=3 \(model.d_model=256 was chosen here; set it too\)"
+    ):
+        draft.complete(SMALL)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"train": {"ema": 0.9, "average": 5}},
+        {"model": {"d_model": 100, "heads": 3}},
+        {"train": {"stesp": 1}},
+        {"model": 3},
+    ],
+)
+def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"got ema=0\.9, average=5|heads=3|stesp|must be a table"):
+        assert Draft.from_tables(tables).preliminary
+
+
+def test_a_draft_keeps_what_is_set_of_cleaning() -> None:
+    recipe, _ = Draft({"clean": {"ratio": 9.0}}).complete(SMALL)
+    assert recipe.clean.max_length_ratio == 9.0

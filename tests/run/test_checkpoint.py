@@ -1,0 +1,67 @@
+from dataclasses import asdict
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+import torch
+from torch.optim import Optimizer
+
+from allyouneed.config import ModelConfig, TrainConfig
+from allyouneed.data.batch import Batch
+from allyouneed.errors import DataError
+from allyouneed.nn import Transformer
+from allyouneed.run.checkpoint import load_checkpoint, save_checkpoint
+from allyouneed.train import TrainState, make_optimizer, train
+
+BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
+DATA = {"pairs": 7, "fingerprint": "abc"}
+
+
+def trained(config: ModelConfig) -> tuple[Transformer, Optimizer]:
+    model = Transformer(config)
+    optimizer = make_optimizer(model, TrainConfig())
+    train(model, optimizer, repeat(BATCH), TrainConfig(steps=3, warmup=5), on_update=lambda _: None)
+    return model, optimizer
+
+
+def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
+    model, optimizer = trained(config)
+    place = TrainState(
+        step=3,
+        seconds=1.5,
+        learning_rate_factor=0.25,
+        micro_batches=4,
+        skipped=2,
+        best=0.1,
+        best_step=2,
+        stopped_early=True,
+    )
+    mean, losses = {"x": torch.ones(2)}, torch.tensor([3.0, 2.0])
+    save_checkpoint(tmp_path / "c", model, optimizer, state=place, data=DATA, mean=mean, losses=losses)
+    drawn = torch.rand(5)
+
+    other = Transformer(config)
+    other_optimizer = make_optimizer(other, TrainConfig())
+    back = load_checkpoint(tmp_path / "c", other, other_optimizer, data=DATA)
+    assert asdict(back.state) == asdict(place)
+    assert torch.equal(back.losses, losses)
+    assert torch.equal(back.mean["x"], torch.ones(2))
+    assert torch.equal(torch.rand(5), drawn)
+    for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+        for key, value in optimizer.state[ours].items():
+            assert torch.equal(value, other_optimizer.state[theirs][key])
+
+
+def test_another_model_other_data_or_a_broken_file_are_refused(config: ModelConfig, tmp_path: Path) -> None:
+    model, optimizer = trained(config)
+    path = tmp_path / "c"
+    save_checkpoint(path, model, optimizer, state=TrainState(), data=DATA)
+    with pytest.raises(DataError, match="pairs was 7, is 8; fingerprint was abc, is x"):
+        load_checkpoint(path, model, optimizer, data={"pairs": 8, "fingerprint": "x"})
+    small = Transformer(ModelConfig(vocab_size=13, d_model=4, d_ff=4, heads=1))
+    with pytest.raises(DataError, match="is of another model"):
+        load_checkpoint(path, small, make_optimizer(small, TrainConfig()), data=DATA)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(DataError, match="is no checkpoint"):
+        load_checkpoint(path, model, optimizer, data=DATA)

@@ -1,0 +1,129 @@
+"""Whole runs, small ones."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
+from allyouneed.corpus.readers import Pair
+from allyouneed.run.log import read_jsonl_lines
+from allyouneed.train import Evaluation, Sample
+from allyouneed.train.averaging import snapshots
+from allyouneed.versions import versions
+from runs import TINY, Notebook, weights_of
+
+
+def lucky(_: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+    return Evaluation({"luck": 7.0}, [Sample(*pair, "?", 7.0) for pair in pairs])
+
+
+def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
+    watch = Notebook()
+    result = fit(TINY, tmp_path / "run", callback=watch, evaluate=lucky)
+    loaded = Bundle.load(tmp_path / "run")
+    for ours, theirs in zip(result.model.parameters(), loaded.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    assert watch.lines == [
+        "data: 200 pairs to train on, 20 to validate, vocabulary of 42",
+        "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters, products in float32",
+        f"program: {versions()}",
+    ]
+    assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
+    assert [json.loads(line)["step"] for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()] == [
+        4,
+        8,
+        12,
+        12,
+    ]
+    assert [path.stem for path in snapshots(tmp_path / "run/snapshots", until=99)] == ["00000008", "00000012"]
+    assert Recipe.read(tmp_path / "run/recipe.toml") == TINY
+    assert f"Trained with {versions()}." in loaded.card
+    assert "Trained on 200 pairs for 12 updates." in loaded.card
+    assert "Validation luck: 7.00." in loaded.card
+    assert not result.model.training
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path: Path) -> None:
+    other = replace(TINY, train=replace(TINY.train, seed=2))
+    for name, recipe in (("a", TINY), ("b", TINY), ("c", other)):
+        fit(recipe, tmp_path / name, callback=Notebook())
+    assert weights_of(tmp_path / "a") == weights_of(tmp_path / "b")
+    assert weights_of(tmp_path / "a") != weights_of(tmp_path / "c")
+
+
+def test_validating_changes_nothing(tmp_path: Path) -> None:
+    """Neither the data's order nor dropout's draws depend on how often one looks."""
+    recipe = replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, average=1))
+    fit(recipe, tmp_path / "often", callback=Notebook())
+    fit(replace(recipe, train=replace(recipe.train, pause=12)), tmp_path / "once", callback=Notebook())
+    assert weights_of(tmp_path / "often") == weights_of(tmp_path / "once")
+
+
+def test_an_earlier_run_is_not_replaced(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run", callback=Notebook())
+    before = weights_of(tmp_path / "run")
+    with pytest.raises(OutputError, match="run holds a run already"):
+        fit(TINY, tmp_path / "run", callback=Notebook())
+    assert weights_of(tmp_path / "run") == before
+
+
+def recipe_of_files(folder: Path, sources: Iterable[str], targets: Iterable[str], **data: object) -> Recipe:
+    (folder / "source").write_text("".join(f"{line}\n" for line in sources))
+    (folder / "target").write_text("".join(f"{line}\n" for line in targets))
+    tables = TINY.tables()
+    where = {"train": ["source", "target"], "folder": str(folder), "held_out": 0}
+    tables["data"] = where | {"vocabulary": "characters"} | data
+    return Recipe.from_tables(tables)
+
+
+def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
+    words = [a + b + c for a in "abcde" for b in "abcde" for c in "abcde"]
+    recipe = recipe_of_files(tmp_path, words, words, vocabulary="bpe", vocab_size=262)
+    recipe = replace(
+        recipe,
+        model=replace(recipe.model, d_model=32, d_ff=64, dropout=0.0),
+        train=replace(recipe.train, steps=300, warmup=50, pause=300, rate=0.5, label_smoothing=0.0, cooldown=150),
+    )
+    translator = Translator(fit(recipe, tmp_path / "run", callback=Notebook()))
+    assert translator.translate(words[:40]) == words[:40]
+
+
+def test_the_bundle_keeps_the_form_that_cleaning_gave_the_text(tmp_path: Path) -> None:
+    recipe = recipe_of_files(tmp_path, ["ab", "ﬁ"], ["ba", "if"])
+    recipe = replace(recipe, clean=replace(recipe.clean, unicode="NFKC"))
+    assert fit(recipe, tmp_path / "run", callback=Notebook()).normalization.unicode == "NFKC"
+    assert "".join(Translator.load(tmp_path / "run", device="cpu").stream("ﬁﬁ")) is not None  # read as "fifi"
+
+
+def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> None:
+    watch = Notebook()
+    fit(recipe_of_files(tmp_path, ["a", "", "b" * 40], ["a", "b", "a"]), tmp_path / "run", callback=watch)
+    assert watch.prepared == [("reading", 2, None), ("learning a vocabulary", 0, None), ("encoding", 1, 2)]
+    assert watch.lines[:2] == [
+        "data: 1 pairs to train on, vocabulary of 5",
+        "data: 2 left out: 1 with an empty side, 1 with too many tokens (data-report.json has examples)",
+    ]
+    report = json.loads((tmp_path / "run/data-report.json").read_text())
+    assert {rule: found["count"] for rule, found in report["dropped"].items() if found["count"]} == {
+        "empty": 1, "tokens": 1,
+    }  # fmt: skip
+    with pytest.raises(DataError, match="data.train has no pair to use: 1 read: 0 to train on.*\n.*an empty side"):
+        fit(recipe_of_files(tmp_path, [""], ["a"]), tmp_path / "other", callback=watch)
+    with pytest.raises(DataError, match="data.train: 'x' at place 1 of 'x' is not in the vocabulary"):
+        fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", callback=watch)
+    assert not (tmp_path / "other").exists()
+
+
+def test_texts_may_hold_ends_of_lines_that_are_none(tmp_path: Path) -> None:
+    words = [f"a\u2028{letter}\u2029b\x85c" for letter in "abcdefghij"]
+    recipe = recipe_of_files(tmp_path, words, words, valid=["source", "target"])
+    recipe = replace(recipe, clean=replace(recipe.clean, control=False, overlap="none"))
+    fit(recipe, tmp_path / "run", evaluate=lucky)
+    samples = read_jsonl_lines(tmp_path / "run/samples.jsonl")
+    assert len(samples) == 4
+    assert samples[0]["samples"][0]["source"] in words
+    assert fit(recipe, tmp_path / "run", evaluate=lucky, resume=True)

@@ -1,0 +1,48 @@
+import random
+from collections import Counter
+
+import pytest
+
+from allyouneed.text.subword_sampling import segment_bpe, segment_unigram
+from allyouneed.text.tokenizer import Tokenizer
+
+MERGES = {("a", "b"): 0, ("ab", "c"): 1, ("b", "c"): 2}
+LINES = ["a brown dog runs", "two brown dogs ran", "ein brauner Hund rennt"] * 5
+
+
+def test_bpe_without_dropout_is_bpe_and_with_all_dropped_is_letters() -> None:
+    assert segment_bpe("abc", MERGES, dropout=0.0, rng=random.Random(1)) == ["abc"]
+    assert segment_bpe("abc", MERGES, dropout=1.0, rng=random.Random(1)) == ["a", "b", "c"]
+
+
+def test_bpe_dropout_spells_as_often_as_worked_out_by_hand() -> None:
+    """Half of all merges left out: a+b is open in 1/2, and then ab+c in half of that; b+c alone in 1/4."""
+    chance = random.Random(1)
+    seen = Counter("|".join(segment_bpe("abc", MERGES, dropout=0.5, rng=chance)) for _ in range(8_000))
+    assert {key: round(count / 8_000, 1) for key, count in seen.items()} == pytest.approx(
+        {"abc": 0.25, "ab|c": 0.25, "a|bc": 0.25, "a|b|c": 0.25}, abs=0.06
+    )
+
+
+def test_unigram_sampling_draws_by_probability() -> None:
+    """One piece ab has 0.5, as two 0.5 · 0.5 = 0.25: twice as often; at temperature 0 all are equal."""
+    scores = {"ab": -0.6931, "a": -0.6931, "b": -0.6931}
+    for temperature, expected in ((1.0, 2 / 3), (0.0, 1 / 2)):
+        chance = random.Random(1)
+        drawn = [segment_unigram("ab", scores, temperature=temperature, rng=chance, unknown=-9.0) for _ in range(4_000)]
+        assert sum(len(pieces) == 1 for pieces in drawn) / 4_000 == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [Tokenizer.train_bpe(LINES, vocab_size=300), Tokenizer.train_unigram(LINES, vocab_size=300)],
+    ids=["bpe", "unigram"],
+)
+def test_what_is_spelled_by_chance_reads_the_same_and_follows_from_its_number(tokenizer: Tokenizer) -> None:
+    spell = tokenizer.with_sampling(strength=0.3, seed=1)
+    text = "a brown ☃ dog ran"
+    spellings = {tuple(spell(text, number)) for number in range(30)}
+    assert len(spellings) > 3
+    assert {tokenizer.decode(ids) for ids in spellings} == {text}
+    again = tokenizer.with_sampling(strength=0.3, seed=1)
+    assert [again(text, number) for number in range(30)] == [spell(text, number) for number in range(30)]

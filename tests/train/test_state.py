@@ -1,0 +1,44 @@
+"""Which pause is the best, and when patience has run out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import runs
+from allyouneed import Recipe, fit
+from allyouneed.train import Evaluation, TrainState
+
+
+def judged(*pauses: tuple[int, float], first: int = 0, warmup: int = 0) -> tuple[TrainState, list[bool]]:
+    place, best = TrainState(), []
+    for place.step, goodness in pauses:
+        best.append(place.update_best(goodness, first=first, warmup=warmup))
+    return place, best
+
+
+def test_a_model_that_has_hardly_begun_is_never_the_best() -> None:
+    place, best = judged((2, 9.0), (50, 3.0), (100, 4.0), (150, 3.5), first=100)
+    assert best == [True, True, True, False]  # before update 100 each replaces the one before
+    assert (place.best_step, place.best, place.validations_since_best) == (100, 4.0, 1)
+
+
+def test_patience_is_not_used_up_while_the_rate_still_rises() -> None:
+    place, best = judged((10, 5.0), (20, 4.0), (30, 4.0), (40, 4.0), warmup=30)
+    assert best == [True, False, False, False]
+    assert (place.best_step, place.validations_since_best) == (10, 1)
+
+
+def test_a_gain_too_small_to_tell_is_kept_but_does_not_prolong_the_run() -> None:
+    place, best = judged((1, 50.0), (2, 50.02), (3, 50.04))
+    assert best == [True, True, True]
+    assert (place.best_step, place.validations_since_best) == (3, 2)
+    place.step = 4
+    assert place.update_best(50.06)  # small gains that add up are a gain
+    assert place.validations_since_best == 0
+
+
+def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:
+    falling = iter(range(9, 0, -1))
+    settings = replace(runs.TINY.train, patience=2, stop_on="chrf", average=1, pause=2)
+    recipe: Recipe = replace(runs.TINY, train=settings)
+    fit(recipe, tmp_path / "run", evaluate=lambda bundle, pairs: Evaluation({"chrf": float(next(falling))}))
+    assert "for 12 updates" in (tmp_path / "run" / "README.md").read_text()

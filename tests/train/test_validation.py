@@ -1,0 +1,31 @@
+import math
+
+import torch
+
+from allyouneed.config import ModelConfig
+from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.nn import Transformer
+from allyouneed.train.validation import validate
+
+
+def pairs(count: int) -> EncodedPairs:
+    side = Side.from_sentences([[1, *([5, 6, 7] * (1 + i % 3)), 2] for i in range(count)])
+    return EncodedPairs(source=side, target=side, dropped=0)
+
+
+def test_a_model_that_knows_nothing_is_as_surprised_as_by_a_die(config: ModelConfig) -> None:
+    model = Transformer(config)
+    with torch.no_grad():
+        model.projection.table.zero_()
+    loss, right = validate(model, pairs(5), batch_tokens=20)
+    assert abs(loss - math.log(config.vocab_size)) < 1e-5
+    assert 0 <= right <= 100
+    assert model.training
+
+
+def test_batches_do_not_matter(config: ModelConfig) -> None:
+    model = Transformer(config).eval()
+    small, large = (validate(model, pairs(7), batch_tokens=size) for size in (12, 1_000))
+    assert abs(small[0] - large[0]) < 1e-5
+    assert small[1] == large[1]
+    assert not model.training
