@@ -15,11 +15,11 @@ from allyouneed.train import Update, Validation
 TINY = Recipe.from_tables(
     {
         "data": {
-            "train": "dates:train", "valid": "dates:valid", "limit": 200, "valid_limit": 20, "vocabulary": "characters",
+            "train": "dates:train", "valid": "dates:valid", "max_train_samples": 200, "max_valid_samples": 20, "vocabulary": "characters",
         },
         "model": {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "max_length": 32},
         "train": {
-            "steps": 12, "batch_tokens": 200, "warmup": 4, "pause": 4, "average": 2, "threads": 1, "tensorboard": False,
+            "steps": 12, "batch_tokens": 200, "warmup": 4, "validate_every": 4, "average_checkpoints": 2, "threads": 1, "tensorboard": False,
         },
     }
 )  # fmt: skip
@@ -33,19 +33,19 @@ class Notebook:
         self.pauses: list[Validation] = []
         self.prepared: list[tuple[str, int, int | None]] = []
 
-    def tell(self, topic: str, text: str) -> None:
+    def on_message(self, topic: str, text: str) -> None:
         self.lines.append(f"{topic}: {text}")
 
-    def preparing(self, what: str, done: int, total: int | None) -> None:
+    def on_prepare(self, what: str, done: int, total: int | None) -> None:
         self.prepared.append((what, done, total))
 
-    def began(self, step: int, steps: int) -> None:
+    def on_train_begin(self, step: int, steps: int) -> None:
         pass
 
-    def updated(self, update: Update) -> None:
+    def on_update(self, update: Update) -> None:
         pass
 
-    def paused(self, pause: Validation) -> None:
+    def on_validation(self, pause: Validation) -> None:
         self.pauses.append(pause)
 
 
@@ -56,7 +56,7 @@ class StopAt(Notebook):
         super().__init__()
         self._step = step
 
-    def updated(self, update: Update) -> None:
+    def on_update(self, update: Update) -> None:
         if update.step == self._step:
             raise KeyboardInterrupt
 

@@ -204,7 +204,7 @@ def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
     config: ModelConfig, tmp_path: Path
 ) -> None:
     source, target = Tokenizer.train_bpe(["aa bb"], vocab_size=261), Tokenizer.train_bpe(["xx yy zz"], vocab_size=262)
-    sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), share="target")
+    sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), tied_embeddings="target")
     Bundle(Transformer(sizes), source, DecodeConfig(), separate_target_tokenizer=target).save(tmp_path)
     bundle = Bundle.load(tmp_path)
     assert bundle.source_tokenizer.encode("aa") == source.encode("aa")

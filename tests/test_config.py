@@ -201,17 +201,17 @@ def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
 
 @pytest.mark.parametrize("value", ["1\n[model]", "1\nsteps = 3", "1\n[[data.corpus]]"])
 def test_an_override_cannot_set_more_than_one_value(tmp_path: Path, value: str) -> None:
-    with pytest.raises(ConfigError, match="an override sets one value; got 'train.rate=1"):
-        Recipe.read(recipe_file(tmp_path, ""), [f"train.rate={value}"])
+    with pytest.raises(ConfigError, match="an override sets one value; got 'train.learning_rate=1"):
+        Recipe.read(recipe_file(tmp_path, ""), [f"train.learning_rate={value}"])
 
 
 @pytest.mark.parametrize(
     "override",
     [
-        "train.rate=nan", "train.rate=inf", "train.seed=1e3", "train.steps=2020-01-01", "train.steps=[1]",
+        "train.learning_rate=nan", "train.learning_rate=inf", "train.seed=1e3", "train.steps=2020-01-01", "train.steps=[1]",
         "train.device=[]", "train.steps=" + "[" * 5000, "data.corpus=3", "data.corpus=[3]", "data.corpus.train=x",
-        "data.train={a=1}", "data.train=a\udcffb", "model={d_model=3}", "model.norm=[]", "decode.keep=[1]",
-        'decode.keep=["url"]', "x.y=1",
+        "data.train={a=1}", "data.train=a\udcffb", "model={d_model=3}", "model.norm=[]", "decode.copy_spans=[1]",
+        'decode.copy_spans=["url"]', "x.y=1",
     ],
 )  # fmt: skip
 def test_an_override_of_another_type_is_refused(tmp_path: Path, override: str) -> None:

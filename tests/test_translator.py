@@ -60,7 +60,7 @@ def test_a_sampled_stream_is_the_sampled_translation(bundle: Bundle) -> None:
 
 def test_a_few_sentences_are_computed_by_one_thread(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that waits for its share of a small product keeps a core busy, and others waiting."""
-    translator = Translator(bundle).using(batch=64)
+    translator = Translator(bundle).using(batch_size=64)
     torch.set_num_threads(2)
     seen: list[int] = []
 
@@ -259,8 +259,8 @@ def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
     for translator, same in (
         (plain, plain),
         (
-            plain.using(keep=["placeholders"], glossary={"è": "dé"}),
-            plain.using(keep=["placeholders"], glossary={"e\u0300": "de\u0301"}),
+            plain.using(copy_spans=["placeholders"], glossary={"è": "dé"}),
+            plain.using(copy_spans=["placeholders"], glossary={"e\u0300": "de\u0301"}),
         ),
     ):
         assert same(decomposed) == translator(composed)
@@ -275,7 +275,7 @@ def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
     (expected_score,) = plain.score([(composed, composed)])
     (scored,) = plain.score([(decomposed, decomposed)])
     assert scored.log_probabilities == expected_score.log_probabilities
-    assert "{é}" in plain.using(keep=["placeholders"])(decomposed)
+    assert "{é}" in plain.using(copy_spans=["placeholders"])(decomposed)
 
 
 def test_a_bundle_of_another_form_keeps_it(bundle: Bundle) -> None:
@@ -315,7 +315,7 @@ def percents() -> Bundle:
 
 @pytest.mark.parametrize("text", ["ab", "a%%b", "a%%b%%", "%s a", "%s a %d", "%d %s"])
 def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
-    free, bound = Translator(percents()), Translator(percents()).using(keep=["placeholders"])
+    free, bound = Translator(percents()), Translator(percents()).using(copy_spans=["placeholders"])
     assert spans_differ(text, free(text), ["placeholders"])
     (found,) = bound.translations([text])
     assert not spans_differ(text, found.text, ["placeholders"])
@@ -324,7 +324,7 @@ def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
 
 def test_where_the_spans_are_wrong_all_the_same_the_translation_says_so() -> None:
     """A prefix that begins a placeholder leaves no way out: whatever follows, one too many comes out."""
-    bound = Translator(percents()).using(keep=["placeholders"], nbest=2)
+    bound = Translator(percents()).using(copy_spans=["placeholders"], nbest=2)
     (found,) = bound.translations(["ab"], prefix="%", alternatives=1)
     assert "%%" in found.text
     assert "wrong_spans" in found.flags
@@ -339,7 +339,7 @@ def test_every_translation_has_the_spans_of_its_source_or_a_flag(words: list[str
     kinds = ["placeholders", "tags"]
     bundle = percents()
     bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
-    for found in Translator(bundle).using(keep=kinds, nbest=2, extra_length=20).translations([" ".join(words)]):
+    for found in Translator(bundle).using(copy_spans=kinds, nbest=2, extra_length=20).translations([" ".join(words)]):
         for each in (found, *found.alternatives):
             assert spans_differ(found.source, each.text, kinds) == ("wrong_spans" in each.flags)
 
@@ -351,7 +351,7 @@ def test_arguments_without_a_number_keep_their_order() -> None:
         torch.manual_seed(seed)
         bundle = percents()
         bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
-        (found,) = Translator(bundle).using(keep=["placeholders"]).translations(["%s a %d"])
+        (found,) = Translator(bundle).using(copy_spans=["placeholders"]).translations(["%s a %d"])
         flagged += "wrong_spans" in found.flags
         free += spans_differ(
             "%s a %d", Translator(bundle).using(glossary={"%s": "%s", "%d": "%d"})("%s a %d"), ["placeholders"]
@@ -362,7 +362,7 @@ def test_arguments_without_a_number_keep_their_order() -> None:
 
 def test_what_training_copied_is_copied(bundle: Bundle) -> None:
     habits = CopyStatistics.from_pairs([("go to 7", "va a 7")] * 20)
-    (found,) = Translator(replace(bundle, copies=habits)).translations([" 👍 "])
+    (found,) = Translator(replace(bundle, copy_statistics=habits)).translations([" 👍 "])
     assert (found.text, found.flags) == ("👍", ("copied",))
     with pytest.raises(InputError, match="not in the vocabulary"):
         Translator(bundle)("👍")
@@ -490,7 +490,7 @@ def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
 
 def test_a_stream_keeps_the_rules(bundle: Bundle) -> None:
     loud(bundle, "a")
-    translator = Translator(bundle).using(guard=False, no_repeat=2, min_length=3, beam=1)
+    translator = Translator(bundle).using(guard=False, no_repeat_ngram_size=2, min_length=3, beam=1)
     assert "".join(translator.stream("bc")) == translator("bc")
     assert "aaa" not in translator("bc")
 
@@ -568,9 +568,9 @@ def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
     with pytest.raises(ConfigError, match='unknown key "baem"'):
         Translator(bundle).using(baem=3)
     with pytest.raises(ConfigError, match="beam must be a multiple of groups; got beam=2, groups=4"):
-        Translator(bundle).using(groups=4)
+        Translator(bundle).using(beam_groups=4)
     with pytest.raises(ConfigError, match="keep must be a list of some of"):
-        Translator(bundle).using(keep=["url"])
+        Translator(bundle).using(copy_spans=["url"])
 
 
 def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:

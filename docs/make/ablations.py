@@ -103,7 +103,7 @@ VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]]
 def measure(name: str) -> list[dict[str, float]]:
     """Train one variant of the date recipe; exact match, in %, and validation loss, in nats a letter, at each pause."""
     replaced, overrides = VARIANTS[name]
-    settings = ["train.pause=50", "train.judged=250", "train.tensorboard=false", *overrides]
+    settings = ["train.validate_every=50", "train.validate_samples=250", "train.tensorboard=false", *overrides]
     recipe = Recipe.read(recipe_path("dates"), settings)
 
     def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:

@@ -46,7 +46,15 @@ def test_the_share_that_is_held_out_is_found_again(tmp_path: Path) -> None:
 
 def test_the_test_of_a_task_counts() -> None:
     recipe = Recipe.from_tables(
-        {"data": {"train": "sort:train", "test": "sort:test", "limit": 50, "valid_limit": 20, "held_out": 0}}
+        {
+            "data": {
+                "train": "sort:train",
+                "test": "sort:test",
+                "max_train_samples": 50,
+                "max_valid_samples": 20,
+                "held_out": 0,
+            }
+        }
     )
     _, held_out = load_pairs(recipe)
     assert len(held_out) == 20

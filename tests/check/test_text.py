@@ -47,6 +47,6 @@ def test_nothing_to_remember_and_broken_probes_are_refused(bundle: Bundle, tmp_p
     with pytest.raises(InputError, match="no text to remember"):
         save_baseline(bundle, tmp_path, [""])
     for content in ("[1]", "[" * 100_000):
-        (tmp_path / "probes.json").write_text(content)
-        with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --remember"):
+        (tmp_path / "baseline.json").write_text(content)
+        with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --save-baseline"):
             matches_baseline(bundle, tmp_path)

@@ -16,7 +16,7 @@ from conftest import Demo
 def test_the_demo_is_sound_and_remembered(demo: Demo, tmp_path: Path) -> None:
     (tmp_path / "probes.txt").write_text("1845-01-05\n1996-09-08\n")
     folder = str(demo.folder / "runs/dates")
-    result = CliRunner().invoke(app, ["check", folder, "--remember", str(tmp_path / "probes.txt")])
+    result = CliRunner().invoke(app, ["check", folder, "--save-baseline", str(tmp_path / "probes.txt")])
     assert result.exit_code == 0, result.output
     assert "fine   probes    2 remembered translations are what they were" in result.stdout
     assert "0 of 1,000 held-out pairs" in result.stdout
@@ -44,7 +44,7 @@ def test_an_untrained_recipe_is_checked() -> None:
     assert "by heart" in result.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["runs/x", "--config", "dates"], ["--config", "dates", "--remember", "x"]])
+@pytest.mark.parametrize("words", [[], ["runs/x", "--config", "dates"], ["--config", "dates", "--save-baseline", "x"]])
 def test_a_call_that_makes_no_sense_is_refused(words: list[str]) -> None:
     result = CliRunner().invoke(app, ["check", *words])
     assert isinstance(result.exception, InputError)

@@ -25,8 +25,8 @@ from conftest import SMALL
 from shell import ENVIRONMENT, refusal, run, run_here
 
 TINY = [
-    "data.limit=200", "data.valid_limit=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",
-    "model.encoder_layers=1", "model.decoder_layers=1", "train.steps=6", "train.pause=3", "train.warmup=2",
+    "data.max_train_samples=200", "data.max_valid_samples=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",
+    "model.encoder_layers=1", "model.decoder_layers=1", "train.steps=6", "train.validate_every=3", "train.warmup=2",
     "train.cooldown=0",
 ]  # fmt: skip
 
@@ -43,7 +43,7 @@ def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "no.toml").write_text("train = 3\n")
     assert "No such option: --bem" in refusal("translate", tmp_path, "--bem", "3")
     assert "translate --help shows what it takes" in refusal("translate", tmp_path, "--beam", "x")
-    assert "1 is no folder" in refusal("train", "dates", "--from", "1", cwd=tmp_path)
+    assert "1 is no folder" in refusal("train", "dates", "--init-from", "1", cwd=tmp_path)
     assert "[train] must be a table of settings; got 3" in refusal("train", tmp_path / "no.toml", cwd=tmp_path)
     assert "No such command 'translte'" in refusal("translte")
     assert "Missing argument" in refusal("translate")
@@ -184,13 +184,13 @@ def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
 
 
 def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:
-    options = ("--beam", "3", "--penalty", "plain", "--alpha", "2", "--precision", "float32", "--compiled")
+    options = ("--beam", "3", "--length-penalty", "plain", "--alpha", "2", "--precision", "float32", "--compiled")
     (tmp_path / "in").write_text("cab\nbac\n")
     assert run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out", *options).returncode == 0
     scored = run_here("evaluate", saved, "--source", tmp_path / "in", "--target", tmp_path / "out", *options)
     assert "equal:2|of:2" in scored.stdout.decode()
     same = ("--source", tmp_path / "in", "--target", tmp_path / "out")
-    assert "penalty must be" in refusal("evaluate", saved, *same, "--penalty", "loud")
+    assert "penalty must be" in refusal("evaluate", saved, *same, "--length-penalty", "loud")
 
 
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
 
     tokenizer = Tokenizer.characters("a\n")
     config = ModelConfig(d_model=4, d_ff=4, heads=1, encoder_layers=1, decoder_layers=1, max_length=9)
-    model = Transformer(replace(config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, share="none"))
+    model = Transformer(replace(config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, tied_embeddings="none"))
     with torch.no_grad():  # says "\n" whatever it reads
         model.projection.table.zero_()
         last_norm = model.get_submodule("decoder.layers.0.around_feed_forward.norm")
@@ -337,7 +337,14 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
 def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    words = [*TINY, "train.steps=100000", "train.judged=5", "train.threads=1", "--output", str(tmp_path / "run")]
+    words = [
+        *TINY,
+        "train.steps=100000",
+        "train.validate_samples=5",
+        "train.threads=1",
+        "--output",
+        str(tmp_path / "run"),
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "allyouneed", "train", "dates", *words], stderr=subprocess.PIPE, env=ENVIRONMENT
     )
@@ -377,7 +384,17 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     assert b"auto    model.d_model=64" in first.stderr
     assert b"updates of" in first.stderr
     assert (tmp_path / "first/report.html").is_file()
-    second = run("train", "my.toml", *few, "data.limit=200", "--from", "first", "--output", "second", cwd=tmp_path)
+    second = run(
+        "train",
+        "my.toml",
+        *few,
+        "data.max_train_samples=200",
+        "--init-from",
+        "first",
+        "--output",
+        "second",
+        cwd=tmp_path,
+    )
     assert second.returncode == 0, second.stderr.decode()
     assert "starting from first" in (tmp_path / "second/README.md").read_text()
 

@@ -118,7 +118,7 @@ def test_a_result_of_more_lines_than_its_input_gets_no_name(tmp_path: Path) -> N
 def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> None:
     lines = "".join(f"{'abcdefghij'[n % 10] * (n % 7)}\n" for n in range(200))
     (tmp_path / "in").write_text(lines)
-    words = ["translate", saved, tmp_path / "in", "--batch", "1", "--sample"]
+    words = ["translate", saved, tmp_path / "in", "--batch-size", "1", "--sample"]
     assert run_here(*words, "--output", tmp_path / "whole").returncode == 0
     partial = tmp_path / "out.partial"
     process = subprocess.Popen(
@@ -142,11 +142,11 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
 
 def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a\n" * 40 + "X\n")
-    said = refusal("translate", saved, tmp_path / "in", "--batch", "1", "--output", tmp_path / "out")
+    said = refusal("translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out")
     assert "line 41: 'X' at place 1" in said
     assert "mend it, then --resume" in said
     (tmp_path / "in").write_text("a\n" * 40 + "b\n")
-    words = ["translate", saved, tmp_path / "in", "--batch", "1", "--output", tmp_path / "out", "--resume"]
+    words = ["translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out", "--resume"]
     assert run_here(*words).returncode == 0
     assert (tmp_path / "out").read_bytes().count(b"\n") == 41
 
@@ -204,7 +204,18 @@ def test_a_hundred_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp
             "app(sys.argv[1:], standalone_mode=False); "
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
         )
-        words = ["translate", str(saved), str(path), "--beam", "1", "--batch", "100", "--max-length", "2", "--no-guard"]
+        words = [
+            "translate",
+            str(saved),
+            str(path),
+            "--beam",
+            "1",
+            "--batch-size",
+            "100",
+            "--max-length",
+            "2",
+            "--no-guard",
+        ]
         result = subprocess.run(
             [sys.executable, "-c", code, *words, "--output", f"{path}.out"],
             capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False,

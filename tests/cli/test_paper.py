@@ -22,7 +22,7 @@ def test_the_table_is_printed() -> None:
 
 def test_an_ablation_leaves_its_table_and_its_picture(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(
-        '[data]\ntrain = "reverse:train"\nvalid = "reverse:valid"\nlimit = 100\nvalid_limit = 10\n'
+        '[data]\ntrain = "reverse:train"\nvalid = "reverse:valid"\nmax_train_samples = 100\nmax_valid_samples = 10\n'
         'vocabulary = "characters"\n'
         "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nmax_length = 32\n"
         "[train]\nsteps = 2\nbatch_tokens = 200\nwarmup = 1\ntensorboard = false\n"

@@ -76,7 +76,11 @@ CASES = [
     Case("paper", 2, "standard input or output is closed", stdout="closed"),
     Case("paper --help", 141, stdout="unread"),
     Case("--help", 2, "the disk is full", stdout="/dev/full"),
-    Case("train dates data.limit=20 data.valid_limit=2 train.steps=1 --output run", 141, stderr="unread"),
+    Case(
+        "train dates data.max_train_samples=20 data.max_valid_samples=2 train.steps=1 --output run",
+        141,
+        stderr="unread",
+    ),
 ]
 
 

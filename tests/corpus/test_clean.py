@@ -46,7 +46,7 @@ def test_faults_are_skipped_up_to_a_share_and_then_refused_with_lines() -> None:
     assert len(list(skip_malformed(iter(rows), name="a.tsv", malformed=0.02, found=found))) == 98
     assert (found.count, found.examples) == (2, ["a.tsv, line 99 is odd", "a.tsv, line 100 is odder"])
     with pytest.raises(
-        DataError, match=r"a.tsv has 2 malformed of 100 lines, more than data.malformed=0.01 allows:\n.*99"
+        DataError, match=r"a.tsv has 2 malformed of 100 lines, more than data.max_malformed=0.01 allows:\n.*99"
     ):
         list(skip_malformed(iter(rows), name="a.tsv", malformed=0.01, found=RuleCount()))
 
@@ -69,5 +69,5 @@ def test_a_report_survives_being_written_and_reads_well() -> None:
         "3 read: 2 to train on, 0 to validate, 0 to test",
         "  1 dropped: with an empty side",
         "      a → ",
-        "  kept the 90% long copies of the source: more than clean.most",
+        "  kept the 90% long copies of the source: more than clean.max_dropped",
     ]

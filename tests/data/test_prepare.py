@@ -70,7 +70,7 @@ def test_what_fails_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:
 
 
 def test_a_store_serves_several_runs(data: DataConfig, tmp_path: Path) -> None:
-    data = replace(data, store=str(tmp_path / "store"))
+    data = replace(data, cache_dir=str(tmp_path / "store"))
     for run in ("a", "b"):
         prepare(data, CLEAN, tmp_path / run, max_length=64)
     assert len(list((tmp_path / "store").iterdir())) == 1
@@ -95,7 +95,7 @@ def test_weights_say_how_often_an_epoch_shows_a_pair(data: DataConfig, tmp_path:
 def test_pairs_are_spelled_anew_in_every_epoch_and_the_same_when_gone_on_with(
     data: DataConfig, vocabulary: str
 ) -> None:
-    data = replace(data, vocabulary=vocabulary, sampling=0.3)  # type: ignore[arg-type]
+    data = replace(data, vocabulary=vocabulary, subword_sampling=0.3)  # type: ignore[arg-type]
     pairs = prepared(data)
 
     def spelled(skip: int = 0, count: int = 24) -> list[list[list[int]]]:
@@ -111,10 +111,10 @@ def test_pairs_are_spelled_anew_in_every_epoch_and_the_same_when_gone_on_with(
 
 
 def test_either_side_may_have_its_own_vocabulary(data: DataConfig) -> None:
-    pairs = prepared(replace(data, joint=False))
+    pairs = prepared(replace(data, joint_vocabulary=False))
     assert not pairs.vocabulary.joint
     assert pairs.vocabulary.target.decode(pairs.train.target[0]).startswith("ein ")
-    again = prepared(replace(data, joint=False))
+    again = prepared(replace(data, joint_vocabulary=False))
     assert again.vocabulary.fingerprint() == pairs.vocabulary.fingerprint()
     assert json.loads((Path(data.data_dir) / "data/prepared.json").read_text())["report"]["vocabulary"] == [
         len(pairs.vocabulary.source),

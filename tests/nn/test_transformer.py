@@ -70,7 +70,7 @@ def test_the_whole_equals_that_of_pytorch(
 
 @pytest.mark.parametrize("share", ["none", "target", "all"])
 def test_tables_are_shared_as_asked(config: ModelConfig, share: Literal["none", "target", "all"]) -> None:
-    model = Transformer(replace(config, share=share))
+    model = Transformer(replace(config, tied_embeddings=share))
     tables = {
         id(table) for table in (model.source_embedding.table, model.target_embedding.table, model.projection.table)
     }
@@ -78,7 +78,7 @@ def test_tables_are_shared_as_asked(config: ModelConfig, share: Literal["none", 
 
 
 def test_the_two_sides_may_have_vocabularies_of_their_own(config: ModelConfig, source: torch.Tensor) -> None:
-    model = Transformer(replace(config, target_vocab_size=29, share="target"))
+    model = Transformer(replace(config, target_vocab_size=29, tied_embeddings="target"))
     assert model(source, torch.tensor([[1, 28], [1, 27]])).shape == (2, 2, 29)
 
 

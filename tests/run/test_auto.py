@@ -88,14 +88,17 @@ def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
     again = Notebook()
     fit(draft, tmp_path / "run", callback=again, resume=True)
     assert again.lines == ["resume: this run was finished after update 6; nothing is left to do"]
-    with pytest.raises(ConfigError, match="train.rate was .*, is 0.5"):
+    with pytest.raises(ConfigError, match="train.learning_rate was .*, is 0.5"):
         fit(draft_of(TINY, steps=6, patience=0, rate=0.5), tmp_path / "run", resume=True)
 
 
 def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "general")
-    tables = {**TINY.tables(), "train": {**TINY.tables()["train"], "start": str(tmp_path / "general"), "rate": 1e-9}}
-    special = Recipe.from_tables({**tables, "data": {**tables["data"], "limit": 50}})
+    tables = {
+        **TINY.tables(),
+        "train": {**TINY.tables()["train"], "init_from": str(tmp_path / "general"), "learning_rate": 1e-9},
+    }
+    special = Recipe.from_tables({**tables, "data": {**tables["data"], "max_train_samples": 50}})
     result = fit(special, tmp_path / "special")
     before = Bundle.load(tmp_path / "general")
     assert result.source_tokenizer.pieces(range(42)) == before.source_tokenizer.pieces(range(42))
@@ -113,14 +116,19 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     assert recipe.train.steps < 1_000
     with pytest.raises(ConfigError, match="the model of .*general is not of the sizes this recipe asks for"):
         fit(
-            Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"start": str(tmp_path / "general")}}),
+            Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"init_from": str(tmp_path / "general")}}),
             tmp_path / "b",
         )
 
 
 @pytest.mark.parametrize(
     "tables",
-    [{"train": {"ema": 0.9}}, {"train": {"weight_decay": 0.1}}, {"model": {"d_model": 100}}, {"model": {"heads": 8}}],
+    [
+        {"train": {"ema_decay": 0.9}},
+        {"train": {"weight_decay": 0.1}},
+        {"model": {"d_model": 100}},
+        {"model": {"heads": 8}},
+    ],
 )
 def test_a_setting_is_held_against_what_is_chosen_and_not_against_the_papers(
     tables: dict[str, dict[str, object]],
@@ -145,7 +153,7 @@ def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
 @pytest.mark.parametrize(
     "tables",
     [
-        {"train": {"ema": 0.9, "average": 5}},
+        {"train": {"ema_decay": 0.9, "average_checkpoints": 5}},
         {"model": {"d_model": 100, "heads": 3}},
         {"train": {"stesp": 1}},
         {"model": 3},
@@ -157,5 +165,5 @@ def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[s
 
 
 def test_a_draft_keeps_what_is_set_of_cleaning() -> None:
-    recipe, _ = Draft({"clean": {"ratio": 9.0}}).complete(SMALL)
+    recipe, _ = Draft({"clean": {"max_length_ratio": 9.0}}).complete(SMALL)
     assert recipe.clean.max_length_ratio == 9.0

@@ -94,9 +94,9 @@ def test_what_comes_while_the_new_run_grows_stays_beside(run: Path) -> None:
 
 
 def test_what_the_new_run_needs_is_not_replaced(run: Path) -> None:
-    tuned = replace(TINY, train=replace(TINY.train, start=str(run)))
-    stored = replace(TINY, data=replace(TINY.data, store=str(run / "store")))
-    filed = replace(TINY, data=replace(TINY.data, train="pairs.tsv", folder=str(run)))
+    tuned = replace(TINY, train=replace(TINY.train, init_from=str(run)))
+    stored = replace(TINY, data=replace(TINY.data, cache_dir=str(run / "store")))
+    filed = replace(TINY, data=replace(TINY.data, train="pairs.tsv", data_dir=str(run)))
     before = contents(run)
     for recipe in (tuned, stored, filed):
         sources = source_paths(recipe)
@@ -107,7 +107,9 @@ def test_what_the_new_run_needs_is_not_replaced(run: Path) -> None:
             pass
     words = ("train", run / "recipe.toml", "--output", run, "--overwrite")
     assert "recipe.toml lies in" in refusal(*words)
-    assert "lies in" in refusal("train", "dates", "--from", run, "--output", run, "--overwrite", "data.limit=200")
+    assert "lies in" in refusal(
+        "train", "dates", "--init-from", run, "--output", run, "--overwrite", "data.max_train_samples=200"
+    )
     assert contents(run) == before
 
 
@@ -149,7 +151,7 @@ def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(tmp_path: Pa
 
 
 class StopAtOnce(Notebook):
-    def began(self, step: int, steps: int) -> None:
+    def on_train_begin(self, step: int, steps: int) -> None:
         raise KeyboardInterrupt
 
 

@@ -104,7 +104,7 @@ def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "step"), [(signal.SIGINT, 2), (signal.SIGTERM, 5), (signal.SIGTERM, 6)])
 def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, step: int) -> None:
     class Ask(Notebook):
-        def updated(self, update: Update) -> None:
+        def on_update(self, update: Update) -> None:
             if update.step == step:
                 os.kill(os.getpid(), number)
 
@@ -124,7 +124,7 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     class AskTwice(Notebook):
-        def updated(self, update: Update) -> None:
+        def on_update(self, update: Update) -> None:
             signal.raise_signal(signal.SIGINT)  # done with when it returns, so that two are never one
             signal.raise_signal(signal.SIGINT)
 
@@ -173,15 +173,15 @@ def test_a_finished_run_may_be_lengthened(tmp_path: Path) -> None:
 def test_other_settings_are_refused_all_at_once(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(TINY, tmp_path / "run", callback=StopAt(6))
-    other = replace(TINY, train=replace(TINY.train, batch_tokens=300), data=replace(TINY.data, limit=100))
-    with pytest.raises(ConfigError, match="data.limit was 200, is 100; train.batch_tokens was 200, is 300"):
+    other = replace(TINY, train=replace(TINY.train, batch_tokens=300), data=replace(TINY.data, max_train_samples=100))
+    with pytest.raises(ConfigError, match="data.max_train_samples was 200, is 100; train.batch_tokens was 200, is 300"):
         fit(other, tmp_path / "run", resume=True)
 
 
 def test_other_pairs_are_refused_with_the_difference(tmp_path: Path) -> None:
     for name in ("source", "target"):
         (tmp_path / name).write_text("ab\nba\n" * 30)
-    data = replace(TINY.data, train=("source", "target"), folder=str(tmp_path), limit=0)
+    data = replace(TINY.data, train=("source", "target"), data_dir=str(tmp_path), max_train_samples=0)
     recipe = replace(TINY, data=replace(data, valid=(), held_out=0, alphabet="ab"))
     with pytest.raises(KeyboardInterrupt):
         fit(recipe, tmp_path / "run", callback=StopAt(6))

@@ -57,9 +57,9 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path: Pat
 
 def test_validating_changes_nothing(tmp_path: Path) -> None:
     """Neither the data's order nor dropout's draws depend on how often one looks."""
-    recipe = replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, average=1))
+    recipe = replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, average_checkpoints=1))
     fit(recipe, tmp_path / "often", callback=Notebook())
-    fit(replace(recipe, train=replace(recipe.train, pause=12)), tmp_path / "once", callback=Notebook())
+    fit(replace(recipe, train=replace(recipe.train, validate_every=12)), tmp_path / "once", callback=Notebook())
     assert weights_of(tmp_path / "often") == weights_of(tmp_path / "once")
 
 
@@ -86,7 +86,9 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
     recipe = replace(
         recipe,
         model=replace(recipe.model, d_model=32, d_ff=64, dropout=0.0),
-        train=replace(recipe.train, steps=300, warmup=50, pause=300, rate=0.5, label_smoothing=0.0, cooldown=150),
+        train=replace(
+            recipe.train, steps=300, warmup=50, validate_every=300, learning_rate=0.5, label_smoothing=0.0, cooldown=150
+        ),
     )
     translator = Translator(fit(recipe, tmp_path / "run", callback=Notebook()))
     assert translator.translate(words[:40]) == words[:40]
@@ -121,7 +123,7 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
 def test_texts_may_hold_ends_of_lines_that_are_none(tmp_path: Path) -> None:
     words = [f"a\u2028{letter}\u2029b\x85c" for letter in "abcdefghij"]
     recipe = recipe_of_files(tmp_path, words, words, valid=["source", "target"])
-    recipe = replace(recipe, clean=replace(recipe.clean, control=False, overlap="none"))
+    recipe = replace(recipe, clean=replace(recipe.clean, strip_control=False, overlap="none"))
     fit(recipe, tmp_path / "run", evaluate=lucky)
     samples = read_jsonl_lines(tmp_path / "run/samples.jsonl")
     assert len(samples) == 4

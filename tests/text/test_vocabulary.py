@@ -48,7 +48,7 @@ def test_each_side_may_have_its_own_and_both_are_kept(tmp_path: Path) -> None:
     assert again.target.encode("Hunde") == apart.target.encode("Hunde") != apart.source.encode("Hunde")
     model = apart.with_vocab_size(ModelConfig(tied_embeddings="target"))
     assert (model.vocab_size, model.target_vocab_size) == (len(apart.source), len(apart.target))
-    with pytest.raises(ConfigError, match='set model.share to "target" or "none"'):
+    with pytest.raises(ConfigError, match='set model.tied_embeddings to "target" or "none"'):
         apart.with_vocab_size(ModelConfig(tied_embeddings="all"))
 
 

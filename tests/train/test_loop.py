@@ -118,7 +118,11 @@ def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConf
     model = Transformer(config)
     feed = iter([BATCH] * 7)
     train(
-        model, make_optimizer(model, TrainConfig()), feed, replace(CONFIG, accumulate=3, steps=2), on_update=told.append
+        model,
+        make_optimizer(model, TrainConfig()),
+        feed,
+        replace(CONFIG, accumulate_steps=3, steps=2),
+        on_update=told.append,
     )
     assert [update.tokens for update in told] == [18, 18]
     assert len(list(feed)) == 1

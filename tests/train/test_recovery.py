@@ -35,7 +35,7 @@ def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
             super().__init__()
             self.seen: list[Update] = []
 
-        def updated(self, update: Update) -> None:
+        def on_update(self, update: Update) -> None:
             self.seen.append(update)
 
     straight, watch = Counting(), Counting()
@@ -102,7 +102,7 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Rates(Notebook):
-        def updated(self, update: Update) -> None:
+        def on_update(self, update: Update) -> None:
             rates[update.step] = update.learning_rate
 
     rates: dict[int, float] = {}
@@ -110,7 +110,7 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
     straight, rates = rates, {}
     not_finite_at(monkeypatch, {6, 7, 8, 9, 10})
     watch = Rates()
-    recipe = replace(TINY, train=replace(TINY.train, pause=5, steps=14))
+    recipe = replace(TINY, train=replace(TINY.train, validate_every=5, steps=14))
     fit(recipe, tmp_path / "run", callback=watch)
     assert "rescue: 5 updates in a row were not finite at update 10: back to update 5, with 0.5 times the rate" in (
         watch.lines
@@ -122,7 +122,7 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
 
 def test_a_run_that_cannot_be_rescued_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     not_finite_at(monkeypatch, set(range(5, 1000)))
-    recipe = replace(TINY, train=replace(TINY.train, steps=100, pause=50))
+    recipe = replace(TINY, train=replace(TINY.train, steps=100, validate_every=50))
     with pytest.raises(TrainingError, match=r"not finite around update 5, even with 0\.03125 times the rate; lower"):
         fit(recipe, tmp_path / "run")
 
@@ -179,7 +179,7 @@ class Breaks(Notebook):
 
         monkeypatch.setattr(Transformer, "__init__", made)
 
-    def updated(self, update: Update) -> None:
+    def on_update(self, update: Update) -> None:
         if update.step == self._step and (self._always or not self._broken):
             self._broken = True
             with torch.no_grad():
@@ -222,7 +222,7 @@ def test_a_short_run_none_of_whose_updates_was_finite_is_an_error(
 
 
 def test_a_score_that_is_no_number_is_never_the_best_and_stands_as_null(tmp_path: Path) -> None:
-    settings = replace(TINY.train, patience=9, stop_on="chrf", average=1)
+    settings = replace(TINY.train, patience=9, early_stopping_metric="chrf", average_checkpoints=1)
     scores = iter([1.0, float("nan"), 0.5])
     watch = Notebook()
     fit(replace(TINY, train=replace(settings, steps=12)), tmp_path / "run", callback=watch,

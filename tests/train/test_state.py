@@ -38,7 +38,9 @@ def test_a_gain_too_small_to_tell_is_kept_but_does_not_prolong_the_run() -> None
 
 def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:
     falling = iter(range(9, 0, -1))
-    settings = replace(runs.TINY.train, patience=2, stop_on="chrf", average=1, pause=2)
+    settings = replace(
+        runs.TINY.train, patience=2, early_stopping_metric="chrf", average_checkpoints=1, validate_every=2
+    )
     recipe: Recipe = replace(runs.TINY, train=settings)
     fit(recipe, tmp_path / "run", evaluate=lambda bundle, pairs: Evaluation({"chrf": float(next(falling))}))
     assert "for 12 updates" in (tmp_path / "run" / "README.md").read_text()

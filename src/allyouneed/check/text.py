@@ -12,7 +12,7 @@ from ..text.tokenizer import Tokenizer
 from ..translator import Translator
 from .result import CheckResult
 
-PROBES = "probes.json"
+PROBES = "baseline.json"
 MOST_PROBES = 100
 
 
@@ -47,11 +47,15 @@ def matches_baseline(bundle: Bundle, folder: Path) -> CheckResult:
     """The model translates what `remember` wrote down as it did then."""
     path = folder / PROBES
     if not path.exists():
-        return CheckResult("probes", None, "nothing to compare with: --remember FILE notes what the model says today")
+        return CheckResult(
+            "probes", None, "nothing to compare with: --save-baseline FILE notes what the model says today"
+        )
     try:
         probes = [(probe["source"], probe["target"]) for probe in parse_json(path.read_bytes())]
     except (ValueError, TypeError, KeyError) as error:
-        raise BundleError(f"{path} is no list of remembered translations; write it anew with --remember") from error
+        raise BundleError(
+            f"{path} is no list of remembered translations; write it anew with --save-baseline"
+        ) from error
     now = Translator(bundle).translate([source for source, _ in probes])
     changed = [(source, then, new) for (source, then), new in zip(probes, now, strict=True) if then != new]
     if changed:

@@ -80,7 +80,7 @@ def main() -> None:
         _leave(2, f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
-            _leave(2, "memory ran out; make the batch smaller (train.batch_tokens, --batch), or the model")
+            _leave(2, "memory ran out; make the batch smaller (train.batch_tokens, --batch-size), or the model")
         _leave(1, f"{type(error).__name__}: {error} (a fault of the program; --debug shows where)")
     sys.exit(code)
 

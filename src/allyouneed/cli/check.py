@@ -37,7 +37,7 @@ def check(
     if (bundle is None) == (config is None):
         raise InputError("check needs a bundle's folder, or --config RECIPE, and not both")
     if remember is not None and bundle is None:
-        raise InputError("--remember needs a bundle's folder: an untrained model has nothing worth remembering")
+        raise InputError("--save-baseline needs a bundle's folder: an untrained model has nothing worth remembering")
 
     from dataclasses import asdict
 
@@ -65,7 +65,7 @@ def check(
         if not as_json:
             mark = {True: "fine", False: "WRONG", None: "-"}[verdict.passed]
             print(f"{mark:<7}{verdict.check:<10}{verdict.explanation}", flush=True)
-    wrong = [verdict.check for verdict in told if verdict.fine is False]
+    wrong = [verdict.check for verdict in told if verdict.passed is False]
     if as_json:
         print(to_json({"sound": not wrong, "checks": [asdict(verdict) for verdict in told]}, indent=2))
     elif wrong:

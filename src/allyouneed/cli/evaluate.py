@@ -99,9 +99,9 @@ def evaluate(
         precision=precision,
         compiled=compiled,
         beam=beam,
-        batch=batch,
+        batch_size=batch,
         alpha=alpha,
-        penalty=penalty,
+        length_penalty=penalty,
     )
     try:
         with progress("translating", total=len(sources)) as done:

@@ -36,7 +36,7 @@ def score(
     from ..translator import Translator
 
     try:
-        for scored in Translator.load(bundle, device=device, precision="float32", batch=batch).score(pairs):
+        for scored in Translator.load(bundle, device=device, precision="float32", batch_size=batch).score(pairs):
             mean = scored.log_probability / len(scored.log_probabilities)
             if as_json:
                 row = {

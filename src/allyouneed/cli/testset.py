@@ -58,6 +58,6 @@ def held_out_pairs(run: Path) -> list[Pair]:
         if is_task(corpus.test):
             pairs += read_pairs(corpus.test, limit=data.max_valid_samples or MADE_ON_THE_SPOT, seed=data.seed)
     if not pairs:
-        elsewhere = f" in its folder (data.store is {data.cache_dir!r})" if data.cache_dir else ""
+        elsewhere = f" in its folder (data.cache_dir is {data.cache_dir!r})" if data.cache_dir else ""
         raise ConfigError(f"{run} holds out no test set{elsewhere}; {TO_NAME_ONE}")
     return pairs

@@ -39,7 +39,9 @@ def train(
     ] = None,
     start: Annotated[
         str,
-        typer.Option("--from", metavar="BUNDLE", help="Begin with this model and its vocabulary.", show_default=False),
+        typer.Option(
+            "--init-from", metavar="BUNDLE", help="Begin with this model and its vocabulary.", show_default=False
+        ),
     ] = "",
     auto: Annotated[
         bool, typer.Option("--auto", help="Choose what a recipe leaves out from the corpus, as for a file of pairs.")
@@ -67,7 +69,7 @@ def train(
 
       allyouneed train my.toml --output runs/mine --resume
 
-      allyouneed train special.tsv --from runs/mine --output runs/special
+      allyouneed train special.tsv --init-from runs/mine --output runs/special
     """
     from contextlib import nullcontext
 

@@ -195,7 +195,7 @@ def translate(
 
       allyouneed translate runs/mine news.en --output news.de --resume
 
-      allyouneed translate runs/mine news.en --glossary terms.tsv --keep urls,placeholders
+      allyouneed translate runs/mine news.en --glossary terms.tsv --copy-spans urls,placeholders
 
       allyouneed translate runs/mine news.en --nbest 4 --json
 
@@ -213,7 +213,7 @@ def translate(
     if stream:
         _refuse_beside_stream(
             {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
-             "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--groups": groups}
+             "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--beam-groups": groups}
         )  # fmt: skip
     if resume and (output is None or overwrite):
         raise ConfigError("--resume goes on with the file that --output names, and without --overwrite")

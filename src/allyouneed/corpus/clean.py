@@ -25,7 +25,7 @@ REASONS = {
     "overlap_source": "sharing a source with validation or test",
     "overlap_target": "sharing a target with validation or test",
     "held_back": "held out beyond what valid and test hold",
-    "limit": "beyond data.limit",
+    "limit": "beyond data.max_train_samples",
     "tokens": "with too many tokens",
 }
 
@@ -106,7 +106,7 @@ class DataReport:
             + (
                 f"{self.repeated_targets:.0%} of the pairs have a target that others have too"
                 if rule == "overlap_target" and self.repeated_targets > share
-                else "more than clean.most"
+                else "more than clean.max_dropped"
             )
             for rule, share in self.skipped_rules.items()
         ]
@@ -137,7 +137,7 @@ def skip_malformed(rows: Rows, *, name: str, malformed: float, found: RuleCount)
     faults = found.count - before
     if faults > malformed * count:
         raise DataError(
-            f"{name} has {faults:,} malformed of {count:,} lines, more than data.malformed={malformed} allows:\n  "
+            f"{name} has {faults:,} malformed of {count:,} lines, more than data.max_malformed={malformed} allows:\n  "
             + "\n  ".join(worst)
         )
 

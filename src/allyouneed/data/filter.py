@@ -109,7 +109,7 @@ def find_duplicates(marks: PairKeys) -> Mask:
 def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: DataReport) -> dict[str, Mask]:
     """Take out of `keep` what each rule finds, and return it.
 
-    A rule that would drop more of the pairs than the share `clean.most` says what the task is, not what
+    A rule that would drop more of the pairs than the share `clean.max_dropped` says what the task is, not what
     is wrong with it: it is left out, and reported.
     """
     dropped = {}

@@ -4,7 +4,7 @@ prepared.json             what it was made of, and the report; written last
 tokenizer.json            the vocabulary, and tokenizer.target.json if the target has its own
 train.source.ids, …       the pairs to train on, as ids (data/store.py)
 train.texts.source.ids, … all that was read, as texts, if pairs are spelled anew in every epoch
-train.places              which of those each pair to train on is
+train.rows              which of those each pair to train on is
 valid.jsonl, test.jsonl   the pairs held out, as texts
 """
 
@@ -38,7 +38,7 @@ from .store import EncodedPairs, encode_pairs, open_sides, open_writers
 FORMAT = 2
 # The names of all that is written here.
 PREPARED = (
-    "prepared.json", "tokenizer.json", "tokenizer.target.json", "train.places", "valid.jsonl", "test.jsonl",
+    "prepared.json", "tokenizer.json", "tokenizer.target.json", "train.rows", "valid.jsonl", "test.jsonl",
     "train.*.ids", "train.*.starts", "valid.texts.*", "test.texts.*", ".*.partial",
 )  # fmt: skip
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, that pieces are learned from
@@ -79,7 +79,7 @@ def prepare(
     """Read, clean, split and encode what `data` names, or open what an earlier call left of the same in `folder`.
 
     A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if given, is used instead of
-    one learned here. With `data.store`, that place is used instead of `folder`. The folder appears whole or
+    one learned here. With `data.cache_dir`, that place is used instead of `folder`. The folder appears whole or
     not at all. `progress` is told how far it is. With `resume`, refuses to replace pairs that were made of
     something else, and says what.
     """
@@ -101,7 +101,7 @@ def prepare(
                 )
 
     if data.cache_dir and not stored:
-        progress("waiting for data.store", 0, None)  # where another run may prepare the same pairs
+        progress("waiting for data.cache_dir", 0, None)  # where another run may prepare the same pairs
         with locked(folder, what=str(folder), wait=True):
             build_unless_there()
     else:
@@ -203,7 +203,7 @@ def _encode(
             from_here.train = report.train - before
             weights.append((report.train, weight))
             begin = end
-    write_whole(folder / "train.places", used.tobytes())
+    write_whole(folder / "train.rows", used.tobytes())
     return weights
 
 
@@ -219,7 +219,7 @@ def _resampler(
 ) -> Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]]:
     """What spells pairs by chance; the same in the same epoch. A spelling too long for the model is not used."""
     texts = open_sides(folder, "train.texts", "uint8")
-    places = np.fromfile(folder / "train.places", np.int32)
+    places = np.fromfile(folder / "train.rows", np.int32)
     plain = (vocabulary.source, vocabulary.target)
     sampled = [tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed) for tokenizer in plain]
 
@@ -300,7 +300,7 @@ def _refuse_unrelated(folder: Path) -> None:
         if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
             raise OutputError(
                 f"{folder} holds {path.name}, which is no prepared pairs and would be lost; name another place with "
-                "--output (or data.store)"
+                "--output (or data.cache_dir)"
             )
 
 
@@ -336,7 +336,7 @@ def _provenance(data: DataConfig, clean: CleanConfig, max_length: int, vocabular
             made_of[f"{name}.{part}"] = " + ".join(map(_content, files)) if files else str(where)
         made_of |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
     if data.bpe_codes:
-        made_of["data.codes"] = _content(Path(data.data_dir, data.bpe_codes))
+        made_of["data.bpe_codes"] = _content(Path(data.data_dir, data.bpe_codes))
     plain = {"train", "valid", "test", "columns", "corpus", "folder", "store", "codes"}
     made_of |= {f"data.{key}": str(value) for key, value in asdict(data).items() if key not in plain}
     made_of |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}

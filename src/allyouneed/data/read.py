@@ -97,7 +97,7 @@ def read_part(
 ) -> ReadPairs:
     """All pairs of one part, in the order of the corpora; `report` counts what was read, mended and empty.
 
-    Refuses a corpus with more malformed lines than `data.malformed` allows, by file, line and reason,
+    Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
     and one without any line.
     """
     marks: PairKeys = PairKeys()

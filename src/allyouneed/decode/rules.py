@@ -37,7 +37,7 @@ class TrackedState(Generic[AnyState]):
         return replace(
             self,
             inner=self.inner.reorder(hypotheses),
-            words=self.tokens[hypotheses],
+            tokens=self.tokens[hypotheses],
             sentences=self.sentences[hypotheses],
         )
 
@@ -62,7 +62,7 @@ def with_rules(
             changed = rule(words[:, 1:], state.sentences, log_probabilities)
             nothing_left = changed.isneginf().all(-1, keepdim=True)
             log_probabilities = torch.where(nothing_left, log_probabilities, changed)
-        return log_probabilities, replace(state, inner=inner, words=words)
+        return log_probabilities, replace(state, inner=inner, tokens=words)
 
     nothing = torch.empty(len(of), 0, dtype=torch.int64, device=of.device)
     return ruled, TrackedState(state, nothing, torch.arange(len(of), device=of.device), len(of))

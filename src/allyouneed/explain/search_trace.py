@@ -99,7 +99,7 @@ def trace_search(translator: Translator, text: str) -> SearchTrace:
     and chance are left out.
     """
     model, tokenizer, writer = translator.model, translator.source_tokenizer, translator.target_tokenizer
-    config = replace(translator.decode, nbest=1, groups=1, sample=False)
+    config = replace(translator.decode, nbest=1, beam_groups=1, sample=False)
     never = (writer.pad_id, writer.sos_id, writer.unk_id)
     step = make_step(model, banned_ids=tuple(i for i in never if i is not None))
     asked: dict[Prefix, Tensor] = {}

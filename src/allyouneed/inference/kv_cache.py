@@ -100,9 +100,9 @@ class CachedState:
             theirs = theirs.view(before, each, -1).index_select(0, sentences).flatten(0, 1)
         return replace(
             self,
-            memory=tuple(pool.select(sentences, pool.used) for pool in self.memory_caches),
+            memory_caches=tuple(pool.select(sentences, pool.used) for pool in self.memory_caches),
             padding=None if self.padding is None else self.padding.index_select(0, sentences),
-            pools=tuple(pool.select(sentences, self.cached) for pool in self.caches),
+            caches=tuple(pool.select(sentences, self.cached) for pool in self.caches),
             hypotheses=each * sentences.size(0),
-            theirs=theirs,
+            ancestry_mask=theirs,
         )

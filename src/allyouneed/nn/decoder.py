@@ -53,7 +53,7 @@ class DecoderState:
             replace(layer, memory_keys=layer.memory_keys[sentences], memory_values=layer.memory_values[sentences])
             for layer in self.layers
         )
-        kept = replace(self, layers=layers, may_look=self.attn_mask[sentences])
+        kept = replace(self, layers=layers, attn_mask=self.attn_mask[sentences])
         return kept.reorder(of_each[sentences].flatten())
 
 

@@ -60,7 +60,7 @@ def ablate(
     altogether; none gets more than the recipe has. Each run stays in a folder of `output`. Refuses, once
     the data is read, a recipe that holds nothing out for validation.
     """
-    recipe = replace(recipe, data=replace(recipe.data, store=recipe.data.cache_dir or str(output / "data")))
+    recipe = replace(recipe, data=replace(recipe.data, cache_dir=recipe.data.cache_dir or str(output / "data")))
     one_of_each = sum(_seconds_per_update(recipe, row, output / "trial" / row.name, trial) for row in rows)
     steps = max(2, min(recipe.train.steps, int(minutes * 60 / one_of_each)))
     for row in rows:
@@ -82,7 +82,7 @@ def small_base(pairs: str) -> Recipe:
         {
             "data": {"train": pairs, "vocab_size": 2_000},
             "model": {"d_model": 64, "d_ff": 256, "encoder_layers": 3, "decoder_layers": 3, "max_length": 128},
-            "train": {"steps": 20_000, "batch_tokens": 512, "warmup": 400, "rate": 0.7, "cooldown": 20_000},
+            "train": {"steps": 20_000, "batch_tokens": 512, "warmup": 400, "learning_rate": 0.7, "cooldown": 20_000},
             "decode": {"beam": 1},
         }
     )
@@ -116,13 +116,13 @@ def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
         recipe.train,
         steps=steps,
         warmup=warmup,
-        rate=recipe.train.learning_rate * shorter**0.5,  # the highest rate stays what it was
+        learning_rate=recipe.train.learning_rate * shorter**0.5,  # the highest rate stays what it was
         cooldown=min(recipe.train.cooldown, steps // 2),
-        pause=steps,
-        average=1,
-        ema=0.0,
+        validate_every=steps,
+        average_checkpoints=1,
+        ema_decay=0.0,
         patience=0,
-        judged=SCORED,
+        validate_samples=SCORED,
         label_smoothing=smoothing if smoothing != TrainConfig().label_smoothing else recipe.train.label_smoothing,
     )
     return replace(recipe, model=changed, train=train)

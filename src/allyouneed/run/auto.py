@@ -94,7 +94,7 @@ class Draft:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """A draft from the tables of a TOML file; a bundle named in `train.start` gives the model's sizes."""
+        """A draft from the tables of a TOML file; a bundle named in `train.init_from` gives the model's sizes."""
         for name, table in tables.items():
             if not isinstance(table, Mapping):
                 raise ConfigError(f"[{name}] must be a table of settings; got {table!r}")

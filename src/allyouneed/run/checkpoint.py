@@ -109,7 +109,7 @@ def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, 
     if differences:
         raise DataError(
             f"the data is not what {path.parent} was begun with: {'; '.join(differences)}. A run goes on only with "
-            "its own data; put it back, or begin another run (--from carries the weights over)"
+            "its own data; put it back, or begin another run (--init-from carries the weights over)"
         )
 
 

@@ -2,7 +2,7 @@
 
 metrics.jsonl     a line for each pause
 samples.jsonl     a line for each pause: what the model made of a few validation pairs
-outputs.jsonl     what the model that is left makes of them, a pair a line
+validation.jsonl     what the model that is left makes of them, a pair a line
 log.txt           what was told, and when
 tensorboard/      the same numbers for TensorBoard, where that is installed
 report.html       all of it on one page
@@ -59,7 +59,7 @@ class RunLog:
     def write_outputs(self, samples: Sequence[Sample]) -> None:
         """Note what the model that now stands in the folder makes of the validation pairs."""
         lines = [to_json(asdict(sample)) + "\n" for sample in samples]
-        write_whole(self.folder / "outputs.jsonl", "".join(lines))
+        write_whole(self.folder / "validation.jsonl", "".join(lines))
 
     def validation(self, pause: Validation) -> None:
         """Note a pause."""

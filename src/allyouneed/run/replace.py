@@ -11,12 +11,12 @@ from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
 from .auto import Draft
 
-# All that a run, the demo and `check --remember` write into the folder of a run.
+# All that a run, the demo and `check --save-baseline` write into the folder of a run.
 WRITTEN = (
     "recipe.toml", "checkpoint.safetensors", "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "data-report.json",
-    "metrics.jsonl", "samples.jsonl", "outputs.jsonl", "log.txt", "report.html", "tensorboard/events.*",
-    "cross_attention.png", "probes.json", ".*.partial",
+    "metrics.jsonl", "samples.jsonl", "validation.jsonl", "log.txt", "report.html", "tensorboard/events.*",
+    "cross_attention.png", "baseline.json", ".*.partial",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),
 )  # fmt: skip
 FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}

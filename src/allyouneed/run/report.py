@@ -25,7 +25,7 @@ def write_report(folder: Path) -> None:
         _write(folder)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise DataError(
-            f"metrics.jsonl, samples.jsonl or outputs.jsonl in {folder} is damaged ({error!r}); remove it to go on"
+            f"metrics.jsonl, samples.jsonl or validation.jsonl in {folder} is damaged ({error!r}); remove it to go on"
         ) from error
 
 
@@ -33,7 +33,7 @@ def _write(folder: Path) -> None:
     pauses = read_jsonl_lines(folder / "metrics.jsonl")
     for pause in pauses:
         pause["scores"] = {name: value for name, value in pause["scores"].items() if value is not None}
-    scored = [sample for sample in read_jsonl_lines(folder / "outputs.jsonl") if sample["score"] is not None]
+    scored = [sample for sample in read_jsonl_lines(folder / "validation.jsonl") if sample["score"] is not None]
     outputs = sorted(scored, key=lambda sample: -sample["score"])
     settings = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
     log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace") if (folder / "log.txt").exists() else ""

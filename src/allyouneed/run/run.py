@@ -183,7 +183,7 @@ class Run:
         if not (self.output / "config.json").exists():
             raise TrainingError(
                 f"no pause had a {settings.early_stopping_metric} that is a finite number, so none is the best and no model is left; "
-                f"{self.output}/metrics.jsonl has the pauses; choose another train.stop_on"
+                f"{self.output}/metrics.jsonl has the pauses; choose another train.early_stopping_metric"
             )
         self.state.finished = True
         self.save()
@@ -267,6 +267,6 @@ def _refuse_patience_without_a_measure(recipe: Recipe, material: TrainingData, j
         raise ConfigError(f"train.patience={settings.patience} needs pairs to validate by; name them in data.valid")
     if settings.early_stopping_metric != "loss" and (judge is None or not settings.validate_samples):
         raise ConfigError(
-            f'train.stop_on="{settings.early_stopping_metric}" needs validation pairs to be translated: set train.judged to more '
-            'than 0 and, from Python, give `fit` a judge; or use train.stop_on="loss"'
+            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs validation pairs to be translated: set train.validate_samples to more '
+            'than 0 and, from Python, give `fit` a judge; or use train.early_stopping_metric="loss"'
         )

@@ -35,7 +35,9 @@ class Vocabulary:
         """The sizes of a model for this vocabulary. Refuses one that shares tables of two vocabularies."""
         own = None if self.joint else len(self.target)
         if own and model.tied_embeddings == "all":
-            raise ConfigError('data.joint=false makes two vocabularies; set model.share to "target" or "none" with it')
+            raise ConfigError(
+                'data.joint_vocabulary=false makes two vocabularies; set model.tied_embeddings to "target" or "none" with it'
+            )
         return replace(model, vocab_size=len(self.source), target_vocab_size=own, pad_id=self.source.pad_id)
 
     def fingerprint(self) -> str:

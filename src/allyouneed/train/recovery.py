@@ -81,7 +81,7 @@ def rollback(state: TrainState, why: Diverged, restore: Callable[[], TrainState]
     if state.rollbacks == MAX_ROLLBACKS:
         raise TrainingError(
             f"{why} around update {state.step:,}, even with {state.learning_rate_factor:g} times the rate; "
-            "lower train.rate, lengthen train.warmup or set train.clip_norm=1, and begin anew"
+            "lower train.learning_rate, lengthen train.warmup or set train.clip_norm=1, and begin anew"
         )
     back = restore()
     back.learning_rate_factor, back.rollbacks, back.skipped = (

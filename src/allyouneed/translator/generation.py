@@ -92,7 +92,7 @@ class TranslationGenerator:
     def find_widely(self, wanted: GenerationRequest) -> list[Hypothesis]:
         """All that a beam of 4 at least holds at its end, the best first."""
         beam = max(4, self.config.beam)
-        config = replace(self.config, beam=beam, nbest=beam, groups=1, sample=False)
+        config = replace(self.config, beam=beam, nbest=beam, beam_groups=1, sample=False)
         (found,) = self._search([wanted], config)
         return found
 
@@ -210,4 +210,4 @@ class TranslationGenerator:
 
 def without_loop(config: DecodeConfig, found: Hypothesis) -> DecodeConfig:
     """How to search again for what went round in circles."""
-    return replace(config, no_repeat=max(3, longest_repetition(found.ids).period))
+    return replace(config, no_repeat_ngram_size=max(3, longest_repetition(found.ids).period))
