@@ -40,7 +40,8 @@ from allyouneed.convert.ctranslate2 import convert
 from allyouneed.data.batch import pad
 from allyouneed.decode import make_step, search
 from allyouneed.device import parallel_map, retain_freed_memory
-from allyouneed.nn import FastTransformer, sinusoids
+from allyouneed.inference import FastTransformer
+from allyouneed.nn import sinusoids
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")
 SIZES = {

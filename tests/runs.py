@@ -10,7 +10,8 @@ from pathlib import Path
 from allyouneed import Recipe, fit
 from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.data.prepare import prepare
-from allyouneed.train import Update, Validation
+from allyouneed.run import Validation
+from allyouneed.train import Update
 
 TINY = Recipe.from_tables(
     {

@@ -8,11 +8,12 @@ from safetensors.torch import load_file, save_file
 
 import runs
 from allyouneed import Recipe, fit, recipe_path
-from allyouneed.bundle import Bundle, weights
+from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import BundleError
 from allyouneed.nn import Transformer
+from allyouneed.nn.weights import weights
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 

@@ -15,7 +15,8 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import ConfigError, InputError
-from allyouneed.nn import FastTransformer, Transformer
+from allyouneed.inference import FastTransformer
+from allyouneed.nn import Transformer
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator

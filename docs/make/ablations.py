@@ -23,7 +23,7 @@ from allyouneed.data.batch import pad
 from allyouneed.decode import greedy_search, make_step
 from allyouneed.metrics import exact_match
 from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
-from allyouneed.train import Evaluation
+from allyouneed.run import Evaluation
 
 RESULT = Path(__file__).with_name("ablations.json")
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     )
     from .nn import MultiHeadAttention, PositionalEncoding, Transformer
     from .recipes import recipe_path
+    from .run import fit
     from .text.tokenizer import Tokenizer
-    from .train import fit
     from .translator import Translator
 
 _ROOMS = {
@@ -41,7 +41,7 @@ _ROOMS = {
     "TrainConfig": "config",
     "Transformer": "nn",
     "Translator": "translator",
-    "fit": "train",
+    "fit": "run",
     "recipe_path": "recipes",
 }
 

@@ -9,7 +9,6 @@
 Nothing in it is code, and loading it runs none.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
 
 from .config import DecodeConfig, ModelConfig
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, to_json, write_whole
 from .nn import Transformer
+from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
@@ -113,29 +112,6 @@ def model_files(folder: Path) -> list[Path]:
     return [folder / name for name in FILES if (folder / name).is_file()]
 
 
-def weights(model: Transformer) -> dict[str, Tensor]:
-    """Every learned tensor by name, on the processor; one that is shared stands once."""
-    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
-
-
-def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
-    """Give `model` the tensors that `weights` returned. Refuses other names and other shapes."""
-    _require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[name])
-
-
-def _require_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]]) -> None:
-    parameters = dict(model.named_parameters())
-    if parameters.keys() != shapes.keys():
-        different = sorted(parameters.keys() ^ shapes.keys())
-        raise ConfigError(f"names differ from the model's, {different[0]} for one")
-    for name, parameter in parameters.items():
-        if tuple(parameter.shape) != tuple(shapes[name]):
-            raise ConfigError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(shapes[name])}")
-
-
 def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     """The model with the weights of the file. Its header is compared first, so that no memory is taken in vain."""
     _read(folder, "weights.safetensors", 0)
@@ -151,7 +127,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
                 f"got max_length={sizes.max_length}, d_model={sizes.d_model}"
             )
         with torch.device("meta"):
-            _require_shapes(Transformer(sizes), {name: part.get_shape() for name, part in parts.items()})
+            require_shapes(Transformer(sizes), {name: part.get_shape() for name, part in parts.items()})
         for name, part in parts.items():
             if part.get_dtype() != "F32":
                 raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")

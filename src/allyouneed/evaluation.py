@@ -6,7 +6,7 @@ from .bundle import Bundle
 from .config import DecodeConfig
 from .corpus.readers import Pair
 from .metrics import bleu, chrf, exact_match, sentence_chrf
-from .train import Evaluation, Sample
+from .run import Evaluation, Sample
 from .translator import Translator
 
 

@@ -14,9 +14,9 @@ from allyouneed.check import engines
 from allyouneed.check import model as checks
 from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
-from allyouneed.inference import compiled
+from allyouneed.inference import CachedState, compiled
 from allyouneed.inference import quantization as int8
-from allyouneed.nn import CachedState, Transformer, position, transformer
+from allyouneed.nn import Transformer, position, transformer
 from allyouneed.train import loss
 from conftest import SMALL
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from allyouneed.check import model as checks
 from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import Hypothesis
-from allyouneed.nn import DecoderState, FastTransformer, Transformer, padding_mask, transformer
+from allyouneed.inference import FastTransformer
+from allyouneed.nn import DecoderState, Transformer, padding_mask, transformer
 
 Check = Callable[[Transformer, Ids], CheckResult]
 ALL: list[Check] = [

@@ -12,7 +12,8 @@ import torch
 from rich.progress import Task
 
 from allyouneed.cli.screen import TimeLeft, TrainingScreen
-from allyouneed.train import Sample, Update, Validation
+from allyouneed.run import Sample, Validation
+from allyouneed.train import Update
 from shell import ENVIRONMENT
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference import compiled
+from allyouneed.inference import FastTransformer, compiled
 from allyouneed.inference import kernels as loops
 from allyouneed.inference.quantization import quantize
-from allyouneed.nn import FastTransformer, Transformer
+from allyouneed.nn import Transformer
 from twins import scatter
 
 WITH_VPDPBUSD = compiled.has_vpdpbusd()

@@ -15,9 +15,10 @@ from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import beam_search, make_step
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
+from allyouneed.inference import FastTransformer, pick_precision
 from allyouneed.inference.compiled import has_vpdpbusd
 from allyouneed.inference.custom_parts import find_custom_part
-from allyouneed.nn import FastTransformer, FeedForward, LayerNorm, MultiHeadAttention, Transformer, pick_precision
+from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from allyouneed.translator import Translator
 from conftest import SMALL
 from twins import scatter

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed import Bundle, ConfigError, Recipe, fit
+from allyouneed.run import Draft
 from allyouneed.run.auto import LARGEST_WITHOUT_GPU, SIZES, Corpus, choose_size, peak_learning_rate, round_to_two_digits
-from allyouneed.train import Draft
 from allyouneed.train.schedule import learning_rate_at
 from runs import TINY, Notebook, weights_of
 

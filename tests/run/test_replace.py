@@ -12,8 +12,8 @@ import pytest
 from allyouneed import DataError, OutputError, fit
 from allyouneed.config import CleanConfig
 from allyouneed.data.prepare import prepare
+from allyouneed.run import replaced, source_paths
 from allyouneed.run.replace import unrelated
-from allyouneed.train import replaced, source_paths
 from runs import TINY, Notebook, StopAt, prepare_in_store, run_slowly, weights_of
 from shell import refusal, run_here
 

@@ -2,9 +2,9 @@ import json
 from pathlib import Path
 
 from allyouneed import Recipe, fit
+from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import pick_samples, read_jsonl_lines
 from allyouneed.run.report import write_report
-from allyouneed.train import Evaluation, Sample
 from runs import TINY
 
 

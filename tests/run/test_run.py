@@ -10,8 +10,8 @@ import torch
 
 from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.corpus.readers import Pair
+from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines
-from allyouneed.train import Evaluation, Sample
 from allyouneed.train.averaging import snapshots
 from allyouneed.versions import versions
 from runs import TINY, Notebook, weights_of

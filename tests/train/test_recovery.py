@@ -12,7 +12,8 @@ import torch
 from allyouneed import Bundle, OutputError, fit
 from allyouneed.errors import TrainingError
 from allyouneed.nn import Transformer
-from allyouneed.train import Evaluation, Update, fused_linear_cross_entropy
+from allyouneed.run import Evaluation
+from allyouneed.train import Update, fused_linear_cross_entropy
 from allyouneed.train.recovery import is_out_of_memory
 from runs import TINY, Notebook, StopAt, weights_of
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import runs
 from allyouneed import Recipe, fit
-from allyouneed.train import Evaluation, TrainState
+from allyouneed.run import Evaluation
+from allyouneed.train import TrainState
 
 
 def judged(*pauses: tuple[int, float], first: int = 0, warmup: int = 0) -> tuple[TrainState, list[bool]]:

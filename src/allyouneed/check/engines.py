@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..decode import beam_search
+from ..inference import FastTransformer
 from ..inference.custom_parts import find_custom_part
 from ..inference.quantization import Int8Linear, supports_int8
-from ..nn import FastTransformer, Transformer
+from ..nn import Transformer
 from ..train.loss import fused_linear_cross_entropy, mean_loss
 from .result import CheckResult, Ids
 

@@ -36,7 +36,7 @@ def demo(
     from ..corpus.readers import read_pairs
     from ..evaluation import evaluate_bundle
     from ..metrics import exact_match
-    from ..train import fit, replaced
+    from ..run import fit, replaced
     from ..translator import Translator
 
     making = replaced(output, sources=()) if overwrite else nullcontext(output)

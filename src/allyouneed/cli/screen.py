@@ -14,7 +14,8 @@ from rich.text import Text
 from ..files import is_named_pipe
 
 if TYPE_CHECKING:
-    from ..train import Update, Validation
+    from ..run import Validation
+    from ..train import Update
 
 # A path may hold [brackets]; a line is never broken, as a pipe has no width and a terminal breaks by itself.
 console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)

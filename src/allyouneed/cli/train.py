@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from ..bundle import Bundle
     from ..config import Recipe
-    from ..train import Draft
+    from ..run import Draft
 
 
 MOST_TESTED = 500  # test pairs translated at the end of a run
@@ -80,7 +80,7 @@ def train(
     recipe = _recipe(what, more or [], start=start, auto=auto)
 
     from ..evaluation import evaluate_bundle
-    from ..train import fit, replaced, source_paths
+    from ..run import fit, replaced, source_paths
 
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
@@ -116,7 +116,7 @@ def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | 
     if not isinstance(begun, str) or not (auto or begun):
         return Recipe.from_tables(tables)
 
-    from ..train import Draft
+    from ..run import Draft
 
     draft = Draft.from_tables(tables)
     return draft if auto else draft.recipe

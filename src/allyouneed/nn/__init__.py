@@ -3,11 +3,9 @@
     B sentences   S source length   T target length     L any length   N hypotheses
     D d_model     H heads           K width of a head   F d_ff         V vocabulary
 
-Batch first, always. A mask is bool and True means "may look".
+Batch first, always. A mask is bool and True means "may attend".
 """
 
-from ..inference.eager import FastTransformer, Precision, pick_precision
-from ..inference.kv_cache import CachedState
 from .attention import MultiHeadAttention, attention, attention_weights
 from .decoder import Decoder, DecoderBlock, DecoderState
 from .embedding import Embedding
@@ -27,22 +25,18 @@ __all__ = [
     "Embedding",
     "Encoder",
     "EncoderBlock",
-    "CachedState",
-    "FastTransformer",
     "FeedForward",
     "LayerNorm",
     "LearnedPositions",
     "Memory",
     "MultiHeadAttention",
     "PositionalEncoding",
-    "Precision",
     "Projection",
     "Residual",
     "Transformer",
     "attention",
     "attention_weights",
     "causal_mask",
-    "pick_precision",
     "padding_mask",
     "sinusoids",
 ]

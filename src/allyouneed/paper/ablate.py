@@ -15,8 +15,9 @@ from ..errors import ConfigError
 from ..explain.draw import BLUE, ORANGE, new_figure
 from ..metrics import bleu
 from ..recipes import recipe_path
+from ..run import Evaluation, Validation, fit
 from ..run.callback import SilentCallback
-from ..train import Evaluation, Update, Validation, fit
+from ..train import Update
 from ..translator import Translator
 from .table import ROWS, Row
 

@@ -22,10 +22,10 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..bundle import set_weights, weights
 from ..errors import AllYouNeedError, ConfigError, DataError
 from ..files import to_json, write_whole
 from ..nn import Transformer
+from ..nn.weights import set_weights, weights
 from ..train.state import TrainState
 
 

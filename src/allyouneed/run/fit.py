@@ -5,13 +5,14 @@ from pathlib import Path
 import tomli_w
 import torch
 
-from ..bundle import Bundle, set_weights, weights
+from ..bundle import Bundle
 from ..config import Recipe
 from ..data.sampler import batches
 from ..device import limit_onednn_cache, pick_device, require_memory, retain_freed_memory, set_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
 from ..nn import Transformer
+from ..nn.weights import set_weights, weights
 from ..text.vocabulary import Vocabulary
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer

@@ -9,10 +9,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from ..bundle import weights
 from ..errors import DataError
 from ..files import write_whole
 from ..nn import Transformer
+from ..nn.weights import weights
 
 
 class ExponentialMovingAverage:

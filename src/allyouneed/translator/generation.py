@@ -33,7 +33,8 @@ from ..decode import (
     target_log_probabilities,
 )
 from ..device import one_thread
-from ..nn import FastTransformer, Transformer
+from ..inference import FastTransformer
+from ..nn import Transformer
 from ..text.tokenizer import Tokenizer
 
 MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than what it spares

@@ -13,7 +13,7 @@ from ..config import DecodeConfig
 from ..decode import Hypothesis, beam_width
 from ..device import parallel_map, pick_device
 from ..errors import ConfigError, InputError
-from ..nn import FastTransformer, Precision, pick_precision
+from ..inference import FastTransformer, Precision, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
 from ..text.sentences import cut

@@ -1,0 +1,32 @@
+"""The learned tensors of a model by name, each once."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ..errors import ConfigError
+from .transformer import Transformer
+
+
+def weights(model: Transformer) -> dict[str, Tensor]:
+    """Every learned tensor by name, on the processor; one that is shared stands once."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+def set_weights(model: Transformer, tensors: dict[str, Tensor]) -> None:
+    """Give `model` the tensors that `weights` returned. Refuses other names and other shapes."""
+    require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[name])
+
+
+def require_shapes(model: Transformer, shapes: Mapping[str, Sequence[int]]) -> None:
+    parameters = dict(model.named_parameters())
+    if parameters.keys() != shapes.keys():
+        different = sorted(parameters.keys() ^ shapes.keys())
+        raise ConfigError(f"names differ from the model's, {different[0]} for one")
+    for name, parameter in parameters.items():
+        if tuple(parameter.shape) != tuple(shapes[name]):
+            raise ConfigError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(shapes[name])}")
