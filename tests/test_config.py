@@ -103,7 +103,7 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
         ("[foo]\nd_model = 3", 'unknown key "foo" in the recipe; known keys: clean, data, decode, model, train'),
         ("lr = 3", r'unknown key "lr" in the recipe: did you mean train.rate\?'),
         ("[train]\ndropout = 0.3", r'unknown key "dropout" in \[train\]: did you mean model.dropout\?'),
-        ("[decode]\nno_repeat_ngram_size = 3", r"did you mean decode.no_repeat\?"),
+        ("[decode]\nno_repeat_ngram_size = 3", r"did you mean decode.no_repeat_ngram_size\?"),
         ("[train]\nbatch_size = 3", r"did you mean train.batch_tokens\?"),
         ('[model]\n"Hidden-Size" = 3', r'unknown key "Hidden-Size" in \[model\]: did you mean model.d_model\?'),
         ("[model]\nnum_layers = 3", r"did you mean model.encoder_layers and model.decoder_layers\?"),

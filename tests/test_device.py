@@ -35,12 +35,12 @@ def test_products_of_many_shapes_do_not_fill_the_memory() -> None:
     """Four hundred shapes in bfloat16: 34 MB; 284 if all were remembered (AVX-512, AMX)."""
     code = """
 import torch
-from allyouneed.device import remember_few_shapes
+from allyouneed.device import limit_onednn_cache
 
 def held():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) // 1024
 
-remember_few_shapes()
+limit_onednn_cache()
 torch.set_num_threads(1)
 weight, before = torch.randn(512, 512).bfloat16(), 0
 for rows in range(1, 420):

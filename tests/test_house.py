@@ -1,6 +1,7 @@
 """The floor plan: imports go down the stairs, and the front door lets out what it names."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,33 +12,18 @@ import allyouneed
 
 HOUSE = Path(allyouneed.__file__).parent
 
-GROUND = {"config", "settings", "suggest", "errors", "files", "device", "recipes", "versions"}
-MAY_IMPORT = {
-    "config": {"settings", "errors"},
-    "settings": {"suggest", "errors"},
-    "suggest": set(),
-    "errors": set(),
-    "files": {"errors"},
-    "device": {"errors"},
-    "versions": set(),
-    "recipes": {"errors"},
-    "text": GROUND,
-    "score": GROUND,
-    "data": GROUND | {"text"},
-    "nn": GROUND,
-    "bundle": GROUND | {"nn", "text"},
-    "decode": GROUND | {"nn"},
-    "train": GROUND | {"bundle", "data", "nn", "text"},
-    "translator": GROUND | {"decode", "bundle", "data", "nn", "text"},
-    "export": GROUND | {"bundle", "nn", "text"},
-    "explain": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
-    "check": GROUND | {"train", "translator", "decode", "bundle", "nn", "data", "text"},
-    "paper": GROUND | {"explain", "train", "translator", "decode", "bundle", "nn", "data", "text", "score"},
-    "cli": GROUND
-    | {"text", "score", "data", "nn", "bundle", "decode", "train", "translator", "explain", "check", "paper"}
-    | {"export"},
-    "__main__": {"cli"},
-}  # fmt: skip
+FLOORS = [
+    re.findall(r"`(\w+)`", line.split("|")[2])
+    for line in (Path(__file__).parents[1] / "docs/house.md").read_text(encoding="utf-8").splitlines()
+    if re.match(r"\| \d+ \|", line)
+]  # the top floor first
+MAY_IMPORT = {"__main__": {"cli"}} | {
+    room: {lower for below in FLOORS[floor + 1 :] for lower in below}
+    for floor, rooms in enumerate(FLOORS)
+    for room in rooms
+}
+for number, file_on_the_ground in enumerate(FLOORS[-1]):
+    MAY_IMPORT[file_on_the_ground] = set(FLOORS[-1][number + 1 :])
 
 FILES = [file for file in HOUSE.rglob("*.py") if file != HOUSE / "__init__.py"]
 

@@ -35,7 +35,7 @@ def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, be
     "setting",
     [
         {"sample": True, "nbest": 3},
-        {"no_repeat": 2, "repetition_penalty": 1.3},
+        {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
         {"beam": 4, "groups": 2, "nbest": 3},
         {"min_ratio": 1.0, "guard": False},
         {"glossary": {"ab": "j"}},
@@ -54,7 +54,7 @@ def test_a_translation_does_not_depend_on_its_neighbours(bundle: Bundle, setting
 
 
 def test_a_sampled_stream_is_the_sampled_translation(bundle: Bundle) -> None:
-    translator = Translator(bundle).using(sample=True, guard=False)
+    translator = Translator(bundle).using(sample=True, copy_untranslatable=False, retry_repetition=False)
     assert ["".join(translator.stream(text)) for text in TEXTS] == translator.translate(TEXTS)
     assert translator.using(seed=2).translate(TEXTS) != translator.translate(TEXTS)
 
@@ -88,7 +88,7 @@ def test_a_few_sentences_are_computed_by_one_thread(bundle: Bundle, monkeypatch:
 
 def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundle) -> None:
     texts = TEXTS * 5
-    for setting in ({}, {"groups": 2}, {"no_repeat": 2}, {"sample": True}):
+    for setting in ({}, {"groups": 2}, {"no_repeat_ngram_size": 2}, {"sample": True}):
         translator = Translator(bundle).using(**setting)
         one = list(translator.translations(texts))
         torch.set_num_threads(2)
@@ -134,7 +134,11 @@ def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting
         table = bundle.model.projection.get_parameter("table")
         table[bundle.source_tokenizer.eos_id] = 3 * table[bundle.source_tokenizer.encode("a")[1]]
     for lengths in ({"min_length": 5, "max_length": 5}, {"min_ratio": 9.0, "extra_length": 3}):
-        (found,) = Translator(bundle).using(**setting, **lengths, guard=False).translations(["bc"])
+        (found,) = (
+            Translator(bundle)
+            .using(**setting, **lengths, copy_untranslatable=False, retry_repetition=False)
+            .translations(["bc"])
+        )
         assert (found.text, found.tokens, found.flags) == ("aaaa", 5, ())
 
 
@@ -210,7 +214,7 @@ def loud(bundle: Bundle, letter: str) -> None:
     with torch.no_grad():
         model.target_embedding.table.zero_()
         model.target_embedding.table[bundle.source_tokenizer.encode(letter)[1]] = 1.0
-        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
+        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.feed_forward_residual.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)
 
@@ -218,7 +222,7 @@ def loud(bundle: Bundle, letter: str) -> None:
 def test_what_goes_round_in_circles_is_decoded_again_and_flagged(bundle: Bundle) -> None:
     loud(bundle, "a")
     guarded = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=12))
-    (bare,) = guarded.using(guard=False).translations(["bc"])
+    (bare,) = guarded.using(copy_untranslatable=False, retry_repetition=False).translations(["bc"])
     (found,) = guarded.translations(["bc"])
     assert bare.text == "a" * 14
     assert bare.flags == ("unfinished",)
@@ -309,7 +313,11 @@ def percents() -> Bundle:
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=12, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0,
     )  # fmt: skip
-    bundle = Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=9, guard=False))
+    bundle = Bundle(
+        Transformer(config).eval(),
+        tokenizer,
+        DecodeConfig(beam=2, extra_length=9, copy_untranslatable=False, retry_repetition=False),
+    )
     loud(bundle, "%")
     return bundle
 
@@ -432,7 +440,7 @@ def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
 
 
 def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> None:
-    translator = Translator(bundle).using(beam=1, guard=False)
+    translator = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False)
     for text in TEXTS:
         assert "".join(translator.stream(text)) == translator(text)
 
@@ -484,14 +492,18 @@ def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
         assert found.text.startswith("de")
         assert "ij" in found.text.split()
     assert "ij" in "".join(bound.stream("abc")).split()
-    assert "".join(bound.stream("de")) == translator.using(beam=1, guard=False)("de")
+    assert "".join(bound.stream("de")) == translator.using(beam=1, copy_untranslatable=False, retry_repetition=False)(
+        "de"
+    )
     with pytest.raises(InputError, match="says all it must within 4 tokens"):
         "".join(translator.using(max_length=4, glossary={"abc": "ijijij"}).stream("abc"))
 
 
 def test_a_stream_keeps_the_rules(bundle: Bundle) -> None:
     loud(bundle, "a")
-    translator = Translator(bundle).using(guard=False, no_repeat_ngram_size=2, min_length=3, beam=1)
+    translator = Translator(bundle).using(
+        copy_untranslatable=False, retry_repetition=False, no_repeat_ngram_size=2, min_length=3, beam=1
+    )
     assert "".join(translator.stream("bc")) == translator("bc")
     assert "aaa" not in translator("bc")
 
@@ -536,10 +548,12 @@ def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
     with torch.no_grad():  # looks at unknown words alone, and says them whenever it may
         model.source_embedding.table.mul_(0.01)
         model.source_embedding.table[tokenizer.unk_id] = 1.0
-        last = model.get_submodule("decoder.layers.0.around_feed_forward.norm")
+        last = model.get_submodule("decoder.layers.0.feed_forward_residual.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)
-    translator = Translator(Bundle(model, tokenizer, DecodeConfig(beam=1, max_length=3, guard=False)))
+    translator = Translator(
+        Bundle(model, tokenizer, DecodeConfig(beam=1, max_length=3, copy_untranslatable=False, retry_repetition=False))
+    )
     (plain,) = translator.translations(["the okapi sees a dog"])
     assert "<unk>" not in plain.text
     (found,) = translator.using(replace_unknown=True).translations(["the okapi sees a dog"])

@@ -63,14 +63,14 @@ def no_mask_over_the_future() -> AbstractContextManager[Any]:
     def everyone(length: int, *, device: torch.device | None = None) -> Tensor:
         return torch.ones(length, length, dtype=torch.bool, device=device)
 
-    return patch.object(transformer, "no_future", everyone)
+    return patch.object(transformer, "causal_mask", everyone)
 
 
 def no_mask_over_padding() -> AbstractContextManager[Any]:
     def everyone(ids: Tensor, pad_id: int) -> Tensor:
         return torch.ones_like(ids, dtype=torch.bool)[:, None, None, :]
 
-    return patch.object(transformer, "real_tokens", everyone)
+    return patch.object(transformer, "padding_mask", everyone)
 
 
 def no_norm() -> AbstractContextManager[Any]:

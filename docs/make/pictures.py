@@ -121,7 +121,7 @@ CURVES = {
 }
 
 
-def attention_of(name: str, *, rows: str, columns: str) -> Callable[[Trace], Figure]:
+def build_attention(name: str, *, rows: str, columns: str) -> Callable[[Trace], Figure]:
     """Draws one attention; `rows` and `columns` name the pieces that label it."""
     return lambda story: attention_figure(
         attentions(story)[name], source=getattr(story, columns), target=getattr(story, rows)
@@ -129,9 +129,9 @@ def attention_of(name: str, *, rows: str, columns: str) -> Callable[[Trace], Fig
 
 
 OF_A_MODEL: dict[str, Callable[[Trace], Figure]] = FIGURES | {
-    "encoder-attention": attention_of("encoder.layers.0.attention", rows="read", columns="read"),
-    "self-attention": attention_of("decoder.layers.0.self_attention", rows="given", columns="given"),
-    "cross-attention": attention_of("decoder.layers.1.cross_attention", rows="asked", columns="read"),
+    "encoder-attention": build_attention("encoder.layers.0.attention", rows="read", columns="read"),
+    "self-attention": build_attention("decoder.layers.0.self_attention", rows="given", columns="given"),
+    "cross-attention": build_attention("decoder.layers.1.cross_attention", rows="asked", columns="read"),
     "one-look": one_look,
     "hidden": hidden_units,
     "normalized": normalized,

@@ -21,6 +21,7 @@ from .config import DecodeConfig, ModelConfig
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, to_json, write_whole
+from .legacy import upgrade_table, upgrade_weight_name
 from .nn import Transformer
 from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings
@@ -28,7 +29,7 @@ from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
 
-FORMAT = 1
+FORMAT = 2  # 1: version 0.1
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
 FILES = ("config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json")  # what makes translations
 
@@ -116,7 +117,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     """The model with the weights of the file. Its header is compared first, so that no memory is taken in vain."""
     _read(folder, "weights.safetensors", 0)
     with safe_open(folder / "weights.safetensors", framework="pt") as file:
-        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
+        parts = {upgrade_weight_name(name): file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
         for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):
             stored = {name.split(".")[2] for name in parts if name.startswith(f"{stack}.layers.")}
             if len(stored) != layers:
@@ -131,7 +132,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
         for name, part in parts.items():
             if part.get_dtype() != "F32":
                 raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
-        tensors = {name: file.get_tensor(name) for name in parts}
+        tensors = {upgrade_weight_name(name): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ConfigError(f"{name} has numbers that are not finite; load a bundle from before training failed")
@@ -158,10 +159,12 @@ def _read_config(folder: Path) -> dict[str, object]:
     except ValueError as error:
         raise BundleError(f"{folder}/config.json {error}") from error
     config: dict[str, object] = read if isinstance(read, dict) else {}
-    if config.get("format") != FORMAT:
+    if config.get("format") == 1:
+        config = config | {section: upgrade_table(section, config.get(section)) for section in ("model", "decode")}
+    elif config.get("format") != FORMAT:
         raise BundleError(
             f"{folder}/config.json has format {config.get('format')!r}; "
-            f"this version of allyouneed reads format {FORMAT}"
+            f"this version of allyouneed reads formats 1 and {FORMAT}"
         )
     return config
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from .errors import ConfigError
+from .legacy import upgrade_recipe
 from .settings import (
     COUNT,
     COUNT_OR_NONE,
@@ -222,9 +223,9 @@ class TrainConfig(Checked):
     )
     warmup: int = setting(4_000, "updates", COUNT)
     learning_rate: float = setting(
-        1.0,
-        'of schedule "paper": times the paper\'s rate; of the others: the highest rate itself',
-        Range(more_than=0, at_most=1_000),
+        0.0,
+        'the peak, reached at the end of the warm-up; 0: the paper\'s, (d_model · warmup)^-0.5, with schedule "paper"',
+        Range(at_least=0, at_most=1_000),
     )
     cooldown: int = setting(0, "updates at the end over which the rate falls to zero", COUNT_OR_NONE)
     label_smoothing: float = setting(0.1, "share of the target spread over all words (§5.4)", SHARE)
@@ -242,7 +243,7 @@ class TrainConfig(Checked):
     )
     patience: int = setting(
         0,
-        "end after this many pauses without a `stop_on` better by 0.1 %, and keep the best; 0: keep the last",
+        "end after this many pauses without a `early_stopping_metric` better by 0.1 %, and keep the best; 0: keep the last",
         COUNT_OR_NONE,
     )
     early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")
@@ -257,6 +258,11 @@ class TrainConfig(Checked):
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
+        if not self.learning_rate and self.schedule != "paper":
+            raise ConfigError(
+                'learning_rate must be more than 0, but for schedule = "paper", which has its own; '
+                f"got {self.values_of('learning_rate', 'schedule')}"
+            )
         if self.cooldown and self.schedule == "cosine":
             raise ConfigError(f'schedule = "cosine" falls to zero by itself; got cooldown={self.cooldown}')
         if self.weight_decay and self.optimizer == "adam":
@@ -317,7 +323,8 @@ class DecodeConfig(Checked):
     seed: int = setting(1, "sampling", SEED)
     copy_spans: tuple[Span, ...] = setting((), "kinds of spans copied untouched")
     replace_unknown: bool = setting(False, "write the source's word where the vocabulary lacks the target's")
-    guard: bool = setting(True, "copy what the training data copied, decode again what goes round in circles")
+    copy_untranslatable: bool = setting(True, "copy a text with nothing to translate, where the training pairs did")
+    retry_repetition: bool = setting(True, "decode a repetitive output again, with its n-grams banned from repeating")
     batch_size: int = setting(64, "sentences at once", COUNT)
 
     def __post_init__(self) -> None:
@@ -330,6 +337,11 @@ class DecodeConfig(Checked):
             raise ConfigError(
                 f"min_length must be at most max_length; got {self.values_of('min_length', 'max_length')}"
             )
+
+
+def read_recipe(path: str | Path) -> dict[str, Any]:
+    """The tables of a recipe's TOML file, with the names of version 0.1 replaced by those of today."""
+    return upgrade_recipe(read_tables(path))
 
 
 def _full_names(sections: Mapping[str, Any]) -> dict[str, str]:
@@ -359,7 +371,7 @@ class Recipe(Checked):
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
-        return cls.from_tables(apply_overrides(read_tables(path), overrides))
+        return cls.from_tables(apply_overrides(read_recipe(path), overrides))
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
@@ -379,7 +391,7 @@ class Recipe(Checked):
         )
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """This recipe as the tables of a TOML file: `Recipe.of(recipe.tables())` equals it."""
+        """This recipe as the tables of a TOML file: `Recipe.from_tables(recipe.tables())` equals it."""
         tables = dataclasses.asdict(self)
         for name in FROM_VOCABULARY:
             del tables["model"][name]

@@ -58,7 +58,7 @@ def test_a_mask_that_slips_beyond_16_words_is_found(
         mask[16:] = torch.ones(length, length).tril(1)[16:]
         return mask.bool()
 
-    monkeypatch.setattr(transformer, "no_future", slipping)
+    monkeypatch.setattr(transformer, "causal_mask", slipping)
     with torch.inference_mode():
         assert not checks.no_leak_from_the_future(long, ids).passed
 
@@ -118,7 +118,7 @@ def smoothed_over_padding(logits: Tensor, target: Tensor, *, smoothing: float, p
 
 
 @pytest.mark.parametrize("wrong", [over_padding, smoothed_over_padding])
-@pytest.mark.parametrize("way", ["mean_loss", "projected_loss"])
+@pytest.mark.parametrize("way", ["mean_loss", "fused_linear_cross_entropy"])
 def test_a_loss_over_padding_is_found(
     wrong: Callable[..., Tensor], way: str, long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:

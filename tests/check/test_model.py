@@ -62,14 +62,14 @@ def test_the_sentences_have_different_lengths_and_their_signs(model: Transformer
 def test_a_wrong_mask_over_the_past_is_found(
     mask: Callable[[int], Tensor], words: str, model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transformer, "no_future", lambda length, device=None: mask(length))
+    monkeypatch.setattr(transformer, "causal_mask", lambda length, device=None: mask(length))
     found = verdict(checks.no_leak_from_the_future, model, ids)
     assert not found.passed
     assert words in found.explanation
 
 
 def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: torch.ones_like(x).bool()[:, None, None])
+    monkeypatch.setattr(transformer, "padding_mask", lambda x, pad_id: torch.ones_like(x).bool()[:, None, None])
     found = verdict(checks.padding_changes_nothing, model, ids)
     assert not found.passed
     assert "padding behind the source" in found.explanation
@@ -77,7 +77,7 @@ def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pyt
 
 def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     right = padding_mask
-    monkeypatch.setattr(transformer, "real_tokens", lambda x, pad_id: right(x, pad_id + 5))
+    monkeypatch.setattr(transformer, "padding_mask", lambda x, pad_id: right(x, pad_id + 5))
     assert not verdict(checks.padding_changes_nothing, model, ids).passed
 
 

@@ -292,7 +292,9 @@ def test_a_decomposed_test_set_is_evaluated_as_a_composed_one(tmp_path: Path) ->
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=4, d_ff=4, heads=1,
         encoder_layers=1, decoder_layers=1, max_length=9,
     )  # fmt: skip
-    decode = DecodeConfig(beam=1, min_length=3, max_length=3, repetition_penalty=99.0, guard=False)  # two, and the end
+    decode = DecodeConfig(
+        beam=1, min_length=3, max_length=3, repetition_penalty=99.0, copy_untranslatable=False, retry_repetition=False
+    )  # two, and the end
     Bundle(Transformer(config), tokenizer, decode).save(tmp_path / "bundle")
     (tmp_path / "test.tsv").write_text("e\u0301\te\u0301e\u0301\n")
     scored = run_here("evaluate", tmp_path / "bundle", "--pairs", tmp_path / "test.tsv", "--tokenize", "char")
@@ -315,7 +317,7 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
     model = Transformer(replace(config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, tied_embeddings="none"))
     with torch.no_grad():  # says "\n" whatever it reads
         model.projection.table.zero_()
-        last_norm = model.get_submodule("decoder.layers.0.around_feed_forward.norm")
+        last_norm = model.get_submodule("decoder.layers.0.feed_forward_residual.norm")
         last_norm.get_parameter("gain").zero_()
         last_norm.get_parameter("bias").fill_(1.0)
         model.projection.table[1] = 9.0

@@ -178,8 +178,15 @@ def test_json_has_everything_that_was_asked_for(saved: Path) -> None:
 
 
 def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
-    greedy = run_here("translate", saved, "--beam", "1", "--no-guard", stdin=b"abc\n\nde\n")
-    assert run_here("translate", saved, "--stream", "--no-guard", stdin=b"abc\n\nde\n").stdout == greedy.stdout
+    greedy = run_here(
+        "translate", saved, "--beam", "1", "--no-copy-untranslatable", "--no-retry-repetition", stdin=b"abc\n\nde\n"
+    )
+    assert (
+        run_here(
+            "translate", saved, "--stream", "--no-copy-untranslatable", "--no-retry-repetition", stdin=b"abc\n\nde\n"
+        ).stdout
+        == greedy.stdout
+    )
     assert "line 2: 'X' at place 1" in run_here("translate", saved, "--stream", stdin=b"a\nX\n").stderr.decode()
     said = refusal("translate", saved, "--stream", "--json", "--beam", "3", stdin=b"a\n")
     assert "--stream shows one greedy translation as it is written; leave out --json, --beam" in said
@@ -214,7 +221,8 @@ def test_a_hundred_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp
             "100",
             "--max-length",
             "2",
-            "--no-guard",
+            "--no-copy-untranslatable",
+            "--no-retry-repetition",
         ]
         result = subprocess.run(
             [sys.executable, "-c", code, *words, "--output", f"{path}.out"],

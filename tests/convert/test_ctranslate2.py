@@ -47,7 +47,9 @@ def test_it_translates_as_our_translator_does(tmp_path: Path, beam: int) -> None
     bundle = bundle_of()
     convert(bundle, tmp_path / "out")
     texts = ["abc", "jihgfedcba", "a", "ccccc", "badcaje", "eeh"]
-    decode = DecodeConfig(beam=beam, alpha=0.0, max_length=12, extra_length=30, guard=False)
+    decode = DecodeConfig(
+        beam=beam, alpha=0.0, max_length=12, extra_length=30, copy_untranslatable=False, retry_repetition=False
+    )
     ours = Translator(bundle, decode=decode).translate(texts)
     theirs = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32").translate_batch(
         [list(text) for text in texts], beam_size=beam, length_penalty=0, max_decoding_length=12, min_decoding_length=0

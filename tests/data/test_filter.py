@@ -12,7 +12,7 @@ Lines = list[tuple[str, str]]
 NOTHING: Lines = []
 
 
-def pairs_of(count: int) -> Lines:
+def load_pairs(count: int) -> Lines:
     return [(f"source {i}", f"target {i}") for i in range(count)]
 
 
@@ -33,25 +33,25 @@ def chosen(
 
 
 def test_no_pair_is_in_two_parts(tmp_path: Path) -> None:
-    selected, train, report = chosen(tmp_path, pairs_of(2_000))
+    selected, train, report = chosen(tmp_path, load_pairs(2_000))
     valid, test = ([pair.source for pair in part] for part in (selected.valid, selected.test))
-    assert sorted(train + valid + test) == sorted(source for source, _ in pairs_of(2_000))
+    assert sorted(train + valid + test) == sorted(source for source, _ in load_pairs(2_000))
     assert 20 < len(valid) < 60
     assert 20 < len(test) < 60
     assert (report.valid, report.test) == (len(valid), len(test))
 
 
 def test_more_lines_move_no_pair_to_another_part(tmp_path: Path) -> None:
-    few, train_few, _ = chosen(tmp_path, pairs_of(1_000))
-    many, train_many, _ = chosen(tmp_path, [*pairs_of(3_000)[::-1], ("SOURCE  7", "Target 7")])
+    few, train_few, _ = chosen(tmp_path, load_pairs(1_000))
+    many, train_many, _ = chosen(tmp_path, [*load_pairs(3_000)[::-1], ("SOURCE  7", "Target 7")])
     assert set(few.valid) <= set(many.valid)
     assert set(few.test) <= set(many.test)
     assert set(train_few) <= set(train_many)
 
 
 def test_what_exceeds_a_held_out_part_is_not_trained_on(tmp_path: Path) -> None:
-    all_of_them, train, _ = chosen(tmp_path, pairs_of(2_000))
-    some, same, report = chosen(tmp_path, pairs_of(2_000), valid_limit=10)
+    all_of_them, train, _ = chosen(tmp_path, load_pairs(2_000))
+    some, same, report = chosen(tmp_path, load_pairs(2_000), max_valid_samples=10)
     assert len(some.valid) == len(some.test) == 10
     assert set(some.valid) <= set(all_of_them.valid)
     assert same == train
@@ -61,9 +61,9 @@ def test_what_exceeds_a_held_out_part_is_not_trained_on(tmp_path: Path) -> None:
 
 
 def test_duplicates_and_overlap_are_dropped_and_shown(tmp_path: Path) -> None:
-    train = [*pairs_of(20), ("source 1", "target 1"), ("In  VALID", "other"), ("other", "auch in valid")]
+    train = [*load_pairs(20), ("source 1", "target 1"), ("In  VALID", "other"), ("other", "auch in valid")]
     _, kept, report = chosen(tmp_path, train, [("in valid", "auch in valid")])
-    assert kept == [source for source, _ in pairs_of(20)]
+    assert kept == [source for source, _ in load_pairs(20)]
     found = {rule: (finding.count, finding.examples) for rule, finding in report.dropped.items() if finding.count}
     assert found == {
         "duplicates": (1, ["source 1 → target 1"]),
@@ -97,7 +97,7 @@ def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
 
 
 def test_where_some_targets_repeat_both_sides_overlap(tmp_path: Path) -> None:
-    train = [*pairs_of(60), *((f"other {i}", f"target {i}") for i in range(20))]
+    train = [*load_pairs(60), *((f"other {i}", f"target {i}") for i in range(20))]
     _, kept, report = chosen(tmp_path, train, [("source 1", "target 1")])
     assert report.repeated_targets == 0.5
     assert (len(kept), report.dropped["overlap_target"].count) == (78, 1)
@@ -107,17 +107,17 @@ def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> N
     with pytest.raises(
         DataError, match=r"too small to split: of 100 usable pairs, .*data.valid, hold out more .*0\.24"
     ):
-        chosen(tmp_path, pairs_of(100))
-    selected, train, _ = chosen(tmp_path, pairs_of(100), held_out=0)
+        chosen(tmp_path, load_pairs(100))
+    selected, train, _ = chosen(tmp_path, load_pairs(100), held_out=0)
     assert (len(train), selected.valid) == (100, [])
 
 
 def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
-    _, some, report = chosen(tmp_path, pairs_of(100), held_out=0, limit=10)
+    _, some, report = chosen(tmp_path, load_pairs(100), held_out=0, limit=10)
     assert len(some) == 10
     assert report.dropped["limit"].count == 90
-    assert some == chosen(tmp_path, pairs_of(100), held_out=0, limit=10)[1]
-    assert some != chosen(tmp_path, pairs_of(100), held_out=0, limit=10, seed=2)[1]
+    assert some == chosen(tmp_path, load_pairs(100), held_out=0, limit=10)[1]
+    assert some != chosen(tmp_path, load_pairs(100), held_out=0, limit=10, seed=2)[1]
 
 
 def test_gathered_is_what_was_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from allyouneed.errors import ConfigError
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=80)
 
 
-def pairs_of(lengths: list[tuple[int, int]]) -> EncodedPairs:
+def load_pairs(lengths: list[tuple[int, int]]) -> EncodedPairs:
     """Pair i consists of the id i + 1, over and over."""
     return EncodedPairs(
         Side.from_sentences([[i + 1] * source for i, (source, _) in enumerate(lengths)]),
@@ -26,7 +26,7 @@ def pairs_of(lengths: list[tuple[int, int]]) -> EncodedPairs:
 
 def some_pairs(count: int = 500) -> EncodedPairs:
     chance = np.random.default_rng(0)
-    return pairs_of([(int(a), int(b)) for a, b in chance.integers(2, 40, (count, 2))])
+    return load_pairs([(int(a), int(b)) for a, b in chance.integers(2, 40, (count, 2))])
 
 
 def longest_sides(pairs: EncodedPairs) -> NDArray[np.int32]:
@@ -38,7 +38,7 @@ def longest_sides(pairs: EncodedPairs) -> NDArray[np.int32]:
 def test_every_pair_comes_once_an_epoch_and_no_batch_is_over_budget(
     lengths: list[tuple[int, int]], batch_tokens: int, epoch: int
 ) -> None:
-    pairs = pairs_of(lengths)
+    pairs = load_pairs(lengths)
     plan = list(epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=1, epoch=epoch))
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
     for chosen in plan:
@@ -57,7 +57,7 @@ def test_little_of_a_batch_is_padding() -> None:
 def test_a_corpus_larger_than_a_window_comes_whole_too(lengths: list[tuple[int, int]], window: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("allyouneed.data.sampler.WINDOW", window)
-        plan = list(epoch_of_batches(pairs_of(lengths), batch_tokens=60, seed=1, epoch=0))
+        plan = list(epoch_of_batches(load_pairs(lengths), batch_tokens=60, seed=1, epoch=0))
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
 
 
@@ -123,4 +123,4 @@ def test_validation_sees_every_pair_once() -> None:
 
 def test_a_budget_that_does_not_hold_the_longest_sentence_is_refused() -> None:
     with pytest.raises(ConfigError, match="batch_tokens must hold the longest sentence, 30 tokens; got 29"):
-        next(epoch_of_batches(pairs_of([(3, 30)]), batch_tokens=29, seed=1, epoch=0))
+        next(epoch_of_batches(load_pairs([(3, 30)]), batch_tokens=29, seed=1, epoch=0))

@@ -117,7 +117,7 @@ def test_a_step_worked_by_hand() -> None:
     }
 
     ((found,),) = beam_search(
-        step_of(after, 4),
+        make_step(after, 4),
         Table(4, 0).start(1),
         sos_id=SOS,
         eos_id=EOS,
@@ -129,7 +129,7 @@ def test_a_step_worked_by_hand() -> None:
     assert math.isclose(found.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
 
 
-def step_of(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
+def make_step(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
     """A model given by its probabilities after each beginning; after others it ends."""
 
     def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
@@ -154,7 +154,7 @@ def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, bea
     else:
         config = DecodeConfig(beam=beam)
     ((found,),) = search_of(
-        step_of(after, 4), Table(4, 0).start(1), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([20]),
+        make_step(after, 4), Table(4, 0).start(1), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([20]),
         constraints=[[PhraseConstraint(((a,),))]] if searching == "with demands" else [],
     )  # fmt: skip
     assert found.ids == [a] * 8
@@ -162,7 +162,9 @@ def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, bea
 
 def test_a_wider_beam_scores_no_lower_on_a_trained_model(demo: Demo) -> None:
     """No beam search promises this: a narrow beam may by chance keep what a wider one drops. Here none does."""
-    translator = Translator.load(demo.folder / "runs/dates", precision="float32", guard=False)
+    translator = Translator.load(
+        demo.folder / "runs/dates", precision="float32", copy_untranslatable=False, retry_repetition=False
+    )
     sources, targets = zip(*date_pairs("test", count=400, seed=3), strict=True)
     best = [-math.inf] * len(sources)
     for beam in (1, 2, 3, 4, 8):

@@ -125,7 +125,7 @@ SEAMS = st.builds(WordBoundaries, st.frozensets(st.integers(2, 7)), st.frozenset
 def test_whatever_is_demanded_is_said(
     seed: int, demands: list[list[PhraseConstraint]], beam: int, seams: WordBoundaries
 ) -> None:
-    """A narrow beam too, within `longest_need` ids: word 9 is never sticky, so there is always a way."""
+    """A narrow beam too, within `max_constrained_length` ids: word 9 is never sticky, so there is always a way."""
     table = Table(vocabulary=10, seed=seed)
     limits = [max_constrained_length(phrases) + 2 for phrases in demands]
     for phrases, limit, found in zip(

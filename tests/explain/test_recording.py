@@ -55,7 +55,7 @@ def test_everything_is_recorded_in_its_shape(model: Transformer, source: torch.T
         layer = f"encoder.layers.{i}"
         expected |= {f"{layer}.attention": (2, 3, 6, 6), f"{layer}.feed_forward.hidden": (2, 6, 20)}
         expected |= dict.fromkeys([f"{layer}.attention.output", f"{layer}.feed_forward.output"], read)
-        expected |= dict.fromkeys([f"{layer}.around_attention", f"{layer}.around_feed_forward"], read)
+        expected |= dict.fromkeys([f"{layer}.around_attention", f"{layer}.feed_forward_residual"], read)
     for i in range(3):
         layer = f"decoder.layers.{i}"
         expected |= {f"{layer}.self_attention": (2, 3, 7, 7), f"{layer}.cross_attention": (2, 3, 7, 6)}
@@ -77,8 +77,8 @@ def test_what_is_recorded_adds_up(model: Transformer, source: torch.Tensor, targ
     layer = "encoder.layers.1"
     stream = seen[f"{layer}.around_attention"] + seen[f"{layer}.feed_forward.output"]
     if model.config.norm == "post":
-        stream = model.get_submodule(f"{layer}.around_feed_forward.norm")(stream)
-    torch.testing.assert_close(seen[f"{layer}.around_feed_forward"], stream)
+        stream = model.get_submodule(f"{layer}.feed_forward_residual.norm")(stream)
+    torch.testing.assert_close(seen[f"{layer}.feed_forward_residual"], stream)
     hidden = seen[f"{layer}.feed_forward.hidden"]
     assert (hidden >= 0).all()
     outer = model.get_submodule(f"{layer}.feed_forward.outer")

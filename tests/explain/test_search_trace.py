@@ -9,7 +9,10 @@ from allyouneed.translator import Translator
 
 @pytest.fixture(params=[1, 2, 4])
 def translator(request: pytest.FixtureRequest, bundle: Bundle) -> Translator:
-    return Translator(bundle, decode=DecodeConfig(beam=request.param, extra_length=4, guard=False))
+    return Translator(
+        bundle,
+        decode=DecodeConfig(beam=request.param, extra_length=4, copy_untranslatable=False, retry_repetition=False),
+    )
 
 
 def test_a_traced_search_finds_what_the_translator_finds(translator: Translator) -> None:
@@ -56,10 +59,10 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
         model = bundle.model
         model.target_embedding.table.zero_()
         model.target_embedding.table[bundle.source_tokenizer.encode("a")[1]] = 1.0
-        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.around_feed_forward.norm")
+        last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.feed_forward_residual.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)
     plain = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=12))
-    for translator in (plain, plain.using(guard=False, no_repeat_ngram_size=2)):
+    for translator in (plain, plain.using(copy_untranslatable=False, retry_repetition=False, no_repeat_ngram_size=2)):
         found = trace_search(translator, "bc").hypothesis
         assert translator.source_tokenizer.decode(found.ids) == translator("bc") != "a" * 14

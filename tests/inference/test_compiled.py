@@ -104,7 +104,7 @@ def test_it_is_used_where_it_is_quicker(
 
         return call
 
-    for name in ("read_words", "write_words", "write_and_project"):
+    for name in ("encode_tokens", "decode_tokens", "decode_and_project"):
         monkeypatch.setattr(loops, name, counted(name))
 
     def through(fast: FastTransformer, rows: slice) -> list[str]:
@@ -115,11 +115,11 @@ def test_it_is_used_where_it_is_quicker(
 
     floats = FastTransformer(model, compiled=True)
     assert through(floats, slice(0, 2)) == []
-    assert through(floats, slice(0, 1)) == ["write_words"]
+    assert through(floats, slice(0, 1)) == ["decode_tokens"]
     monkeypatch.setattr(compiled, "WORTH", 10)
     assert through(floats, slice(0, 1)) == []
-    as_bytes = FastTransformer(model, precision="int8", compiled=True)
-    assert through(as_bytes, slice(0, 2)) == (["read_words", "write_and_project"] if WITH_VPDPBUSD else [])
+    pack_int8 = FastTransformer(model, precision="int8", compiled=True)
+    assert through(pack_int8, slice(0, 2)) == (["encode_tokens", "decode_and_project"] if WITH_VPDPBUSD else [])
 
 
 def test_without_vpdpbusd_int8_is_turned_back_into_floats(

@@ -148,7 +148,7 @@ def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
     large = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2))
     assert pick_precision(large) == "int8"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("allyouneed.inference.eager.can_int8", lambda device: False)
+        patch.setattr("allyouneed.inference.eager.supports_int8", lambda device: False)
         assert pick_precision(large) == "float32"
 
 
@@ -188,7 +188,7 @@ CUSTOM: dict[str, Callable[[Transformer], object]] = {
     "a feed-forward": lambda model: _become(model.get_submodule("decoder.layers.1.feed_forward"), Tripled),
     "an attention": lambda model: _become(model.get_submodule("encoder.layers.0.attention"), Grouped),
     "a cross-attention": lambda model: _become(model.get_submodule("decoder.layers.2.cross_attention"), Grouped),
-    "a norm": lambda model: _become(model.get_submodule("decoder.layers.0.around_feed_forward.norm"), RootMeanSquare),
+    "a norm": lambda model: _become(model.get_submodule("decoder.layers.0.feed_forward_residual.norm"), RootMeanSquare),
     "a map": lambda model: _become(model.get_submodule("decoder.layers.0.self_attention.value"), Longer),
     "a closing norm": lambda model: setattr(model.encoder, "norm", torch.nn.Tanh()),
     "a hook": lambda model: model.get_submodule("decoder.layers.0.feed_forward").register_forward_hook(
@@ -198,7 +198,7 @@ CUSTOM: dict[str, Callable[[Transformer], object]] = {
         model.projection, "forward", lambda x: x @ model.projection.table.T / 2
     ),
     "an activation": lambda model: setattr(model.decoder.layers[1].feed_forward, "activation", torch.tanh),
-    "an epsilon": lambda model: setattr(model.decoder.layers[1].around_feed_forward.norm, "eps", 0.5),
+    "an epsilon": lambda model: setattr(model.decoder.layers[1].feed_forward_residual.norm, "eps", 0.5),
     "a missing bias": lambda model: model.get_submodule("decoder.layers.0.feed_forward.inner").register_parameter(
         "bias", None
     ),

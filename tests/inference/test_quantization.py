@@ -53,6 +53,6 @@ def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, 
 def test_it_needs_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert supports_int8(torch.device("cpu"))
     assert not supports_int8(torch.device("meta"))
-    monkeypatch.setattr("allyouneed.inference.quantization.can_int8", lambda device: False)
+    monkeypatch.setattr("allyouneed.inference.quantization.supports_int8", lambda device: False)
     with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor; got cpu with'):
         Int8Linear(torch.randn(3, 3), None)

@@ -113,13 +113,13 @@ def test_the_names_of_the_weights_are_a_public_format() -> None:
         *(f"encoder.layers.0.attention.{name}" for name in attention),
         *(f"encoder.layers.0.around_attention.{name}" for name in norm),
         *(f"encoder.layers.0.{name}" for name in feed_forward),
-        *(f"encoder.layers.0.around_feed_forward.{name}" for name in norm),
+        *(f"encoder.layers.0.feed_forward_residual.{name}" for name in norm),
         *(f"decoder.layers.0.self_attention.{name}" for name in attention),
-        *(f"decoder.layers.0.around_self_attention.{name}" for name in norm),
+        *(f"decoder.layers.0.self_attention_residual.{name}" for name in norm),
         *(f"decoder.layers.0.cross_attention.{name}" for name in attention),
-        *(f"decoder.layers.0.around_cross_attention.{name}" for name in norm),
+        *(f"decoder.layers.0.cross_attention_residual.{name}" for name in norm),
         *(f"decoder.layers.0.{name}" for name in feed_forward),
-        *(f"decoder.layers.0.around_feed_forward.{name}" for name in norm),
+        *(f"decoder.layers.0.feed_forward_residual.{name}" for name in norm),
     ]
 
 

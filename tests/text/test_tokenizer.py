@@ -64,7 +64,7 @@ from pathlib import Path
 from allyouneed.text.tokenizer import Tokenizer
 words = zip("abcdefgh" * 9, "xyzxz" * 20, "klmno" * 20)
 texts = [f"{a}{b}{c} {c}{a} {chr(0x4e00 + i)}" for i, (a, b, c) in enumerate(words)]
-tokenizer = Tokenizer.learn_unigram(texts, vocab_size=380)
+tokenizer = Tokenizer.train_unigram(texts, vocab_size=380)
 tokenizer.save(Path(sys.argv[1]))
 print(tokenizer.fingerprint(), Tokenizer.load(Path(sys.argv[1])).fingerprint())
 """

@@ -61,7 +61,7 @@ def test_products_are_in_bfloat16_where_asked_for_or_where_that_is_faster(
 ) -> None:
     small, wide = Transformer(config), Transformer(replace(config, d_model=WIDE, heads=2))
     for fast in (True, False):
-        monkeypatch.setattr("allyouneed.train.loop.likes_bfloat16", lambda device, fast=fast: fast)
+        monkeypatch.setattr("allyouneed.train.loop.has_fast_bfloat16", lambda device, fast=fast: fast)
         assert autocast_dtype("auto", small) == autocast_dtype("float32", wide) == torch.float32
         assert autocast_dtype("auto", wide) == (torch.bfloat16 if fast else torch.float32)
         assert autocast_dtype("bfloat16", small) == torch.bfloat16

@@ -47,7 +47,7 @@ def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
             raise error
         return fused_linear_cross_entropy(vectors, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("allyouneed.train.loop.projected_loss", short_of_memory)
+    monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", short_of_memory)
     fit(recipe, tmp_path / "run", callback=watch)
     told = [line for line in watch.lines if line.startswith("memory")]
     assert told[0] == "memory: out of memory at update 5: batches now go in 4 pieces"
@@ -60,7 +60,7 @@ def test_memory_too_small_for_one_sentence_is_refused(tmp_path: Path, monkeypatc
     def none(*_: object, **__: object) -> torch.Tensor:
         raise torch.OutOfMemoryError("no")
 
-    monkeypatch.setattr("allyouneed.train.loop.projected_loss", none)
+    monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", none)
     with pytest.raises(TrainingError, match="memory runs out on a single sentence pair; make the model smaller"):
         fit(TINY, tmp_path / "run")
 
@@ -71,7 +71,7 @@ def test_another_error_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.M
     def fault(*_: object, **__: object) -> torch.Tensor:
         raise RuntimeError("shapes do not match")
 
-    monkeypatch.setattr("allyouneed.train.loop.projected_loss", fault)
+    monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", fault)
     with pytest.raises(RuntimeError, match="shapes do not match"):
         fit(TINY, tmp_path / "run")
 
@@ -86,7 +86,7 @@ def not_finite_at(monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
         found = loss(*given, **more)  # type: ignore[arg-type]
         return found * float("inf") if count in calls else found
 
-    monkeypatch.setattr("allyouneed.train.loop.projected_loss", sometimes)
+    monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", sometimes)
 
 
 def test_updates_not_finite_are_skipped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool)
             return CheckResult(
                 name, False,
                 f"at word {place + 1} of a beam that forks, {name} decoding differs by {change.max():.3g} from the "
-                "whole sentence at once: a step, or the reordering of the kept past, errs (nn/decoder.py, nn/past.py).",
+                "whole sentence at once: a step, or the reordering of the kept past, errs (nn/decoder.py, inference/kv_cache.py).",
             )  # fmt: skip
         found, expected = found - found.mean(-1, keepdim=True), expected - expected.mean(-1, keepdim=True)
         gained, size = gained + float((found * expected).sum()), size + float(expected.square().sum())
@@ -78,7 +78,7 @@ def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool)
         return CheckResult(
             name, False,
             f"{name} logits are {gained / size:.3f} times those in float32, and {100 * math.sqrt(apart / size):.0f} % "
-            "of their spread away: rounding alone moves them less (nn/int8.py, nn/compiled.py).",
+            "of their spread away: rounding alone moves them less (inference/quantization.py, inference/compiled.py).",
         )  # fmt: skip
     how = "gives the logits of the whole at once" if exact else f"is {100 * math.sqrt(apart / size):.1f} % away"
     return CheckResult(name, True, f"{name} decoding {how}, for hypotheses that fork too")
@@ -94,7 +94,7 @@ def int8_maps_are_near(model: Transformer) -> CheckResult:
         size = expected.square().sum()
         gain, apart = (found * expected).sum() / size, (found - expected).square().sum() / size
         if size > 0 and not (abs(gain - 1) <= GAIN and apart.sqrt() <= NEAR):
-            words = f"{name} in int8 gives {gain:.3f} times what it gives in float32: scales are off (nn/int8.py)."
+            words = f"{name} in int8 gives {gain:.3f} times what it gives in float32: scales are off (inference/quantization.py)."
             return CheckResult("int8 maps", False, words)
     return CheckResult("int8 maps", True, f"{len(maps) + 1} maps in int8 are near those in float32")
 
@@ -139,7 +139,7 @@ def losses_are_the_definition(model: Transformer, ids: Ids) -> CheckResult:
     fused, plain = leaves(), leaves()
     fused_loss = fused_linear_cross_entropy(fused[0], fused[1], right, smoothing=smoothing, pad_id=pad_id)
     ways = {
-        "projected_loss": gradients(fused_loss, fused),
+        "fused_linear_cross_entropy": gradients(fused_loss, fused),
         "mean_loss": gradients(mean_loss(plain[0] @ plain[1].T, right, smoothing=smoothing, pad_id=pad_id), plain),
     }
     for name, found in ways.items():

@@ -39,7 +39,7 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
 
 def _wrong_mask(prediction: str, place: int, fault: str) -> CheckResult:
     words = f"the prediction {prediction} at place {place}: the decoder {fault}. "
-    return CheckResult("future", False, words + "Look at the mask over the past (nn/mask.py, no_future).")
+    return CheckResult("future", False, words + "Look at the mask over the past (nn/mask.py, causal_mask).")
 
 
 def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
@@ -58,7 +58,7 @@ def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
             return CheckResult(
                 "padding", False,
                 f"padding behind the {side} changes the logits by {change:.3g}: somebody looks at it. "
-                "Look at the mask over words (nn/mask.py, real_tokens) and at pad_id.",
+                "Look at the mask over words (nn/mask.py, padding_mask) and at pad_id.",
             )  # fmt: skip
     return CheckResult("padding", True, "padding behind either sentence changes nothing")
 
@@ -105,7 +105,7 @@ def _differs(
             return CheckResult(
                 "cache", False,
                 f"at word {t + 1} decoding with the kept past differs by {change:.3g} from decoding anew: "
-                "step and forward of the decoder disagree (nn/decoder.py, nn/fast.py), or a position is off.",
+                "step and forward of the decoder disagree (nn/decoder.py, inference/eager.py), or a position is off.",
             )  # fmt: skip
     return None
 

@@ -13,7 +13,7 @@ def check(
         str | None,
         typer.Option(help="Check an untrained model of this recipe (a TOML file or a name).", show_default=False),
     ] = None,
-    remember: Annotated[
+    save_baseline: Annotated[
         Path | None,
         typer.Option(
             help="Note what the model makes of the lines of this file, 100 at most, for later checks to compare.",
@@ -36,7 +36,7 @@ def check(
 
     if (bundle is None) == (config is None):
         raise InputError("check needs a bundle's folder, or --config RECIPE, and not both")
-    if remember is not None and bundle is None:
+    if save_baseline is not None and bundle is None:
         raise InputError("--save-baseline needs a bundle's folder: an untrained model has nothing worth remembering")
 
     from dataclasses import asdict
@@ -48,12 +48,12 @@ def check(
     from ..recipes import recipe_path
 
     if bundle is not None:
-        if remember is not None:
+        if save_baseline is not None:
             from ..bundle import Bundle
             from ..corpus.readers import read_lines
             from .screen import console
 
-            count = remember_in(Bundle.load(bundle), bundle, read_lines(remember))
+            count = remember_in(Bundle.load(bundle), bundle, read_lines(save_baseline))
             console.print(f"remembered {count} translations in {bundle}")
         verdicts = check_bundle(bundle)
     else:

@@ -34,7 +34,7 @@ def evaluate(
         int | None,
         typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
     ] = None,
-    batch: Annotated[
+    batch_size: Annotated[
         int | None,
         typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
     ] = None,
@@ -45,7 +45,7 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    penalty: Annotated[
+    length_penalty: Annotated[
         str | None,
         typer.Option(
             help="gnmt, ((5 + length)/6)^alpha, or plain, length^alpha. The bundle's own if not given.",
@@ -99,9 +99,9 @@ def evaluate(
         precision=precision,
         compiled=compiled,
         beam=beam,
-        batch_size=batch,
+        batch_size=batch_size,
         alpha=alpha,
-        length_penalty=penalty,
+        length_penalty=length_penalty,
     )
     try:
         with progress("translating", total=len(sources)) as done:

@@ -14,7 +14,7 @@ def score(
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line, with the log-probability of every token.")
     ] = False,
-    batch: Annotated[int | None, typer.Option(help="Pairs read together.", show_default=False)] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Pairs read together.", show_default=False)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Score given translations: a line for each pair, its log-probability and the mean of its tokens, in nats.
@@ -36,7 +36,7 @@ def score(
     from ..translator import Translator
 
     try:
-        for scored in Translator.load(bundle, device=device, precision="float32", batch_size=batch).score(pairs):
+        for scored in Translator.load(bundle, device=device, precision="float32", batch_size=batch_size).score(pairs):
             mean = scored.log_probability / len(scored.log_probabilities)
             if as_json:
                 row = {

@@ -37,7 +37,7 @@ def train(
             "--output", "-o", help="The folder to leave the model in; runs/NAME if not given.", show_default=False
         ),
     ] = None,
-    start: Annotated[
+    init_from: Annotated[
         str,
         typer.Option(
             "--init-from", metavar="BUNDLE", help="Begin with this model and its vocabulary.", show_default=False
@@ -77,7 +77,7 @@ def train(
     from .screen import TrainingScreen, console
 
     place = output or Path("runs") / Path(what).name.partition(".")[0]
-    recipe = _recipe(what, more or [], start=start, auto=auto)
+    recipe = _recipe(what, more or [], init_from=init_from, auto=auto)
 
     from ..evaluation import evaluate_bundle
     from ..run import fit, replaced, source_paths
@@ -97,21 +97,21 @@ def train(
     console.print(f"Next:\n  {shell_command('translate', place)} FILE\n  {shell_command('evaluate', place)}")
 
 
-def _recipe(what: str, more: list[str], *, start: str, auto: bool) -> "Recipe | Draft":
-    from ..config import Recipe
+def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recipe | Draft":
+    from ..config import Recipe, read_recipe
     from ..recipes import recipe_names, recipe_path
-    from ..settings import apply_overrides, read_tables
+    from ..settings import apply_overrides
 
     tables: dict[str, Any]
     if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
-        tables = read_tables(recipe_path(what))
+        tables = read_recipe(recipe_path(what))
     else:
         files = [what, *(word for word in more[:1] if "=" not in word)]
         tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
     tables = apply_overrides(tables, more)
     settings = tables.setdefault("train", {})
-    if start and isinstance(settings, dict):
-        settings["start"] = start  # as it is: "1" is a folder here, no number
+    if init_from and isinstance(settings, dict):
+        settings["start"] = init_from  # as it is: "1" is a folder here, no number
     begun = settings.get("start", "") if isinstance(settings, dict) else None
     if not isinstance(begun, str) or not (auto or begun):
         return Recipe.from_tables(tables)

@@ -60,7 +60,7 @@ def translate(
         int | None,
         typer.Option(help="So many translations of each line, best first, tabs between.", show_default=False),
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="Sentences translated together.", show_default=False)] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Sentences translated together.", show_default=False)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
@@ -75,7 +75,7 @@ def translate(
             help="Exponent of the length penalty: more favours longer.", show_default=False, rich_help_panel=_LENGTH
         ),
     ] = None,
-    penalty: Annotated[
+    length_penalty: Annotated[
         str | None,
         typer.Option(
             help="gnmt, ((5 + length)/6)^alpha, or plain, length^alpha.", show_default=False, rich_help_panel=_LENGTH
@@ -104,7 +104,7 @@ def translate(
     extra_length: Annotated[
         int | None, typer.Option(help="and so many more.", show_default=False, rich_help_panel=_LENGTH)
     ] = None,
-    no_repeat: Annotated[
+    no_repeat_ngram_size: Annotated[
         int | None,
         typer.Option(help="No run of so many tokens stands twice.", show_default=False, rich_help_panel=_REPEATS),
     ] = None,
@@ -114,11 +114,11 @@ def translate(
             help="More than 1: words already said are less likely.", show_default=False, rich_help_panel=_REPEATS
         ),
     ] = None,
-    groups: Annotated[
+    beam_groups: Annotated[
         int | None,
         typer.Option(help="Diverse beam: parts of the beam that differ.", show_default=False, rich_help_panel=_REPEATS),
     ] = None,
-    diversity: Annotated[
+    diversity_penalty: Annotated[
         float | None,
         typer.Option(help="Diverse beam: how much they differ, in nats.", show_default=False, rich_help_panel=_REPEATS),
     ] = None,
@@ -145,7 +145,7 @@ def translate(
         Path | None,
         typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel=_HOLD),
     ] = None,
-    keep: Annotated[
+    copy_spans: Annotated[
         str | None,
         typer.Option(
             help="Copy untouched, commas between: urls, emails, tags, placeholders, numbers.",
@@ -173,11 +173,20 @@ def translate(
             rich_help_panel=_HOLD,
         ),
     ] = False,
-    guard: Annotated[
+    copy_untranslatable: Annotated[
         bool | None,
         typer.Option(
-            "--guard/--no-guard",
-            help="Copy what needs no translation, if the training data did; decode again what runs in circles.",
+            "--copy-untranslatable/--no-copy-untranslatable",
+            help="Copy a text with nothing to translate, if the training pairs did.",
+            show_default=False,
+            rich_help_panel=_HOLD,
+        ),
+    ] = None,
+    retry_repetition: Annotated[
+        bool | None,
+        typer.Option(
+            "--retry-repetition/--no-retry-repetition",
+            help="Decode a repetitive output again, with repeated n-grams banned.",
             show_default=False,
             rich_help_panel=_HOLD,
         ),
@@ -213,7 +222,7 @@ def translate(
     if stream:
         _refuse_beside_stream(
             {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
-             "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--beam-groups": groups}
+             "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--beam-groups": beam_groups}
         )  # fmt: skip
     if resume and (output is None or overwrite):
         raise ConfigError("--resume goes on with the file that --output names, and without --overwrite")
@@ -235,12 +244,13 @@ def translate(
     retain_freed_memory()
     translator = Translator.load(
         bundle, device=device, precision=precision, compiled=compiled, glossary=terms,
-        beam=beam, nbest=nbest, batch=batch, alpha=alpha, penalty=penalty, patience=patience,
+        beam=beam, nbest=nbest, batch_size=batch_size, alpha=alpha, length_penalty=length_penalty, patience=patience,
         min_length=min_length, max_length=max_length, min_ratio=min_ratio, length_ratio=length_ratio,
-        extra_length=extra_length, no_repeat=no_repeat, repetition_penalty=repetition_penalty, groups=groups,
-        diversity=diversity, sample=sample or None, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
-        keep=tuple(kind.strip() for kind in keep.split(",")) if keep else None,
-        replace_unknown=replace_unknown or None, guard=guard,
+        extra_length=extra_length, no_repeat_ngram_size=no_repeat_ngram_size, repetition_penalty=repetition_penalty, beam_groups=beam_groups,
+        diversity_penalty=diversity_penalty, sample=sample or None, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+        copy_spans=tuple(kind.strip() for kind in copy_spans.split(",")) if copy_spans else None,
+        replace_unknown=replace_unknown or None, copy_untranslatable=copy_untranslatable,
+        retry_repetition=retry_repetition,
     )  # fmt: skip
 
     name = "standard input" if file == "-" else file

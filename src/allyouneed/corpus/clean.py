@@ -1,6 +1,6 @@
 """Which pairs are worth learning from, and a report of what was mended, what was dropped and why.
 
-Here are the rules that see one pair at a time; `data/select.py` has those that compare pairs.
+Here are the rules that see one pair at a time; `data/filter.py` has those that compare pairs.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ class SourceCount:
 class DataReport:
     """What became of the pairs that were read.
 
-    `dropped` is by rule, each pair under the first that found it. `left_out` are rules that would have
+    `dropped` is by rule, each pair under the first that found it. `skipped_rules` are rules that would have
     taken too many pairs and so were not used, with the share they would have taken. `repeated_targets` is
     the share of the pairs to train on whose target others have too: where that is usual, a target in common
     with validation or test is no overlap.

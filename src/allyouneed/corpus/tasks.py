@@ -1,6 +1,6 @@
 """Tasks learned in about a minute, whose pairs are made on the spot.
 
-    dates        1845-01-05     → January 5, 1845                text/dates.py
+    dates        1845-01-05     → January 5, 1845                corpus/dates.py
     locales      de 1845-01-05  → 5. Januar 1845                 Babel's CLDR data
     numbers      847213         → eight hundred and forty-seven thousand, two hundred and thirteen
     reverse      backwrd        → drwkcab                        2 to 10 letters, none twice

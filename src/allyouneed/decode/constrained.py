@@ -47,7 +47,7 @@ def constrained_beam_search(
     """As `beam_search`, but every sentence b says all of `demands[b]`.
 
     The beam is widened by `beam` for every phrase, so that each has room to come early or late. A
-    sentence whose bound is too low to say everything gets no hypothesis; `longest_need` ids are
+    sentence whose bound is too low to say everything gets no hypothesis; `max_constrained_length` ids are
     always enough.
     """
     device, limits = max_lengths.device, max_lengths.tolist()
@@ -137,7 +137,11 @@ def _candidates(
         if further.any_loose:
             pairs.add((k, int(scores[k].index_fill(0, sticky_end, -torch.inf).argmax())))
     after = ((k, word, float(scores[k, word])) for k, word in sorted(pairs))
-    return [Candidate(total, k, word, rows[k].progress.after(word)) for k, word, total in after if total > -torch.inf]
+    return [
+        Candidate(total, k, word, rows[k].constraint_state.after(word))
+        for k, word, total in after
+        if total > -torch.inf
+    ]
 
 
 def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:

@@ -92,7 +92,7 @@ class ConstraintState:
 
     @property
     def rank(self) -> tuple[int, int, bool]:
-        """How far it has come, in the best reading: larger is further, and `next_words` leads further."""
+        """How far it has come, in the best reading: larger is further, and `next_tokens` leads further."""
         return max(self._rank(reading) for reading in self.readings)
 
     def next_tokens(self) -> NextTokens:

@@ -45,7 +45,7 @@ class Hypothesis(NamedTuple):
 
 
 class Model(Protocol[AnyState]):
-    """What `step_of` needs: a `Transformer` or a `FastTransformer`."""
+    """What `make_step` needs: a `Transformer` or a `FastTransformer`."""
 
     def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         """The last ids (N,) and a state → logits of the next, (N, V), and the next state."""

@@ -47,7 +47,7 @@ def recorded(model: Transformer) -> Iterator[Seen]:
         encoder.layers.i.around_attention          the stream after add & norm           (B, L, D)
         encoder.layers.i.feed_forward.hidden       between the two maps, after the ReLU  (B, L, F)
         encoder.layers.i.feed_forward.output       what the network adds to the stream   (B, L, D)
-        encoder.layers.i.around_feed_forward       the stream after add & norm           (B, L, D)
+        encoder.layers.i.feed_forward_residual       the stream after add & norm           (B, L, D)
         decoder.layers.i.logits                    the logit lens: what the model would
                                                    say if this layer were its last       (B, T, V)
         encoder, decoder                           what each stack gives, its norm done  (B, L, D)

@@ -135,6 +135,6 @@ def trace_search(translator: Translator, text: str) -> SearchTrace:
         return found
 
     found = searched(config)
-    if config.guard and is_repetitive(found.ids, ids):
+    if config.retry_repetition and is_repetitive(found.ids, ids):
         found = searched(without_loop(config, found))
     return SearchTrace(found, asked, writer.eos_id, limit, config)

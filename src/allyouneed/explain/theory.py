@@ -73,7 +73,7 @@ def masks_figure() -> Figure:
     padding = padding_mask(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(words), -1)
     figure = new_figure(9.5, 3.9)
     panels = figure.subplots(1, 3, sharey=True)
-    titles = ("no_future: a word sees\nthose before it", "real_tokens: nobody\nsees padding", "both at once")
+    titles = ("causal_mask: a word sees\nthose before it", "padding_mask: nobody\nsees padding", "both at once")
     for axes, mask, title in zip(panels, (future, padding, future & padding), titles, strict=True):
         matrix(axes, mask.float() * 0.8 + 0.1, low=0, high=1, colours=SHARES)
         axes.set_title(title, fontsize=10)

@@ -93,7 +93,7 @@ class CompiledBlocks:
         return self._bytes or (sentences == 1 and hypotheses * self._writing * torch.get_num_threads() <= WORTH)
 
     def encode(self, x: Tensor, padding: Tensor | None) -> None:
-        """What the encoder makes of embedded sources (B, S, D), in place. `padding` is as in `FastState`."""
+        """What the encoder makes of embedded sources (B, S, D), in place. `padding` is as in `CachedState`."""
         loops.encode_tokens(
             x.flatten(0, 1).numpy(), len(x), self._encoder, self._manner, self._queried, _mask_of(padding)
         )
@@ -114,7 +114,7 @@ class CompiledBlocks:
         With `never`, log-probabilities in their stead; none for the words in it.
 
         Their keys and values go into the pools from `used` on. `theirs` is (N, used + N / B); it, `memory`
-        and `padding` are as in `FastState`.
+        and `padding` are as in `CachedState`.
         """
         # Here NumPy arranges what little there is to arrange: it is quicker at that than PyTorch.
         asked = (
@@ -202,14 +202,14 @@ def has_vpdpbusd() -> bool:
 
 
 def pack_float32(maps: Sequence[tuple[Tensor, Tensor]], *, int8: bool) -> FloatWeights:
-    """Weights and biases of maps of one shape, for `loops.of_floats`."""
+    """Weights and biases of maps of one shape, for `loops.linear_float32`."""
     pairs = [quantize(weight.detach()) if int8 else (weight.detach(), torch.ones(len(weight))) for weight, _ in maps]
     numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
     return FloatWeights(_array(numbers), _array(scale), _array(torch.stack([bias for _, bias in maps])))
 
 
 def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
-    """Weights and biases of maps of one shape, for `loops.of_bytes`."""
+    """Weights and biases of maps of one shape, for `loops.linear_int8`."""
     pairs = [quantize(weight.detach()) for weight, _ in maps]
     numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
     count, wide, deep = numbers.shape  # N, out, in

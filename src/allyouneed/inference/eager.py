@@ -212,7 +212,7 @@ def _log_probabilities(logits: Tensor, never: Tensor) -> Tensor:
 
 @lru_cache(64)
 def _diagonal_bias(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """For each hypothesis 0 at its own place among those of its sentence, shut at the others', (B · E, E)."""
+    """For each hypothesis 0 at its own place among those of its sentence, attention_bias at the others', (B · E, E)."""
     return attention_bias(torch.eye(each, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
 
 

@@ -128,7 +128,7 @@ def decode_tokens(
 
     The R / B hypotheses of a sentence stand side by side. The words' keys and values go into the
     `pools`, each (B, room, H·K + H·Kv), from `used` on. `theirs` (R, used + R / B) and `padding` (B, S)
-    are below 0 where nobody looks; of no rows, they shut nothing. `memories` are (B, S, H·K + H·Kv).
+    are below 0 where nobody looks; of no rows, they attention_bias nothing. `memories` are (B, S, H·K + H·Kv).
     """
     rows = len(x)
     each = rows // len(memories[0])
@@ -470,7 +470,7 @@ def map_rows(x: Array, maps: FloatWeights | Int8Weights, result: Array) -> None:
 def decode_and_project(
     found: Array, projection: FloatWeights | Int8Weights, normalize: bool, banned_ids: Array, asked: tuple[Any, ...]
 ) -> None:
-    """`write_words` of what is `asked`, and then the logits (R, V), or log-probabilities, as `log_softmax`."""
+    """`decode_tokens` of what is `asked`, and then the logits (R, V), or log-probabilities, as `log_softmax`."""
     last, _, embedding = asked[:3]
     x = np.empty((len(last), embedding.table.shape[1]), np.float32)
     decode_tokens(x, *asked)

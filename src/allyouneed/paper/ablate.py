@@ -17,7 +17,7 @@ from ..metrics import bleu
 from ..recipes import recipe_path
 from ..run import Evaluation, Validation, fit
 from ..run.callback import SilentCallback
-from ..train import Update
+from ..train import Update, paper_learning_rate
 from ..translator import Translator
 from .table import ROWS, Row
 
@@ -117,7 +117,8 @@ def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
         recipe.train,
         steps=steps,
         warmup=warmup,
-        learning_rate=recipe.train.learning_rate * shorter**0.5,  # the highest rate stays what it was
+        learning_rate=recipe.train.learning_rate
+        or paper_learning_rate(recipe.train.warmup, d_model=recipe.model.d_model, warmup=recipe.train.warmup),
         cooldown=min(recipe.train.cooldown, steps // 2),
         validate_every=steps,
         average_checkpoints=1,

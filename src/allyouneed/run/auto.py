@@ -8,7 +8,7 @@ batches win where time is short, and a rate that ends at zero does what a mean o
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, sqrt
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -98,7 +98,7 @@ class Draft:
         for name, table in tables.items():
             if not isinstance(table, Mapping):
                 raise ConfigError(f"[{name}] must be a table of settings; got {table!r}")
-        start = tables.get("train", {}).get("start")
+        start = tables.get("train", {}).get("init_from")
         sizes = Bundle.load(Path(start)).model.config if start else None
         return cls(tables, {} if sizes is None else Recipe(model=sizes).tables()["model"])
 
@@ -147,7 +147,7 @@ class Draft:
         place = "GPU" if corpus.gpu else "processor"
         batch = max(BATCH_TOKENS[place], corpus.longest)
         choose("train", f"on a {place}; no less than the longest sentence", batch_tokens=batch)
-        per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate", 1))
+        per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate_steps", 1))
         epochs = FINE_TUNING["epochs"] if self.model else size.epochs
         fewest = FINE_TUNING["fewest_steps"] if self.model else FEWEST_STEPS
         steps = max(int(fewest), round_to_two_digits(epochs * per_epoch))
@@ -164,13 +164,16 @@ class Draft:
         rate, why = peak_learning_rate(model["d_model"], train["optimizer"]), f"for a width of {model['d_model']}"
         if self.model:
             rate, why = rate * FINE_TUNING["share_of_rate"], f"{why}, gently: it has learned already"
-        if train["schedule"] == "paper":
-            rate *= sqrt(model["d_model"] * train["warmup"])  # there it is a factor
-        choose("train", why, rate=float(f"{rate:.2g}"))
-        choose("train", f"{PAUSES} looks at how it does", pause=max(1, ceil(steps / PAUSES)))
+        choose("train", why, learning_rate=float(f"{rate:.2g}"))
+        choose("train", f"{PAUSES} looks at how it does", validate_every=max(1, ceil(steps / PAUSES)))
         choose("train", "the end at rate zero does what a mean would", average=ALWAYS["average"])
         if corpus.has_valid:
-            choose("train", "the best by chrF on the validation pairs is kept", patience=PATIENCE, stop_on="chrf")
+            choose(
+                "train",
+                "the best by chrF on the validation pairs is kept",
+                patience=PATIENCE,
+                early_stopping_metric="chrf",
+            )
         try:
             return Recipe.from_tables(tables), choices
         except ConfigError as error:

@@ -31,7 +31,7 @@ _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
 class Tokenizer:
-    """What turns sentences into ids and back; made by `characters`, `learn_bpe`, `of_codes` or `load`.
+    """What turns sentences into ids and back; made by `characters`, `train_bpe`, `from_bpe_codes` or `load`.
 
     `unk_id` is the id of what the vocabulary cannot spell, or None if it spells everything it accepts.
     """

@@ -1,7 +1,7 @@
 """Cross entropy with label smoothing (§5.4; Szegedy et al., 2015).
 
 `smoothed_cross_entropy` is the definition, `mean_loss` its mean over a batch. Training uses
-`projected_loss`: the same number from the vectors before the projection, a few rows at a time, so
+`fused_linear_cross_entropy`: the same number from the vectors before the projection, a few rows at a time, so
 that the logits of a batch, by far its largest tensor, never exist at once. Where a batch goes through
 the model twice, with other dropout (R-Drop), `disagreement` says how far the two differ.
 """

@@ -61,7 +61,7 @@ def _attempt(
 ) -> Tensor | None:
     # A function of its own, so that nothing holds the failed attempt's tensors when the next begins.
     try:
-        return gradients(model, batches, config, pieces=micro_batches)
+        return gradients(model, batches, config, micro_batches=micro_batches)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise

@@ -19,12 +19,12 @@ def cooldown_factor(step: int, *, steps: int, cooldown: int) -> float:
 
 
 def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
-    """The rate of update number `step`, from 1, by `config.schedule`.
+    """The learning rate of update number `step`, counted from 1, by `config.schedule`.
 
-    "paper" is equation 3 times `config.rate`. For the others `config.rate` is the highest rate
-    itself, reached after `config.warmup` updates: then "inverse-sqrt" falls with 1/√step, as the
-    paper's does, "cosine" along half a cosine to zero (Loshchilov and Hutter, 2017), and "constant"
-    stays. A cooldown comes on top.
+    It rises in a straight line to `config.learning_rate` within `config.warmup` updates. Then "paper"
+    and "inverse-sqrt" fall with 1/√step, "cosine" falls along half a cosine to zero (Loshchilov and
+    Hutter, 2017), and "constant" stays. "paper" is equation 3, scaled so that its peak is
+    `config.learning_rate`; 0 leaves equation 3 as it is. A cooldown multiplies any of them.
     """
     rising = min(1.0, step / config.warmup)
     since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)
@@ -35,4 +35,13 @@ def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
         "constant": lambda: rising,
     }
     falling = cooldown_factor(step, steps=config.steps, cooldown=config.cooldown)
-    return config.learning_rate * by_schedule[config.schedule]() * falling
+    scale = paper_scale(config, d_model=d_model) if config.schedule == "paper" else config.learning_rate
+    return scale * by_schedule[config.schedule]() * falling
+
+
+def paper_scale(config: TrainConfig, *, d_model: int) -> float:
+    """`config.learning_rate` as a multiple of equation 3's peak, which is reached at the end of the warm-up."""
+    if not config.learning_rate:
+        return 1.0
+    peak = paper_learning_rate(config.warmup, d_model=d_model, warmup=config.warmup)
+    return float(f"{config.learning_rate / peak:.11g}")  # a rate written with few digits is a multiple with few digits

@@ -13,14 +13,14 @@ class TrainState:
 
     step: int = 0
     seconds: float = 0.0  # spent training
-    learning_rate_factor: float = 1.0  # times the schedule's: halved at each retreat
+    learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
     micro_batches: int = 1  # in which a batch is cut so that it fits into memory
     skipped: int = 0  # updates that were not finite
     skipped_in_a_row: int = 0
     rollbacks: int = 0  # since the last pause
-    best: float | None = None  # what a pause with patience has seen of `stop_on`; more is better
+    best: float | None = None  # what a pause with patience has seen of `early_stopping_metric`; more is better
     best_step: int = 0
-    level: float | None = None  # of `stop_on` when patience last began anew
+    level: float | None = None  # of `early_stopping_metric` when patience last began anew
     validations_since_best: int = 0
     stopped_early: bool = False  # patience has run out
     finished: bool = False

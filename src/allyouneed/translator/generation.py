@@ -84,7 +84,7 @@ class TranslationGenerator:
         found = self._search(wanted, self.config)
         again = [False] * len(wanted)
         for b, one in enumerate(wanted):
-            if self.config.guard and found[b] and is_repetitive(found[b][0].ids, one.source):
+            if self.config.retry_repetition and found[b] and is_repetitive(found[b][0].ids, one.source):
                 (better,) = self._search([one], without_loop(self.config, found[b][0]))
                 # Where the demands themselves repeat, nothing may be left.
                 found[b], again[b] = better or found[b], True

@@ -292,7 +292,7 @@ class Translator:
         pieces: list[_Segment] = []
         for place, text in enumerate(texts):
             try:
-                pieces += [piece._replace(place=place) for piece in self._all_pieces([text], begun, first + place)]
+                pieces += [piece._replace(number=place) for piece in self._all_pieces([text], begun, first + place)]
             except InputError as error:
                 on_refused(error)
         return pieces
@@ -421,7 +421,7 @@ class Translator:
     def _nothing_to_do(self, text: str, prefix: str = "") -> Translation | None:
         if not text or text.isspace():
             return Translation(text, "")
-        if not prefix and self.decode.guard and self.bundle.copy_statistics.is_copied(text):
+        if not prefix and self.decode.copy_untranslatable and self.bundle.copy_statistics.is_copied(text):
             return Translation(text, text.strip(), flags=("copied",))
         return None
 
