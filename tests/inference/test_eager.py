@@ -29,7 +29,7 @@ SIZES: list[dict[str, Any]] = [
     {"activation": "gelu"},
     {"activation": "silu", "norm": "pre"},
     {"d_k": 5, "d_v": 7},
-    {"positions": "learned", "share": "none"},
+    {"positions": "learned", "tied_embeddings": "none"},
 ]
 
 
@@ -170,7 +170,7 @@ class RootMeanSquare(LayerNorm):
 class Grouped(MultiHeadAttention):
     """Heads share the keys and values of the first."""
 
-    def offer(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def project_kv(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         keys, values = super().project_kv(key, value)
         return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
 

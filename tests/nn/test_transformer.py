@@ -111,7 +111,7 @@ def test_the_names_of_the_weights_are_a_public_format() -> None:
     assert [name for name, _ in model.named_parameters()] == [
         "source_embedding.table",
         *(f"encoder.layers.0.attention.{name}" for name in attention),
-        *(f"encoder.layers.0.around_attention.{name}" for name in norm),
+        *(f"encoder.layers.0.attention_residual.{name}" for name in norm),
         *(f"encoder.layers.0.{name}" for name in feed_forward),
         *(f"encoder.layers.0.feed_forward_residual.{name}" for name in norm),
         *(f"decoder.layers.0.self_attention.{name}" for name in attention),

@@ -58,7 +58,7 @@ def convert(bundle: Bundle, folder: Path) -> None:
     unknown = bundle.source_tokenizer.unk_id
     spec.config.unk_token = PAD if unknown is None else names[unknown]  # theirs must be called something
     spec.config.add_source_bos = spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = bundle.model.encoder.layers[0].around_attention.norm.eps  # type: ignore[union-attr]
+    spec.config.layer_norm_epsilon = bundle.model.encoder.layers[0].attention_residual.norm.eps  # type: ignore[union-attr]
     spec.validate()
     spec.optimize(quantization=None)
     folder.mkdir(parents=True)
