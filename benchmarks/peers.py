@@ -110,7 +110,7 @@ def marian(folder: Path) -> Any:
         "self_attention": "self_attn", "cross_attention": "encoder_attn", "attention": "self_attn",
         "query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj", "gain": "weight",
         "feed_forward.inner": "fc1", "feed_forward.outer": "fc2", "feed_forward_residual.norm": "final_layer_norm",
-        "self_attention_residual.norm": "self_attn_layer_norm", "around_attention.norm": "self_attn_layer_norm",
+        "self_attention_residual.norm": "self_attn_layer_norm", "attention_residual.norm": "self_attn_layer_norm",
         "cross_attention_residual.norm": "encoder_attn_layer_norm",
     }  # fmt: skip
     there = model.state_dict()

@@ -16,7 +16,7 @@ from allyouneed.translator import Translator
 from twins import scatter
 
 
-def bundle_of(**sizes: Any) -> Bundle:
+def make_bundle(**sizes: Any) -> Bundle:
     tokenizer = Tokenizer.characters("abcdefghij")
     config = ModelConfig(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=16, d_ff=24, heads=2,
@@ -32,7 +32,7 @@ def bundle_of(**sizes: Any) -> Bundle:
 @pytest.mark.parametrize("share", ["none", "target", "all"])
 def test_a_converted_model_says_the_same(tmp_path: Path, norm: str, activation: str, share: str) -> None:
     positions = "learned" if share == "target" else "sinusoidal"
-    bundle = bundle_of(norm=norm, activation=activation, share=share, positions=positions)
+    bundle = make_bundle(norm=norm, activation=activation, tied_embeddings=share, positions=positions)
     convert(bundle, tmp_path / "out")
     proof = prove(bundle, tmp_path / "out", random_sources(bundle, 20, seed=1))
     assert (proof.same, proof.sentences) == (20, 20)
@@ -44,7 +44,7 @@ def test_a_converted_model_says_the_same(tmp_path: Path, norm: str, activation: 
 def test_it_translates_as_our_translator_does(tmp_path: Path, beam: int) -> None:
     import ctranslate2
 
-    bundle = bundle_of()
+    bundle = make_bundle()
     convert(bundle, tmp_path / "out")
     texts = ["abc", "jihgfedcba", "a", "ccccc", "badcaje", "eeh"]
     decode = DecodeConfig(
@@ -58,7 +58,7 @@ def test_it_translates_as_our_translator_does(tmp_path: Path, beam: int) -> None
 
 
 def test_a_wrong_weight_does_not_pass_the_proof(tmp_path: Path) -> None:
-    bundle = bundle_of()
+    bundle = make_bundle()
     convert(bundle, tmp_path / "out")
     with torch.no_grad():
         bundle.model.projection.table.add_(torch.randn(bundle.model.projection.table.shape) * 0.5)
@@ -70,21 +70,31 @@ def test_a_wrong_weight_does_not_pass_the_proof(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", [{"d_k": 5}, {"d_v": 9}, {"d_model": 14, "heads": 4, "d_k": 4, "d_v": 4}])
 def test_other_head_widths_are_refused(tmp_path: Path, sizes: dict[str, int]) -> None:
     with pytest.raises(ExportError, match="CTranslate2 has heads of width d_model / heads alone"):
-        convert(bundle_of(**sizes), tmp_path / "out")
+        convert(make_bundle(**sizes), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_part_that_the_format_does_not_know_is_refused(tmp_path: Path) -> None:
+    bundle = make_bundle()
+    bundle.model.get_submodule("decoder.layers.1.feed_forward").register_forward_hook(lambda *call: 2 * call[2])
+    with pytest.raises(
+        ExportError, match=r"decoder.layers.1.feed_forward has a forward hook, which CTranslate2 cannot"
+    ):
+        convert(bundle, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_two_vocabularies_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="13 ids for the source and 14 for the target"):
-        convert(bundle_of(target_vocab_size=14, share="target"), tmp_path / "out")
+        convert(make_bundle(target_vocab_size=14, tied_embeddings="target"), tmp_path / "out")
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="exists already"):
-        convert(bundle_of(), tmp_path)
+        convert(make_bundle(), tmp_path)
 
 
 def test_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ctranslate2>="):
-        convert(bundle_of(), tmp_path / "out")
+        convert(make_bundle(), tmp_path / "out")

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from ..bundle import Bundle
-from ..config import ModelConfig
 from ..errors import ExportError, MissingExtraError
+from ..inference.custom_parts import find_custom_part
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..text.tokenizer import EOS, PAD, SOS, Tokenizer
 
@@ -34,12 +34,12 @@ def convert(bundle: Bundle, folder: Path) -> None:
     """Write `bundle` as a CTranslate2 model, float32, for `ctranslate2.Translator(folder)`.
 
     It takes the tokens of `tokenizer.json` without `<sos>` and `<eos>`, which it adds itself. Its
-    precision is chosen when it is loaded. Refuses head widths other than d_model / heads, and a
-    folder that exists.
+    precision is chosen when it is loaded. Refuses head widths other than d_model / heads, a model with a
+    part of its own (a subclass, a forward hook), and a folder that exists.
     """
     library = _library()
     config = bundle.model.config
-    _refuse_what_it_cannot_express(config)
+    _refuse_what_it_cannot_express(bundle.model)
     if folder.exists():
         raise ExportError(f"{folder} exists already; a converted model needs a folder of its own")
     spec = library.specs.TransformerSpec.from_config(
@@ -146,7 +146,10 @@ def _library() -> Any:
     return ctranslate2
 
 
-def _refuse_what_it_cannot_express(config: ModelConfig) -> None:
+def _refuse_what_it_cannot_express(model: Transformer) -> None:
+    config, custom = model.config, find_custom_part(model)
+    if custom:
+        raise ExportError(f"{custom}, which CTranslate2 cannot express; only models as their config makes them can go")
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
         raise ExportError(
