@@ -16,11 +16,13 @@ from allyouneed.train import Update
 TINY = Recipe.from_tables(
     {
         "data": {
-            "train": "dates:train", "valid": "dates:valid", "max_train_samples": 200, "max_valid_samples": 20, "vocabulary": "characters",
+            "train": "dates:train", "valid": "dates:valid", "max_train_samples": 200, "max_valid_samples": 20,
+            "vocabulary": "characters",
         },
         "model": {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "max_length": 32},
         "train": {
-            "steps": 12, "batch_tokens": 200, "warmup": 4, "validate_every": 4, "average_checkpoints": 2, "threads": 1, "tensorboard": False,
+            "steps": 12, "batch_tokens": 200, "warmup": 4, "validate_every": 4, "average_checkpoints": 2, "threads": 1,
+            "tensorboard": False,
         },
     }
 )  # fmt: skip

@@ -208,7 +208,8 @@ def test_an_override_cannot_set_more_than_one_value(tmp_path: Path, value: str) 
 @pytest.mark.parametrize(
     "override",
     [
-        "train.learning_rate=nan", "train.learning_rate=inf", "train.seed=1e3", "train.steps=2020-01-01", "train.steps=[1]",
+        "train.learning_rate=nan", "train.learning_rate=inf", "train.seed=1e3", "train.steps=2020-01-01",
+        "train.steps=[1]",
         "train.device=[]", "train.steps=" + "[" * 5000, "data.corpus=3", "data.corpus=[3]", "data.corpus.train=x",
         "data.train={a=1}", "data.train=a\udcffb", "model={d_model=3}", "model.norm=[]", "decode.copy_spans=[1]",
         'decode.copy_spans=["url"]', "x.y=1",

@@ -243,7 +243,8 @@ class TrainConfig(Checked):
     )
     patience: int = setting(
         0,
-        "end after this many pauses without a `early_stopping_metric` better by 0.1 %, and keep the best; 0: keep the last",
+        "end after this many validations without an `early_stopping_metric` better by 0.1 %, and keep the best; "
+        "0: keep the last",
         COUNT_OR_NONE,
     )
     early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")

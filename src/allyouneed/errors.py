@@ -60,7 +60,7 @@ class ExportError(AllYouNeedError):
     """A model that another program's format cannot express."""
 
 
-class MissingExtraError(AllYouNeedError, ImportError):  # noqa: N818
+class MissingExtraError(AllYouNeedError, ImportError):
     """A library that is installed only on wish: `what` needs it, `extra` brings it."""
 
     def __init__(self, what: str, extra: str) -> None:

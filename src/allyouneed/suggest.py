@@ -13,7 +13,8 @@ FOREIGN = {
         "train.validate_samples": "validate_samples max_eval_samples eval_samples",
         "train.warmup": "warmup_steps warmup_updates lr_warmup num_warmup_steps",
         "train.batch_tokens": "batch_size per_device_train_batch_size max_tokens mini_batch_words train_batch_size",
-        "train.accumulate_steps": "gradient_accumulation_steps update_freq accum_count accumulate_steps accumulation_steps",
+        "train.accumulate_steps": "gradient_accumulation_steps update_freq accum_count "
+        "accumulate_steps accumulation_steps",
         "train.clip_norm": "max_grad_norm grad_clip gradient_clip clip grad_norm max_norm clip_grad_norm",
         "train.label_smoothing": "label_smoothing_factor smoothing",
         "train.average_checkpoints": "average_checkpoints average_last_checkpoints average_decay",
@@ -34,7 +35,8 @@ FOREIGN = {
         "model.encoder_layers and model.decoder_layers": "num_layers layers n_layers n_layer num_hidden_layers depth",
         "model.dropout": "dropout_rate p_drop hidden_dropout transformer_dropout",
         "model.attention_dropout": "attn_dropout dropout_attention",
-        "model.tied_embeddings": "tied_embeddings tie_word_embeddings share_embeddings share_all_embeddings tie_embeddings",
+        "model.tied_embeddings": "tied_embeddings tie_word_embeddings share_embeddings "
+        "share_all_embeddings tie_embeddings",
         "model.max_length": "max_len max_position_embeddings max_seq_len max_source_positions block_size",
         "model.norm": "pre_norm norm_first normalize_before layer_norm",
         "model.positions": "position_encoding positional_encoding",

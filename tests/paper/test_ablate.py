@@ -12,7 +12,8 @@ from allyouneed.train import learning_rate_at
 
 BY_NAME = {row.name: row for row in ROWS}
 SMALL = [
-    "data.max_train_samples=100", "data.max_valid_samples=10", "model.d_model=16", "model.d_ff=16", "model.encoder_layers=1",
+    "data.max_train_samples=100", "data.max_valid_samples=10", "model.d_model=16", "model.d_ff=16",
+    "model.encoder_layers=1",
     "model.decoder_layers=1", "train.steps=3", "train.batch_tokens=200", "train.tensorboard=false",
 ]  # fmt: skip
 

@@ -69,7 +69,8 @@ def _forks(model: Transformer, engine: Any, ids: Ids, name: str, *, exact: bool)
             return CheckResult(
                 name, False,
                 f"at word {place + 1} of a beam that forks, {name} decoding differs by {change.max():.3g} from the "
-                "whole sentence at once: a step, or the reordering of the kept past, errs (nn/decoder.py, inference/kv_cache.py).",
+                "whole sentence at once: a step, or the reordering of the kept past, errs "
+                "(nn/decoder.py, inference/kv_cache.py).",
             )  # fmt: skip
         found, expected = found - found.mean(-1, keepdim=True), expected - expected.mean(-1, keepdim=True)
         gained, size = gained + float((found * expected).sum()), size + float(expected.square().sum())
@@ -94,7 +95,10 @@ def int8_maps_are_near(model: Transformer) -> CheckResult:
         size = expected.square().sum()
         gain, apart = (found * expected).sum() / size, (found - expected).square().sum() / size
         if size > 0 and not (abs(gain - 1) <= GAIN and apart.sqrt() <= NEAR):
-            words = f"{name} in int8 gives {gain:.3f} times what it gives in float32: scales are off (inference/quantization.py)."
+            words = (
+                f"{name} in int8 gives {gain:.3f} times what it gives in float32: "
+                "scales are off (inference/quantization.py)."
+            )
             return CheckResult("int8 maps", False, words)
     return CheckResult("int8 maps", True, f"{len(maps) + 1} maps in int8 are near those in float32")
 

@@ -28,7 +28,8 @@ def loss_starts_at_guessing(model: Transformer, ids: Ids) -> CheckResult:
         return CheckResult(
             "start", False,
             f"an untrained model has a loss of {loss:.2f} nats a token, but guessing among "
-            f"{model.config.effective_target_vocab_size:,} words costs ln V = {guessing:.2f}: weights start at a wrong scale.",
+            f"{model.config.effective_target_vocab_size:,} words costs ln V = {guessing:.2f}: "
+            "weights start at a wrong scale.",
         )  # fmt: skip
     return CheckResult("start", True, f"an untrained model loses {loss:.2f} nats a token, near ln V = {guessing:.2f}")
 

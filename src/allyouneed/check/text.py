@@ -33,7 +33,7 @@ def text_survives(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> CheckResu
 
 
 def save_baseline(bundle: Bundle, folder: Path, texts: Sequence[str]) -> int:
-    """Write what `bundle` makes of some texts, 100 at most, into its folder for `matches_baseline`; returns how many."""
+    """Write the translations of some texts, 100 at most, into the bundle for `matches_baseline`; returns how many."""
     texts = [text for text in dict.fromkeys(texts) if text][:MOST_PROBES]
     if not texts:
         raise InputError("there is no text to remember: every line is empty")

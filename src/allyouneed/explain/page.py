@@ -89,7 +89,8 @@ def _heads(story: Trace) -> str:
         shares = (head.itself, head.previous, head.next, head.start, head.end)
         cells = "".join(f"<td style='--share:{share:.2f}'>{100 * share:.0f}</td>" for share in shares)
         rows.append(
-            f"<tr><td class=mono>{attention_label(head.part)}<td>{head.head}<td>{head.role}<td>{head.entropy:.2f}{cells}"
+            f"<tr><td class=mono>{attention_label(head.part)}<td>{head.head}<td>{head.role}<td>{head.entropy:.2f}"
+            f"{cells}"
         )
     return (
         "<table><thead><tr><th>attention<th>head<th>looks mostly at<th>entropy, bits<th>same place, %<th>before"

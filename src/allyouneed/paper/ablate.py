@@ -112,7 +112,6 @@ def scaled(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
     )
     smoothing = Recipe.read(recipe_path(row.name)).train.label_smoothing
     warmup = max(1, min(recipe.train.warmup, steps // 5))
-    shorter = warmup / recipe.train.warmup if recipe.train.schedule == "paper" else 1.0
     train = replace(
         recipe.train,
         steps=steps,

@@ -168,7 +168,8 @@ class Run:
         for superfluous in snapshots(self._snapshots, until=place.step)[: -settings.average_checkpoints]:
             superfluous.unlink()
         if place.stopped_early:
-            self.message("enough", f"{settings.patience} pauses without a {settings.early_stopping_metric} better by {TOLERANCE:.1%}; "
+            self.message("enough", f"{settings.patience} pauses without a {settings.early_stopping_metric} better by "
+                      f"{TOLERANCE:.1%}; "
                       f"the best, after update {place.best_step:,}, is kept")  # fmt: skip
 
     def _finish(self) -> None:
@@ -182,7 +183,8 @@ class Run:
             self._record_validation(pause)
         if not (self.output / "config.json").exists():
             raise TrainingError(
-                f"no pause had a {settings.early_stopping_metric} that is a finite number, so none is the best and no model is left; "
+                f"no pause had a {settings.early_stopping_metric} that is a finite number, "
+                "so none is the best and no model is left; "
                 f"{self.output}/metrics.jsonl has the pauses; choose another train.early_stopping_metric"
             )
         self.state.finished = True
@@ -236,7 +238,8 @@ class Run:
         self.save()
         self.message(
             "rescue",
-            f"{why} at update {at:,}: back to update {self.state.step:,}, with {self.state.learning_rate_factor:g} times the rate",
+            f"{why} at update {at:,}: back to update {self.state.step:,}, "
+            f"with {self.state.learning_rate_factor:g} times the rate",
         )
 
     def _tensors(self) -> Iterator[Tensor]:
@@ -267,6 +270,7 @@ def _refuse_patience_without_a_measure(recipe: Recipe, material: TrainingData, j
         raise ConfigError(f"train.patience={settings.patience} needs pairs to validate by; name them in data.valid")
     if settings.early_stopping_metric != "loss" and (judge is None or not settings.validate_samples):
         raise ConfigError(
-            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs validation pairs to be translated: set train.validate_samples to more '
-            'than 0 and, from Python, give `fit` a judge; or use train.early_stopping_metric="loss"'
+            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs validation pairs to be translated: '
+            "set train.validate_samples to more than 0 and, from Python, give `fit` a judge; "
+            'or use train.early_stopping_metric="loss"'
         )

@@ -36,7 +36,8 @@ class Vocabulary:
         own = None if self.joint else len(self.target)
         if own and model.tied_embeddings == "all":
             raise ConfigError(
-                'data.joint_vocabulary=false makes two vocabularies; set model.tied_embeddings to "target" or "none" with it'
+                "data.joint_vocabulary=false makes two vocabularies; "
+                'set model.tied_embeddings to "target" or "none" with it'
             )
         return replace(model, vocab_size=len(self.source), target_vocab_size=own, pad_id=self.source.pad_id)
 
