@@ -94,15 +94,15 @@ def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: f
 
 
 @torch.inference_mode()
-def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, parallel_map: int = 50) -> list[str]:
+def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, batch_size: int = 50) -> list[str]:
     """All texts by `generate`, beam 4, sorted by length."""
     model.eval()
     tokenizer = bundle.source_tokenizer
     sources = tokenizer.encode_all(texts)
     order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
     translations = [""] * len(texts)
-    for begin in range(0, len(order), parallel_map):
-        chosen = order[begin : begin + parallel_map]
+    for begin in range(0, len(order), batch_size):
+        chosen = order[begin : begin + batch_size]
         ids = pad([sources[i] for i in chosen], tokenizer.pad_id)
         outputs = model.generate(
             input_ids=ids, attention_mask=ids != tokenizer.pad_id, num_beams=4, max_new_tokens=ids.size(1) + 50

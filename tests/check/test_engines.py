@@ -33,7 +33,7 @@ def ids(long: Transformer) -> Ids:
 
 
 def names(verdicts: Any) -> list[str]:
-    return [verdict.check for verdict in verdicts if not verdict.fine]
+    return [verdict.check for verdict in verdicts if not verdict.passed]
 
 
 def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids) -> None:
@@ -103,7 +103,7 @@ def test_int8_scales_that_are_a_tenth_off_are_found(
         numbers, scale = rounded(weight)
         return numbers, 1.1 * scale
 
-    monkeypatch.setattr(of, "rounded", larger)
+    monkeypatch.setattr(of, "quantize", larger)
     found = names(engines.every_engine_is_the_model(long, ids))
     assert found[0] == ("int8 maps" if of is int8 else "int8 compiled")
 

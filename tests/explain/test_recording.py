@@ -55,14 +55,14 @@ def test_everything_is_recorded_in_its_shape(model: Transformer, source: torch.T
         layer = f"encoder.layers.{i}"
         expected |= {f"{layer}.attention": (2, 3, 6, 6), f"{layer}.feed_forward.hidden": (2, 6, 20)}
         expected |= dict.fromkeys([f"{layer}.attention.output", f"{layer}.feed_forward.output"], read)
-        expected |= dict.fromkeys([f"{layer}.around_attention", f"{layer}.feed_forward_residual"], read)
+        expected |= dict.fromkeys([f"{layer}.attention_residual", f"{layer}.feed_forward_residual"], read)
     for i in range(3):
         layer = f"decoder.layers.{i}"
         expected |= {f"{layer}.self_attention": (2, 3, 7, 7), f"{layer}.cross_attention": (2, 3, 7, 6)}
         expected |= {f"{layer}.feed_forward.hidden": (2, 7, 20), f"{layer}.logits": (2, 7, 13)}
         parts = ("self_attention", "cross_attention", "feed_forward")
         expected |= {f"{layer}.{part}.output": written for part in parts}
-        expected |= {f"{layer}.around_{part}": written for part in parts}
+        expected |= {f"{layer}.{part}_residual": written for part in parts}
     assert shapes == expected
 
 
@@ -75,7 +75,7 @@ def test_what_is_recorded_adds_up(model: Transformer, source: torch.Tensor, targ
         assert torch.equal(seen[f"{side}.sum"], seen[f"{side}.embedding"] + seen[f"{side}.position"])
     assert torch.equal(seen["decoder.layers.2.logits"], seen["logits"])  # the last lens is no lens
     layer = "encoder.layers.1"
-    stream = seen[f"{layer}.around_attention"] + seen[f"{layer}.feed_forward.output"]
+    stream = seen[f"{layer}.attention_residual"] + seen[f"{layer}.feed_forward.output"]
     if model.config.norm == "post":
         stream = model.get_submodule(f"{layer}.feed_forward_residual.norm")(stream)
     torch.testing.assert_close(seen[f"{layer}.feed_forward_residual"], stream)

@@ -44,7 +44,7 @@ def recorded(model: Transformer) -> Iterator[Seen]:
         source.sum, target.sum                     the two together, dropout done        (B, L, D)
         encoder.layers.i.attention                 the weights of equation 1             (B, H, T, S)
         encoder.layers.i.attention.output          what attention adds to the stream     (B, L, D)
-        encoder.layers.i.around_attention          the stream after add & norm           (B, L, D)
+        encoder.layers.i.attention_residual        the stream after add & norm           (B, L, D)
         encoder.layers.i.feed_forward.hidden       between the two maps, after the ReLU  (B, L, F)
         encoder.layers.i.feed_forward.output       what the network adds to the stream   (B, L, D)
         encoder.layers.i.feed_forward_residual       the stream after add & norm           (B, L, D)

@@ -142,11 +142,14 @@ def residual_stream(story: Trace, stack: str) -> list[Stage]:
     before = story.recording["source.sum" if stack == "encoder" else "target.sum"]
     stages = [Stage("embedding", float(before.norm(dim=-1).mean()), 0.0)]
     for name, after in story.recording.items():
-        if name.startswith(f"{stack}.") and ".around_" in name:
+        if name.startswith(f"{stack}.") and name.endswith("_residual"):
             moved = (after - before).norm(dim=-1) / before.norm(dim=-1)
-            short = name.removeprefix(f"{stack}.layers.").replace(".around_", " ").replace("_", " ")
-            number, _, what = short.partition(" ")
-            stages.append(Stage(f"{int(number) + 1} {what}", float(after.norm(dim=-1).mean()), float(moved.mean())))
+            number, _, part = name.removeprefix(f"{stack}.layers.").removesuffix("_residual").partition(".")
+            stages.append(
+                Stage(
+                    f"{int(number) + 1} {part.replace('_', ' ')}", float(after.norm(dim=-1).mean()), float(moved.mean())
+                )
+            )
             before = after
     return stages
 
