@@ -9,7 +9,7 @@
 Nothing in it is code, and loading it runs none.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace, field
 from pathlib import Path
 from typing import Any
 
@@ -93,16 +93,24 @@ class Bundle:
             vocabulary = Vocabulary.load(folder, joint=model.config.target_vocab_size is None)
         except DataError as error:
             raise _not_whole(folder, str(error)) from error
-        for name, tokenizer, size in (
-            ("tokenizer.json", vocabulary.source, model.config.vocab_size),
-            ("tokenizer.target.json", vocabulary.target, model.config.effective_target_vocab_size),
+        if not vocabulary.joint and sizes.target_pad_id is None:  # version 0.1 wrote none
+            sizes = replace(sizes, target_pad_id=vocabulary.target.pad_id)
+            model.config = sizes
+        for name, tokenizer, size, pad_id in (
+            ("tokenizer.json", vocabulary.source, sizes.vocab_size, sizes.pad_id),
+            (
+                "tokenizer.target.json",
+                vocabulary.target,
+                sizes.effective_target_vocab_size,
+                sizes.effective_target_pad_id,
+            ),
         ):
             if len(tokenizer) != size:
                 raise BundleError(
                     f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
                     "the two files are not of one model"
                 )
-            _require_framing(tokenizer, sizes.pad_id, f"{folder}/{name}")
+            _require_framing(tokenizer, pad_id, f"{folder}/{name}")
         own = None if vocabulary.joint else vocabulary.target
         card = _read(folder, "README.md").decode(errors="replace")
         return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own, normalization)

@@ -39,7 +39,8 @@ class ModelConfig(Checked):
 
     vocab_size: int = setting(37_000, "ids of the vocabulary, or of the source's", _VOCABULARY)
     target_vocab_size: int | None = setting(None, "ids of the target's vocabulary; none: the same", _VOCABULARY)
-    pad_id: int = setting(0, "the id that fills up a batch", COUNT_OR_NONE)
+    pad_id: int = setting(0, "the padding id of the vocabulary, or of the source's", COUNT_OR_NONE)
+    target_pad_id: int | None = setting(None, "the padding id of the target's vocabulary; none: pad_id", COUNT_OR_NONE)
     d_model: int = setting(512, "width of the vectors between the layers", _WIDTH)
     d_ff: int = setting(2048, "width inside the feed-forward layers", Range(at_least=1, at_most=2**18))
     heads: int = setting(8, "heads of each attention", _WIDTH)
@@ -59,11 +60,12 @@ class ModelConfig(Checked):
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        if self.pad_id >= min(self.vocab_size, self.effective_target_vocab_size):
-            raise ConfigError(
-                f"pad_id must be an id of the vocabulary of {min(self.vocab_size, self.effective_target_vocab_size)}; "
-                f"got {self.pad_id}"
-            )
+        for name, pad_id, size in (
+            ("pad_id", self.pad_id, self.vocab_size),
+            ("target_pad_id", self.effective_target_pad_id, self.effective_target_vocab_size),
+        ):
+            if pad_id >= size:
+                raise ConfigError(f"{name} must be an id of the vocabulary of {size}; got {pad_id}")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
@@ -76,6 +78,11 @@ class ModelConfig(Checked):
                 f'share="all" needs one vocabulary; got {self.vocab_size} ids for the source '
                 f"and {self.effective_target_vocab_size} for the target"
             )
+
+    @property
+    def effective_target_pad_id(self) -> int:
+        """The id that fills up target sequences."""
+        return self.pad_id if self.target_pad_id is None else self.target_pad_id
 
     @property
     def effective_target_vocab_size(self) -> int:
@@ -356,7 +363,7 @@ def _full_names(sections: Mapping[str, Any]) -> dict[str, str]:
 
 
 # What the vocabulary decides is no setting of a recipe.
-FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id")
+FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "target_pad_id")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -124,3 +124,10 @@ def test_validation_sees_every_pair_once() -> None:
 def test_a_budget_that_does_not_hold_the_longest_sentence_is_refused() -> None:
     with pytest.raises(ConfigError, match="batch_tokens must hold the longest sentence, 30 tokens; got 29"):
         next(epoch_of_batches(load_pairs([(3, 30)]), batch_tokens=29, seed=1, epoch=0))
+
+
+def test_each_side_is_padded_with_the_id_of_its_own_vocabulary() -> None:
+    batch = next(batches(some_pairs(), batch_tokens=100, seed=1, pad_id=0, target_pad_id=7))
+    assert (batch.source == 0).any()
+    assert (batch.target == 7).any()
+    assert not (batch.target == 0).any()

@@ -167,3 +167,14 @@ def test_going_on_begins_with_the_next_update(config: ModelConfig) -> None:
         state=TrainState(step=3),
     )
     assert [update.step for update in told] == [4, 5]
+
+
+def test_the_padding_of_the_source_may_be_a_token_of_the_target(config: ModelConfig) -> None:
+    model = Transformer(replace(config, tied_embeddings="none", target_vocab_size=9, target_pad_id=8))
+    source = torch.tensor([[1, 5, 2, config.pad_id]])
+    target = torch.tensor([[1, config.pad_id, 2, 8, 8]])
+    model.eval()
+    loss = add_gradients(model, [Batch(source, target)], CONFIG)
+    log_probabilities = model(source, target[:, :-1]).log_softmax(-1)[0]
+    by_hand = -(log_probabilities[0, config.pad_id] + log_probabilities[1, 2]) / 2
+    torch.testing.assert_close(loss, by_hand.detach())

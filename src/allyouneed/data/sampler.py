@@ -72,21 +72,30 @@ def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[
     return batches
 
 
-def batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, skip: int = 0) -> Iterator[Batch]:
-    """Batches without end, epoch after epoch, from the place after the first `skip`."""
+def batches(
+    pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, target_pad_id: int | None = None, skip: int = 0
+) -> Iterator[Batch]:
+    """Batches without end, epoch after epoch, from the one after the first `skip`.
+
+    Targets are padded with `target_pad_id`, or with `pad_id` where both sides share a vocabulary.
+    """
     plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
     places = ((epoch, chosen) for epoch, plan in enumerate(plans) for chosen in plan)
     for epoch, chosen in islice(places, skip, None):
-        yield collate(pairs, chosen, pad_id=pad_id, epoch=epoch)
+        yield collate(pairs, chosen, pad_id=pad_id, target_pad_id=target_pad_id, epoch=epoch)
 
 
-def batches_by_length(pairs: EncodedPairs, *, batch_tokens: int, pad_id: int) -> Iterator[Batch]:
+def batches_by_length(
+    pairs: EncodedPairs, *, batch_tokens: int, pad_id: int, target_pad_id: int | None = None
+) -> Iterator[Batch]:
     """Every pair once, the short ones first: for validation."""
     for chosen in _by_length(pairs, np.arange(len(pairs), dtype=np.int32), batch_tokens):
-        yield collate(pairs, chosen, pad_id=pad_id)
+        yield collate(pairs, chosen, pad_id=pad_id, target_pad_id=target_pad_id)
 
 
-def collate(pairs: EncodedPairs, chosen: Indices, *, pad_id: int, epoch: int = 0) -> Batch:
+def collate(
+    pairs: EncodedPairs, chosen: Indices, *, pad_id: int, target_pad_id: int | None = None, epoch: int = 0
+) -> Batch:
     """These pairs as one batch, spelled anew in every epoch if they are to be.
 
     A batch is planned by the usual spelling; one by chance is longer, by about a fifth if a tenth of the merges
@@ -94,8 +103,6 @@ def collate(pairs: EncodedPairs, chosen: Indices, *, pad_id: int, epoch: int = 0
     """
     if pairs.resample:
         sources, targets = pairs.resample(chosen.tolist(), epoch)
-        return Batch(source=pad(sources, pad_id), target=pad(targets, pad_id))
-    return Batch(
-        source=pad([pairs.source[i] for i in chosen], pad_id),
-        target=pad([pairs.target[i] for i in chosen], pad_id),
-    )
+    else:
+        sources, targets = [pairs.source[i] for i in chosen], [pairs.target[i] for i in chosen]
+    return Batch(source=pad(sources, pad_id), target=pad(targets, pad_id if target_pad_id is None else target_pad_id))

@@ -20,4 +20,4 @@ def target_log_probabilities(
     logits[..., list(banned_ids)] = -torch.inf
     said = target[:, 1:]
     gained = logits.float().log_softmax(-1).gather(-1, said[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
-    return gained.masked_fill(said == model.config.pad_id, 0.0)
+    return gained.masked_fill(said == model.config.effective_target_pad_id, 0.0)

@@ -153,8 +153,14 @@ def _copy_initial_weights(start: Bundle, model: Transformer, name: str) -> None:
 
 
 def _describe_time(plan: Recipe, material: TrainingData, model: Transformer) -> str:
-    settings, pad_id = plan.train, material.vocabulary.source.pad_id
-    feed = batches(material.train, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=pad_id)
+    settings, vocabulary = plan.train, material.vocabulary
+    feed = batches(
+        material.train,
+        batch_tokens=settings.batch_tokens,
+        seed=settings.seed,
+        pad_id=vocabulary.source.pad_id,
+        target_pad_id=vocabulary.target.pad_id,
+    )
     seconds = seconds_per_update(model, feed, settings)
     return (
         f"about {format_duration(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "

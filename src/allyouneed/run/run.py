@@ -79,6 +79,7 @@ class Run:
                 batch_tokens=settings.batch_tokens,
                 seed=settings.seed,
                 pad_id=self.material.vocabulary.source.pad_id,
+                target_pad_id=self.material.vocabulary.target.pad_id,
                 skip=self.state.step * settings.accumulate_steps,
             )
             try:

@@ -39,7 +39,13 @@ class Vocabulary:
                 "data.joint_vocabulary=false makes two vocabularies; "
                 'set model.tied_embeddings to "target" or "none" with it'
             )
-        return replace(model, vocab_size=len(self.source), target_vocab_size=own, pad_id=self.source.pad_id)
+        return replace(
+            model,
+            vocab_size=len(self.source),
+            target_vocab_size=own,
+            pad_id=self.source.pad_id,
+            target_pad_id=None if self.joint else self.target.pad_id,
+        )
 
     def fingerprint(self) -> str:
         """The same for equal vocabularies only."""

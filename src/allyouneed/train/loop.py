@@ -80,7 +80,7 @@ def add_gradients(
     Each batch goes through the model in so many `pieces`; without dropout that changes nothing. With
     R-Drop each piece goes through twice, side by side, under other dropout.
     """
-    pad_id, device = model.config.pad_id, next(model.parameters()).device
+    pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     dtype = autocast_dtype(config.precision, model)
     words = [int((batch.target_out != pad_id).sum()) for batch in batches]
     total = torch.zeros((), device=device)

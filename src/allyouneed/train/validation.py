@@ -19,10 +19,10 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
     longest = max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))
     batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
     total, right, words = 0.0, 0, 0
-    pad_id, device = model.config.pad_id, next(model.parameters()).device
+    pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     was_training = model.training
     model.eval()
-    for batch in batches_by_length(pairs, batch_tokens=batch_tokens, pad_id=pad_id):
+    for batch in batches_by_length(pairs, batch_tokens=batch_tokens, pad_id=model.config.pad_id, target_pad_id=pad_id):
         batch = batch.to(device)
         is_word = batch.target_out != pad_id
         count = int(is_word.sum())

@@ -77,7 +77,7 @@ class Aligner:
     def _places(self, sources: Sequence[list[int]], found: Sequence[Hypothesis]) -> list[list[int]]:
         """For every id found, the place in its source that it looked at."""
         source = self._finder.tensor(sources)
-        target = self._finder.tensor([self._finder.target(hypothesis) for hypothesis in found])
+        target = self._finder.target_tensor([self._finder.target(hypothesis) for hypothesis in found])
         signs = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != sign for sign in signs]).all(0)
         model = self._finder.model

@@ -128,7 +128,9 @@ class TranslationGenerator:
         """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
         with self.threads_for(sum(map(len, targets))):
             memory = self.model.encode(self.tensor(sources))
-            gained = target_log_probabilities(self.model, self.tensor(targets), memory, banned_ids=self.banned_ids)
+            gained = target_log_probabilities(
+                self.model, self.target_tensor(targets), memory, banned_ids=self.banned_ids
+            )
         return gained.tolist()
 
     def max_lengths(self, wanted: Sequence[GenerationRequest]) -> Tensor:
@@ -147,8 +149,12 @@ class TranslationGenerator:
         ]
 
     def tensor(self, rows: Sequence[list[int]]) -> Tensor:
-        """Padded ids, (B, L)."""
+        """Padded ids of sources, (B, L)."""
         return pad(rows, self.model.config.pad_id).to(self.device)
+
+    def target_tensor(self, rows: Sequence[list[int]]) -> Tensor:
+        """Padded ids of targets, (B, L)."""
+        return pad(rows, self.model.config.effective_target_pad_id).to(self.device)
 
     @torch.inference_mode()
     def _search(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
