@@ -9,7 +9,7 @@
 Nothing in it is code, and loading it runs none.
 """
 
-from dataclasses import asdict, dataclass, replace, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
