@@ -281,7 +281,7 @@ class TrainConfig(Checked):
         if self.ema_decay and self.average_checkpoints > 1:
             raise ConfigError(
                 "ema and average both make the model a mean; set average=1 beside ema; "
-                f"got {self.values_of('ema', 'average')}"
+                f"got {self.values_of('ema_decay', 'average_checkpoints')}"
             )
 
 

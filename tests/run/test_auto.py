@@ -89,7 +89,7 @@ def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
     fit(draft, tmp_path / "run", callback=again, resume=True)
     assert again.lines == ["resume: this run was finished after update 6; nothing is left to do"]
     with pytest.raises(ConfigError, match="train.learning_rate was .*, is 0.5"):
-        fit(draft_of(TINY, steps=6, patience=0, rate=0.5), tmp_path / "run", resume=True)
+        fit(draft_of(TINY, steps=6, patience=0, learning_rate=0.5), tmp_path / "run", resume=True)
 
 
 def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_p
 
 def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "general")
-    draft = draft_of(TINY, start=str(tmp_path / "general"))
+    draft = draft_of(TINY, init_from=str(tmp_path / "general"))
     recipe, _ = draft.complete(replace(SMALL, pairs=200, tokens=4_000))
     assert recipe.model.d_model == TINY.model.d_model
     assert recipe.train.steps < 1_000
@@ -160,7 +160,7 @@ def test_what_cannot_go_with_a_choice_is_refused_by_both_their_names() -> None:
     ],
 )
 def test_what_is_set_wrongly_is_refused_before_the_corpus_is_read(tables: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=r"got ema=0\.9, average=5|heads=3|stesp|must be a table"):
+    with pytest.raises(ConfigError, match=r"got ema_decay=0\.9, average_checkpoints=5|heads=3|stesp|must be a table"):
         assert Draft.from_tables(tables).preliminary
 
 

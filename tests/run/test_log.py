@@ -18,7 +18,7 @@ def test_tensorboard_gets_the_same_numbers_and_none_twice(tmp_path: Path) -> Non
     fit(BOARD, tmp_path / "run", resume=True)
     board = EventAccumulator(str(tmp_path / "run/tensorboard"))
     board.Reload()
-    assert {"loss", "valid_loss", "perplexity", "accuracy", "rate"} <= set(board.Tags()["scalars"])
+    assert {"loss", "valid_loss", "perplexity", "accuracy", "learning_rate"} <= set(board.Tags()["scalars"])
     assert [event.step for event in board.Scalars("loss")] == [4, 8, 12]
 
 

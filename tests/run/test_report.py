@@ -44,7 +44,7 @@ def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:
 def test_the_page_says_what_each_source_gave_and_what_was_dropped(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("".join(f"a {i}\tA {i}\n" for i in range(20)) + "a 1\tA 1\n")
     (tmp_path / "b.tsv").write_text("".join(f"b {i}\tB {i}\n" for i in range(7)))
-    data = {"train": "a.tsv", "corpus": [{"train": "b.tsv"}], "folder": str(tmp_path), "held_out": 0.0}
+    data = {"train": "a.tsv", "corpus": [{"train": "b.tsv"}], "data_dir": str(tmp_path), "held_out": 0.0}
     fit(Recipe.from_tables({**TINY.tables(), "data": data}), tmp_path / "run")
     page = (tmp_path / "run/report.html").read_text()
     assert "21 read, 20 to train on" in page

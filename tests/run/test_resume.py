@@ -49,7 +49,7 @@ def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -
 @pytest.mark.parametrize(
     "settings",
     [
-        {"ema": 0.9, "average": 1},
+        {"ema_decay": 0.9, "average_checkpoints": 1},
         {"optimizer": "muon", "weight_decay": 0.1, "precision": "bfloat16"},
         {"optimizer": "adamw"},
     ],

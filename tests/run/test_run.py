@@ -75,7 +75,7 @@ def recipe_of_files(folder: Path, sources: Iterable[str], targets: Iterable[str]
     (folder / "source").write_text("".join(f"{line}\n" for line in sources))
     (folder / "target").write_text("".join(f"{line}\n" for line in targets))
     tables = TINY.tables()
-    where = {"train": ["source", "target"], "folder": str(folder), "held_out": 0}
+    where = {"train": ["source", "target"], "data_dir": str(folder), "held_out": 0}
     tables["data"] = where | {"vocabulary": "characters"} | data
     return Recipe.from_tables(tables)
 
@@ -87,7 +87,13 @@ def test_it_learns_to_copy_from_files_of_text(tmp_path: Path) -> None:
         recipe,
         model=replace(recipe.model, d_model=32, d_ff=64, dropout=0.0),
         train=replace(
-            recipe.train, steps=300, warmup=50, validate_every=300, learning_rate=0.5, label_smoothing=0.0, cooldown=150
+            recipe.train,
+            steps=300,
+            warmup=50,
+            validate_every=300,
+            learning_rate=0.0125,
+            label_smoothing=0.0,
+            cooldown=150,
         ),
     )
     translator = Translator(fit(recipe, tmp_path / "run", callback=Notebook()))

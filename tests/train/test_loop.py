@@ -10,7 +10,7 @@ from allyouneed.nn import Transformer
 from allyouneed.train import TrainState, Update, make_optimizer, paper_learning_rate, symmetric_kl, train
 from allyouneed.train.loop import WIDE, add_gradients, autocast_dtype
 
-CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=0.5, label_smoothing=0.0)
+CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=1 / 12, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
 
 
@@ -24,14 +24,14 @@ def updates(config: ModelConfig, train_config: TrainConfig) -> list[Update]:
 def test_each_update_is_told_with_its_rate(config: ModelConfig) -> None:
     told = updates(config, CONFIG)
     assert [update.step for update in told] == [1, 2, 3, 4, 5]
-    assert [update.learning_rate for update in told] == [
-        0.5 * paper_learning_rate(s, d_model=12, warmup=3) for s in range(1, 6)
-    ]
+    assert [update.learning_rate for update in told] == pytest.approx(
+        [0.5 * paper_learning_rate(s, d_model=12, warmup=3) for s in range(1, 6)]  # (12 · 3)^−0.5 / 2 is 1/12
+    )
     assert all(update.tokens == 6 for update in told)
 
 
 def test_one_batch_is_learned_by_heart(config: ModelConfig) -> None:
-    told = updates(replace(config, dropout=0.0), replace(CONFIG, steps=150, warmup=50))
+    told = updates(replace(config, dropout=0.0), replace(CONFIG, steps=150, warmup=50, learning_rate=0.02))
     assert told[0].loss > 2.0
     assert told[-1].loss < 0.05
 
@@ -70,7 +70,7 @@ def test_products_are_in_bfloat16_where_asked_for_or_where_that_is_faster(
 def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelConfig) -> None:
     told: list[Update] = []
     model = Transformer(replace(config, dropout=0.0))
-    settings = replace(CONFIG, steps=150, warmup=50, precision="bfloat16")
+    settings = replace(CONFIG, steps=150, warmup=50, learning_rate=0.02, precision="bfloat16")
     train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=told.append)
     assert told[-1].loss < 0.05
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
@@ -91,7 +91,7 @@ def test_r_drop_brings_the_predictions_under_dropout_together(config: ModelConfi
     def apart(r_drop: float) -> float:
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.3))
-        settings = replace(CONFIG, steps=100, warmup=50, r_drop=r_drop)
+        settings = replace(CONFIG, steps=100, warmup=50, learning_rate=0.02, r_drop=r_drop)
         train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
         twice = model(*(side.repeat(50, 1) for side in (BATCH.source, BATCH.target_in))).log_softmax(-1).chunk(2)
         return symmetric_kl(*twice).mean().item()

@@ -29,7 +29,7 @@ def test_adam_is_the_papers(config: ModelConfig) -> None:
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "muon"])
 def test_each_learns_a_batch_by_heart(config: ModelConfig, name: Literal["adam", "adamw", "muon"]) -> None:
-    settings = TrainConfig(steps=150, warmup=50, learning_rate=0.5, label_smoothing=0.0, optimizer=name)
+    settings = TrainConfig(steps=150, warmup=50, learning_rate=0.02, label_smoothing=0.0, optimizer=name)
     model = Transformer(replace(config, dropout=0.0))
     losses: list[float] = []
     train(

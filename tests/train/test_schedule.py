@@ -31,8 +31,10 @@ def test_without_a_cooldown_nothing_is_taken() -> None:
 
 
 def test_the_papers_schedule_is_equation_3_times_the_rate() -> None:
-    config = TrainConfig(warmup=400, learning_rate=0.5, steps=1000)
-    assert learning_rate_at(700, config, d_model=64) == 0.5 * paper_learning_rate(700, d_model=64, warmup=400)
+    equation_3 = paper_learning_rate(700, d_model=64, warmup=400)
+    assert learning_rate_at(700, TrainConfig(warmup=400, steps=1000), d_model=64) == equation_3
+    halved = TrainConfig(warmup=400, learning_rate=(64 * 400) ** -0.5 / 2, steps=1000)
+    assert learning_rate_at(700, halved, d_model=64) == pytest.approx(equation_3 / 2)
 
 
 @pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "constant"])
@@ -56,4 +58,4 @@ def test_a_cooldown_comes_on_top_but_not_on_a_cosine() -> None:
     config = TrainConfig(schedule="constant", warmup=1, learning_rate=1.0, steps=10, cooldown=4)
     assert learning_rate_at(8, config, d_model=64) == pytest.approx(0.6)
     with pytest.raises(ConfigError, match="falls to zero by itself"):
-        TrainConfig(schedule="cosine", cooldown=4)
+        TrainConfig(schedule="cosine", learning_rate=1.0, cooldown=4)

@@ -111,8 +111,8 @@ def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recip
     tables = apply_overrides(tables, more)
     settings = tables.setdefault("train", {})
     if init_from and isinstance(settings, dict):
-        settings["start"] = init_from  # as it is: "1" is a folder here, no number
-    begun = settings.get("start", "") if isinstance(settings, dict) else None
+        settings["init_from"] = init_from  # as it is: "1" is a folder here, no number
+    begun = settings.get("init_from", "") if isinstance(settings, dict) else None
     if not isinstance(begun, str) or not (auto or begun):
         return Recipe.from_tables(tables)
 

@@ -337,7 +337,7 @@ def _provenance(data: DataConfig, clean: CleanConfig, max_length: int, vocabular
         made_of |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
     if data.bpe_codes:
         made_of["data.bpe_codes"] = _content(Path(data.data_dir, data.bpe_codes))
-    plain = {"train", "valid", "test", "columns", "corpus", "folder", "store", "codes"}
+    plain = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes"}
     made_of |= {f"data.{key}": str(value) for key, value in asdict(data).items() if key not in plain}
     made_of |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}
     if vocabulary:

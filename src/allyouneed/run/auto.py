@@ -52,7 +52,7 @@ SHARE_OF_WARMUP, MOST_WARMUP = 0.05, 2_000
 FEWEST_STEPS, PAUSES, PATIENCE = 800, 20, 10
 
 # What is chosen whatever the corpus, if it is not set.
-ALWAYS = {"optimizer": "muon", "average": 1}
+ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
 # A model that has learned already is led on gently, and for a shorter time.
 FINE_TUNING = {"epochs": 3.0, "share_of_rate": 0.2, "fewest_steps": 100}
@@ -166,7 +166,9 @@ class Draft:
             rate, why = rate * FINE_TUNING["share_of_rate"], f"{why}, gently: it has learned already"
         choose("train", why, learning_rate=float(f"{rate:.2g}"))
         choose("train", f"{PAUSES} looks at how it does", validate_every=max(1, ceil(steps / PAUSES)))
-        choose("train", "the end at rate zero does what a mean would", average=ALWAYS["average"])
+        choose(
+            "train", "the end at rate zero does what a mean would", average_checkpoints=ALWAYS["average_checkpoints"]
+        )
         if corpus.has_valid:
             choose(
                 "train",

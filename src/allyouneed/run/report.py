@@ -85,7 +85,7 @@ def _curves(pauses: Sequence[dict[str, Any]]) -> list[str]:
 
     def over_updates(*path: str) -> Points:
         found = []
-        for pause in pauses if path[0] != "rate" else pauses_of_training:
+        for pause in pauses if path[0] != "learning_rate" else pauses_of_training:
             value: Any = pause
             for key in path:
                 value = value.get(key) if isinstance(value, dict) else None
@@ -98,7 +98,7 @@ def _curves(pauses: Sequence[dict[str, Any]]) -> list[str]:
         draw_curves("loss, nats a token", {"training": over_updates("loss"), "validation": over_updates("valid_loss")}),
         draw_curves("scores", {name: over_updates("scores", name) for name in names}),
         draw_curves("tokens right, %", {"validation": over_updates("accuracy")}),
-        draw_curves("learning rate", {"rate": over_updates("rate")}),
+        draw_curves("learning rate", {"rate": over_updates("learning_rate")}),
     ]
 
 
