@@ -19,7 +19,7 @@ recipe = Recipe.from_tables(
         "data": {"train": ["words", "backwards"], "data_dir": str(folder), "vocabulary": "characters"},
         "model": {"d_model": 32, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0},
         "train": {
-            "steps": 400, "batch_tokens": 600, "warmup": 80, "learning_rate": 0.5, "cooldown": 200,
+            "steps": 400, "batch_tokens": 600, "warmup": 80, "learning_rate": 0.01, "cooldown": 200,
             "average_checkpoints": 1,
             "label_smoothing": 0.0, "threads": 1,
         },

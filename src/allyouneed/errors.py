@@ -7,8 +7,8 @@
     ├── BundleError       a folder that holds no whole model
     ├── OutputError       a result that cannot be written: the path is taken, the disk is full
     ├── ExportError       a model that another program's format cannot express
-    ├── MissingExtraError a library that is installed only on wish
-    ├── TrainingError     a run that cannot go on: no finite loss at any rate, too little memory for one sentence
+    ├── MissingExtraError a library that is installed only as an extra
+    ├── TrainingError     a run that cannot go on: no finite loss at any learning rate, too little memory for one pair
     └── Interrupted       a run that was asked to stop, and saved itself
 
 Every message says what was looked at, what was seen, what was expected and what to do.
