@@ -205,7 +205,7 @@ def compare(case: Case, contestants: list[System]) -> str:
 def random_bundle(config: ModelConfig, folder: Path) -> None:
     torch.manual_seed(1)
     tokenizer = Tokenizer.characters(map(chr, range(0x20000, 0x20000 + config.vocab_size - 3)))
-    made = Bundle(Transformer(replace(config, pad_id=tokenizer.pad_id)).eval(), tokenizer, DecodeConfig())
+    made = Bundle(Transformer(replace(config, pad_id=tokenizer.pad_id)).eval(), tokenizer, tokenizer, DecodeConfig())
     made.save(folder)
     prepare(made, folder)
 

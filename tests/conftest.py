@@ -61,7 +61,11 @@ def bundle() -> Bundle:
     tokenizer = Tokenizer.characters("abcdefghij")
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
     return Bundle(
-        Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, batch_size=3, extra_length=5), card="# Untrained\n"
+        Transformer(config).eval(),
+        tokenizer,
+        tokenizer,
+        DecodeConfig(beam=2, batch_size=3, extra_length=5),
+        card="# Untrained\n",
     )
 
 

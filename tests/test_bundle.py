@@ -43,7 +43,7 @@ def test_it_is_the_four_files_the_docs_name(saved: Path) -> None:
     assert {path.name for path in saved.iterdir()} == {
         "README.md", "config.json", "tokenizer.json", "weights.safetensors",
     }  # fmt: skip
-    assert json.loads((saved / "config.json").read_text())["format"] == 1
+    assert json.loads((saved / "config.json").read_text())["format"] == 2
 
 
 def test_a_shared_table_is_stored_once(bundle: Bundle, saved: Path) -> None:
@@ -90,7 +90,7 @@ def test_files_cut_short_are_refused(saved: Path) -> None:
 def test_weights_of_another_model_are_refused(saved: Path) -> None:
     tensors = load_file(saved / "weights.safetensors")
     save_file(
-        tensors | {"encoder.layers.0.around_attention.norm.gain": torch.ones(5)},
+        tensors | {"encoder.layers.0.attention_residual.norm.gain": torch.ones(5)},
         saved / "weights.safetensors",
     )
     with pytest.raises(BundleError, match=r"norm.gain must have shape \(12,\); got \(5,\)"):
@@ -158,7 +158,7 @@ def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "has format 2; this version of allyouneed reads format 1"),
+        ({"format": 3}, "has format 3; this version of allyouneed reads formats 1 and 2"),
         ({"model": {"d_modle": 3}}, 'unknown key "d_modle"'),
         ({"model": None}, "must be a table of settings"),
         ({"decode": {"beam": 0}}, "beam must be at least 1"),
@@ -206,7 +206,7 @@ def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
 ) -> None:
     source, target = Tokenizer.train_bpe(["aa bb"], vocab_size=261), Tokenizer.train_bpe(["xx yy zz"], vocab_size=262)
     sizes = replace(config, vocab_size=len(source), target_vocab_size=len(target), tied_embeddings="target")
-    Bundle(Transformer(sizes), source, DecodeConfig(), separate_target_tokenizer=target).save(tmp_path)
+    Bundle(Transformer(sizes), source, target, DecodeConfig()).save(tmp_path)
     bundle = Bundle.load(tmp_path)
     assert bundle.source_tokenizer.encode("aa") == source.encode("aa")
     assert bundle.target_tokenizer.encode("xx") == target.encode("xx")

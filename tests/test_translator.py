@@ -36,14 +36,14 @@ def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, be
     [
         {"sample": True, "nbest": 3},
         {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
-        {"beam": 4, "groups": 2, "nbest": 3},
-        {"min_ratio": 1.0, "guard": False},
+        {"beam": 4, "beam_groups": 2, "nbest": 3},
+        {"min_ratio": 1.0, "copy_untranslatable": False, "retry_repetition": False},
         {"glossary": {"ab": "j"}},
     ],
     ids=lambda setting: next(iter(setting)),
 )
 def test_a_translation_does_not_depend_on_its_neighbours(bundle: Bundle, setting: dict[str, Any]) -> None:
-    translator = Translator(bundle).using(**{"batch": 8, **setting})
+    translator = Translator(bundle).using(**{"batch_size": 8, **setting})
     texts = TEXTS * 3
 
     def seen(texts: list[str]) -> list[list[str]]:
@@ -88,7 +88,7 @@ def test_a_few_sentences_are_computed_by_one_thread(bundle: Bundle, monkeypatch:
 
 def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundle) -> None:
     texts = TEXTS * 5
-    for setting in ({}, {"groups": 2}, {"no_repeat_ngram_size": 2}, {"sample": True}):
+    for setting in ({}, {"beam_groups": 2}, {"no_repeat_ngram_size": 2}, {"sample": True}):
         translator = Translator(bundle).using(**setting)
         one = list(translator.translations(texts))
         torch.set_num_threads(2)
@@ -126,7 +126,7 @@ def test_an_output_has_at_most_so_many_tokens_more_than_its_input(bundle: Bundle
         assert found.tokens <= 2 + extra
 
 
-@pytest.mark.parametrize("setting", [{"beam": 1}, {"beam": 4}, {"beam": 4, "groups": 2}, {"sample": True}])
+@pytest.mark.parametrize("setting", [{"beam": 1}, {"beam": 4}, {"beam": 4, "beam_groups": 2}, {"sample": True}])
 def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting: dict[str, Any]) -> None:
     """Both count the end sign; a model that ends as soon as it may, ends with exactly so many tokens."""
     loud(bundle, "a")
@@ -243,7 +243,9 @@ def test_every_model_ends_within_its_cap_and_answers_every_text(
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
     )  # fmt: skip
-    untrained = Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=beam, batch_size=3, extra_length=extra))
+    untrained = Bundle(
+        Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=beam, batch_size=3, extra_length=extra)
+    )
     found = list(Translator(untrained).translations(texts))
     assert [translation.source for translation in found] == texts
     for text, translation in zip(texts, found, strict=True):
@@ -259,7 +261,7 @@ def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=25, dropout=0.0,
     )  # fmt: skip
-    plain = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=12)))
+    plain = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=2, extra_length=12)))
     composed, decomposed = "abé è {é}", "abe\u0301\te\u0300 {e\u0301}"
     for translator, same in (
         (plain, plain),
@@ -315,6 +317,7 @@ def percents() -> Bundle:
     )  # fmt: skip
     bundle = Bundle(
         Transformer(config).eval(),
+        tokenizer,
         tokenizer,
         DecodeConfig(beam=2, extra_length=9, copy_untranslatable=False, retry_repetition=False),
     )
@@ -383,7 +386,9 @@ def test_a_long_text_is_split_translated_and_joined() -> None:
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
     )  # fmt: skip
-    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=3)))
+    translator = Translator(
+        Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=2, extra_length=3))
+    )
     (found,) = translator.translations(["Abc de. Bcd ef gh. Cab."], align="words")
     assert "split" in found.flags
     assert found.text == " ".join(translator.translate(["Abc de.", "Bcd ef gh.", "Cab."]))
@@ -397,7 +402,7 @@ def reading(longest_source: int, *, max_length: int = 30) -> Translator:
         encoder_layers=1, decoder_layers=1, max_length=max_length, dropout=0.0,
     )  # fmt: skip
     decode = DecodeConfig(beam=2, extra_length=9)
-    return Translator(Bundle(Transformer(config).eval(), tokenizer, decode, longest_source=longest_source))
+    return Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, decode, longest_source=longest_source))
 
 
 def test_one_long_sentence_is_cut_at_the_length_the_model_has_learned() -> None:
@@ -436,7 +441,7 @@ def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
     words = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
     model = Transformer(replace(bundle.model.config, vocab_size=len(words), pad_id=words.pad_id)).eval()
     with pytest.raises(InputError, match="cannot spell all of the prefix 'a okapi'"):
-        list(Translator(Bundle(model, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))
+        list(Translator(Bundle(model, words, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))
 
 
 def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> None:
@@ -459,7 +464,9 @@ def test_scores_give_no_chance_to_what_the_search_never_says() -> None:
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
         encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
     )  # fmt: skip
-    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=1, max_length=5)))
+    translator = Translator(
+        Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=1, max_length=5))
+    )
     for may_say_unknown in (False, True):
         searched = translator.using(replace_unknown=may_say_unknown)
         (okapi,) = searched.score([("a dog", "a okapi")])
@@ -482,7 +489,7 @@ def spaced(**decode: Any) -> Translator:
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2,
         encoder_layers=1, decoder_layers=1, max_length=25, dropout=0.0,
     )  # fmt: skip
-    return Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, **decode)))
+    return Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=2, **decode)))
 
 
 def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
@@ -552,7 +559,12 @@ def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)
     translator = Translator(
-        Bundle(model, tokenizer, DecodeConfig(beam=1, max_length=3, copy_untranslatable=False, retry_repetition=False))
+        Bundle(
+            model,
+            tokenizer,
+            tokenizer,
+            DecodeConfig(beam=1, max_length=3, copy_untranslatable=False, retry_repetition=False),
+        )
     )
     (plain,) = translator.translations(["the okapi sees a dog"])
     assert "<unk>" not in plain.text
@@ -564,14 +576,14 @@ def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
 
 def test_a_penalty_leaves_the_log_probabilities_true(bundle: Bundle) -> None:
     translator = Translator(bundle)
-    for setting in ({"repetition_penalty": 1.5}, {"beam": 4, "groups": 2, "nbest": 2}):
+    for setting in ({"repetition_penalty": 1.5}, {"beam": 4, "beam_groups": 2, "nbest": 2}):
         for found in translator.using(**setting).translations(["abc", "defg"]):
             if "unfinished" not in found.flags:
                 (scored,) = translator.score([(found.source, found.text)])
                 assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-4)
 
 
-@pytest.mark.parametrize("setting", [{"repetition_penalty": 3.0}, {"groups": 4, "diversity": 3.0}])
+@pytest.mark.parametrize("setting", [{"repetition_penalty": 3.0}, {"beam_groups": 4, "diversity_penalty": 3.0}])
 def test_of_several_translations_the_best_comes_first(bundle: Bundle, setting: dict[str, Any]) -> None:
     translator = Translator(bundle).using(beam=4, nbest=4, alpha=0.0, **setting)
     for best in translator.translations(["abc", "defg", "hij", "a"]):
@@ -582,9 +594,9 @@ def test_of_several_translations_the_best_comes_first(bundle: Bundle, setting: d
 def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
     with pytest.raises(ConfigError, match='unknown key "baem"'):
         Translator(bundle).using(baem=3)
-    with pytest.raises(ConfigError, match="beam must be a multiple of groups; got beam=2, groups=4"):
+    with pytest.raises(ConfigError, match="beam must be a multiple of beam_groups; got beam=2, beam_groups=4"):
         Translator(bundle).using(beam_groups=4)
-    with pytest.raises(ConfigError, match="keep must be a list of some of"):
+    with pytest.raises(ConfigError, match="copy_spans must be a list of some of"):
         Translator(bundle).using(copy_spans=["url"])
 
 
@@ -603,5 +615,5 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     with pytest.raises(InputError, match="the prefix of every translation: 'X' at place 1") as error:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))
     assert error.value.line is None
-    with pytest.raises(ConfigError, match="branches must be 0 or more; got -1"):
+    with pytest.raises(ConfigError, match="alternatives must be 0 or more; got -1"):
         list(translator.translations(texts, alternatives=-1))

@@ -36,26 +36,20 @@ FILES = ("config.json", "weights.safetensors", "tokenizer.json", "tokenizer.targ
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A model, its vocabulary and how it is meant to be searched.
+    """A model, its vocabularies, the defaults of its search, and what it needs to know of its training pairs.
 
-    `tokenizer` is the source's; the target's is `writer`, which is the same one unless `target_tokenizer` is given.
+    `target_tokenizer` is the same object as `source_tokenizer` where both sides have one vocabulary.
     """
 
     model: Transformer
     source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
     decode: DecodeConfig
     card: str = ""
-    copy_statistics: CopyStatistics = field(
-        default_factory=CopyStatistics
-    )  # what the training pairs did with what needs no translation
-    longest_source: int = 0  # tokens; hardly any source it learned from was longer. 0: not known
-    separate_target_tokenizer: Tokenizer | None = None
+    # How often the training pairs copied a text with nothing to translate.
+    copy_statistics: CopyStatistics = field(default_factory=CopyStatistics)
+    longest_source: int = 0  # tokens; 99.9 % of the training sources are no longer. 0: unknown
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
-
-    @property
-    def target_tokenizer(self) -> Tokenizer:
-        """The vocabulary of what the model writes."""
-        return self.separate_target_tokenizer or self.source_tokenizer
 
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file appears whole or not at all, `config.json` last."""
@@ -111,9 +105,16 @@ class Bundle:
                     "the two files are not of one model"
                 )
             _require_framing(tokenizer, pad_id, f"{folder}/{name}")
-        own = None if vocabulary.joint else vocabulary.target
-        card = _read(folder, "README.md").decode(errors="replace")
-        return cls(model.to(device).eval(), vocabulary.source, decode, card, copies, longest_source, own, normalization)
+        return cls(
+            model.to(device).eval(),
+            vocabulary.source,
+            vocabulary.target,
+            decode,
+            card=_read(folder, "README.md").decode(errors="replace"),
+            copy_statistics=copies,
+            longest_source=longest_source,
+            normalization=normalization,
+        )
 
 
 def model_files(folder: Path) -> list[Path]:

@@ -340,7 +340,7 @@ class DecodeConfig(Checked):
         if self.nbest > self.beam and not self.sample:
             raise ConfigError(f"a beam holds no more than beam translations; got {self.values_of('nbest', 'beam')}")
         if self.beam % self.beam_groups:
-            raise ConfigError(f"beam must be a multiple of groups; got {self.values_of('beam', 'groups')}")
+            raise ConfigError(f"beam must be a multiple of beam_groups; got {self.values_of('beam', 'beam_groups')}")
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(
                 f"min_length must be at most max_length; got {self.values_of('min_length', 'max_length')}"

@@ -295,7 +295,7 @@ def test_a_decomposed_test_set_is_evaluated_as_a_composed_one(tmp_path: Path) ->
     decode = DecodeConfig(
         beam=1, min_length=3, max_length=3, repetition_penalty=99.0, copy_untranslatable=False, retry_repetition=False
     )  # two, and the end
-    Bundle(Transformer(config), tokenizer, decode).save(tmp_path / "bundle")
+    Bundle(Transformer(config), tokenizer, tokenizer, decode).save(tmp_path / "bundle")
     (tmp_path / "test.tsv").write_text("e\u0301\te\u0301e\u0301\n")
     scored = run_here("evaluate", tmp_path / "bundle", "--pairs", tmp_path / "test.tsv", "--tokenize", "char")
     assert b"exact match  100.00" in scored.stdout, scored.stdout + scored.stderr
@@ -321,7 +321,7 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
         last_norm.get_parameter("gain").zero_()
         last_norm.get_parameter("bias").fill_(1.0)
         model.projection.table[1] = 9.0
-    Bundle(model, tokenizer, DecodeConfig(beam=1)).save(tmp_path / "bundle")
+    Bundle(model, tokenizer, tokenizer, DecodeConfig(beam=1)).save(tmp_path / "bundle")
     result = run_here("translate", tmp_path / "bundle", stdin=b"a\n\na\n")
     assert result.stdout.count(b"\n") == 3
 
@@ -404,7 +404,7 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
 def test_a_word_that_no_search_writes_is_null_in_json(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
-    Bundle(Transformer(config).eval(), tokenizer, DecodeConfig()).save(tmp_path / "words")
+    Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()).save(tmp_path / "words")
     (tmp_path / "source").write_text("a dog\n")
     (tmp_path / "target").write_text("a okapi\n")
     result = run_here(

@@ -17,7 +17,9 @@ from allyouneed.nn import Transformer
 def saved(bundle: Bundle, tmp_path: Path) -> Path:
     """A bundle with one layer on each side: few pictures."""
     config = replace(bundle.model.config, encoder_layers=1, decoder_layers=1)
-    Bundle(Transformer(config).eval(), bundle.source_tokenizer, bundle.decode).save(tmp_path / "bundle")
+    Bundle(Transformer(config).eval(), bundle.source_tokenizer, bundle.source_tokenizer, bundle.decode).save(
+        tmp_path / "bundle"
+    )
     return tmp_path / "bundle"
 
 

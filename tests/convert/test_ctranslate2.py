@@ -24,7 +24,7 @@ def make_bundle(**sizes: Any) -> Bundle:
     )  # fmt: skip
     model = Transformer(replace(config, **sizes)).eval()
     scatter(model)
-    return Bundle(model, tokenizer, DecodeConfig())
+    return Bundle(model, tokenizer, tokenizer, DecodeConfig())
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

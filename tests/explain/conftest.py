@@ -20,7 +20,7 @@ def translator_of_tests() -> Translator:
     torch.manual_seed(0)
     tokenizer = Tokenizer.characters("abcdefghij")
     config = replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, encoder_layers=1, decoder_layers=2)
-    return Translator(Bundle(Transformer(config).eval(), tokenizer, DecodeConfig(beam=2, extra_length=5)))
+    return Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=2, extra_length=5)))
 
 
 @pytest.fixture(scope="session")

@@ -45,17 +45,15 @@ class TrainingData:
 
     def bundle(self, model: Transformer, decode: DecodeConfig, *, card: str = "") -> Bundle:
         """A model of this vocabulary with what it has to know of these pairs."""
-        longest_source = self.train.source.length_quantile(0.999)
-        own = None if self.vocabulary.joint else self.vocabulary.target
         return Bundle(
             model,
             self.vocabulary.source,
+            self.vocabulary.target,
             decode,
-            card,
-            self.prepared.copy_statistics,
-            longest_source,
-            own,
-            self.normalization,
+            card=card,
+            copy_statistics=self.prepared.copy_statistics,
+            longest_source=self.train.source.length_quantile(0.999),
+            normalization=self.normalization,
         )
 
     def validation_samples(self, count: int) -> list[Pair]:

@@ -150,7 +150,7 @@ class Translator:
         `on_refused` such a text is no error: it is called with the error, and the translation is empty.
         """
         if alternatives < 0:
-            raise ConfigError(f"branches must be 0 or more; got {alternatives}")
+            raise ConfigError(f"alternatives must be 0 or more; got {alternatives}")
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
         texts = checked_texts(texts, first=first_line)
