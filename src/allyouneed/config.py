@@ -291,49 +291,68 @@ SPANS: tuple[str, ...] = get_args(Span)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(Checked):
-    """How to look for a translation (§6.1); docs/decoding.md says more of each.
+    """How to search for a translation (§6.1); docs/decoding.md says more of each.
 
-    Lengths in tokens: those of an output count its end sign, those of an input are without signs.
+    Lengths in tokens; those of an output count its end token, those of an input no special tokens.
     """
 
-    beam: int = setting(4, "hypotheses kept at a time; 1: greedy", Range(at_least=1, at_most=10_000))
-    alpha: float = setting(0.6, "exponent of the length penalty", Range(at_least=0, at_most=10))
-    length_penalty: Literal["gnmt", "plain"] = setting("gnmt", "((5 + |Y|)/6)^alpha, Wu et al. (2016), or |Y|^alpha")
+    beam: int = setting(4, "hypotheses kept at each step; 1 is greedy search", Range(at_least=1, at_most=10_000))
+    alpha: float = setting(
+        0.6, "exponent of the length penalty; more favours longer outputs", Range(at_least=0, at_most=10)
+    )
+    length_penalty: Literal["gnmt", "plain"] = setting(
+        "gnmt",
+        "scores are log-probabilities divided by ((5 + length)/6)^alpha (gnmt, Wu et al., 2016) or length^alpha (plain)",
+    )
     patience: float = setting(
         1.0,
-        "wait for beam · patience hypotheses to end, and for any that are still better",
+        "a search ends once beam · patience hypotheses have ended and none still active scores better",
         Range(more_than=0, at_most=1_000),
     )
-    nbest: int = setting(1, "how many translations of each sentence", Range(at_least=1, at_most=10_000))
-    beam_groups: int = setting(1, "diverse beam: parts of the beam that keep away from each other", COUNT)
+    nbest: int = setting(1, "translations of each sentence, best first", Range(at_least=1, at_most=10_000))
+    beam_groups: int = setting(1, "diverse beam search: groups that the beam is split into", COUNT)
     diversity_penalty: float = setting(
-        0.5, "diverse beam: what it costs to say what another group says, in nats", Range(at_least=0, at_most=1_000)
+        0.5,
+        "diverse beam search: cost in nats of a token that another group has at the same position",
+        Range(at_least=0, at_most=1_000),
     )
-    extra_length: int = setting(50, "an output may have this many tokens more than length_ratio times its input", COUNT)
-    length_ratio: float = setting(1.0, "see extra_length", Range(at_least=0, at_most=1_000))
-    max_length: int = setting(0, "and no more than this; 0: the model's max_length", COUNT_OR_NONE)
+    extra_length: int = setting(
+        50, "an output has at most this many tokens more than length_ratio times its input", COUNT
+    )
+    length_ratio: float = setting(
+        1.0,
+        "an output has at most extra_length tokens more than this many times its input",
+        Range(at_least=0, at_most=1_000),
+    )
+    max_length: int = setting(0, "an output has at most this many tokens; 0: the model's max_length", COUNT_OR_NONE)
     min_length: int = setting(0, "an output has at least this many tokens", COUNT_OR_NONE)
-    min_ratio: float = setting(0.0, "and this many times those of its input", Range(at_least=0, at_most=1_000))
+    min_ratio: float = setting(
+        0.0, "an output has at least this many times the tokens of its input", Range(at_least=0, at_most=1_000)
+    )
     no_repeat_ngram_size: int = setting(
-        0, "no run of this many tokens stands twice in a sentence; 0: it may", COUNT_OR_NONE
+        0, "no n-gram of this many tokens occurs twice in an output; 0: any may", COUNT_OR_NONE
     )
     repetition_penalty: float = setting(
-        1.0, "more than 1: words already said become less likely", Range(more_than=0, at_most=1_000)
+        1.0, "more than 1 makes tokens less likely that the output already has", Range(more_than=0, at_most=1_000)
     )
-    sample: bool = setting(False, "draw by chance instead of searching")
+    sample: bool = setting(False, "draw tokens at random instead of searching for the most likely output")
     temperature: float = setting(
-        1.0, "sampling: less than 1 is careful, more is bold", Range(at_least=0.001, at_most=1_000)
+        1.0,
+        "sampling: less than 1 favours likely tokens, more than 1 unlikely ones",
+        Range(at_least=0.001, at_most=1_000),
     )
-    top_k: int = setting(0, "sampling: from so many of the likeliest words; 0: all", COUNT_OR_NONE)
+    top_k: int = setting(0, "sampling: draw only from this many most likely tokens; 0: from all", COUNT_OR_NONE)
     top_p: float = setting(
-        1.0, "sampling: from the fewest words that together have this probability", Range(more_than=0, at_most=1)
+        1.0,
+        "sampling: draw only from the fewest tokens whose probabilities sum to this",
+        Range(more_than=0, at_most=1),
     )
-    seed: int = setting(1, "sampling", SEED)
-    copy_spans: tuple[Span, ...] = setting((), "kinds of spans copied untouched")
-    replace_unknown: bool = setting(False, "write the source's word where the vocabulary lacks the target's")
-    copy_untranslatable: bool = setting(True, "copy a text with nothing to translate, where the training pairs did")
-    retry_repetition: bool = setting(True, "decode a repetitive output again, with its n-grams banned from repeating")
-    batch_size: int = setting(64, "sentences at once", COUNT)
+    seed: int = setting(1, "sampling: the same seed draws the same tokens", SEED)
+    copy_spans: tuple[Span, ...] = setting((), "kinds of spans that are copied unchanged")
+    replace_unknown: bool = setting(False, "replace an unknown token by the source word that it attends to most")
+    copy_untranslatable: bool = setting(True, "copy a text that has nothing to translate, if the training pairs did so")
+    retry_repetition: bool = setting(True, "decode a repetitive output again, with repeated n-grams banned")
+    batch_size: int = setting(64, "sentences translated together", COUNT)
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)

@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from .search_options import SearchSettings, with_search_options
 
+
+@with_search_options
 def evaluate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     source: Annotated[
@@ -30,28 +33,6 @@ def evaluate(
         str,
         typer.Option(help='How BLEU finds words, as sacrebleu names it; "none" for text that is tokenised already.'),
     ] = "13a",
-    beam: Annotated[
-        int | None,
-        typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(help="Sentences translated together. The bundle's own if not given.", show_default=False),
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            help="Exponent of the length penalty: more favours longer. The bundle's own if not given.",
-            show_default=False,
-        ),
-    ] = None,
-    length_penalty: Annotated[
-        str | None,
-        typer.Option(
-            help="gnmt, ((5 + length)/6)^alpha, or plain, length^alpha. The bundle's own if not given.",
-            show_default=False,
-        ),
-    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
@@ -60,10 +41,13 @@ def evaluate(
         bool,
         typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra \\[fast]."),
     ] = False,
+    *,
+    decode: SearchSettings,
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
 
     Without a test set: the pairs that the model's own run held out for it.
+    A setting of the search that is not given is the bundle's.
 
     [bold]Examples[/bold]
 
@@ -93,16 +77,7 @@ def evaluate(
     from ..translator import Translator
 
     retain_freed_memory()
-    translator = Translator.load(
-        bundle,
-        device=device,
-        precision=precision,
-        compiled=compiled,
-        beam=beam,
-        batch_size=batch_size,
-        alpha=alpha,
-        length_penalty=length_penalty,
-    )
+    translator = Translator.load(bundle, device=device, precision=precision, compiled=compiled, **decode)
     try:
         with progress("translating", total=len(sources)) as done:
             translations = translator.translate(sources, on_progress=done)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from .search_options import SearchSettings, with_search_options
+
 if TYPE_CHECKING:
     from ..errors import InputError
     from ..translator import Translator
     from .flow import Stretch
 
-# Every setting of the search that is not given is the bundle's own.
-_LENGTH, _REPEATS, _CHANCE, _HOLD = "Length", "Repetition and variety", "Sampling", "What must hold"
 
-
+@with_search_options
 def translate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     file: Annotated[
@@ -53,14 +53,6 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Show each translation as it is being written: greedy, or by --sample.")
     ] = False,
-    beam: Annotated[
-        int | None, typer.Option(help="Hypotheses kept at a time; 1 is greedy.", show_default=False)
-    ] = None,
-    nbest: Annotated[
-        int | None,
-        typer.Option(help="So many translations of each line, best first, tabs between.", show_default=False),
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Sentences translated together.", show_default=False)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
@@ -69,92 +61,14 @@ def translate(
         bool,
         typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra \\[fast]."),
     ] = False,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            help="Exponent of the length penalty: more favours longer.", show_default=False, rich_help_panel=_LENGTH
-        ),
-    ] = None,
-    length_penalty: Annotated[
-        str | None,
-        typer.Option(
-            help="gnmt, ((5 + length)/6)^alpha, or plain, length^alpha.", show_default=False, rich_help_panel=_LENGTH
-        ),
-    ] = None,
-    patience: Annotated[
-        float | None,
-        typer.Option(help="Wait for beam · patience hypotheses to end.", show_default=False, rich_help_panel=_LENGTH),
-    ] = None,
-    min_length: Annotated[
-        int | None,
-        typer.Option(help="Tokens at least, the end sign included.", show_default=False, rich_help_panel=_LENGTH),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        typer.Option(help="Tokens at most, the end sign included.", show_default=False, rich_help_panel=_LENGTH),
-    ] = None,
-    min_ratio: Annotated[
-        float | None,
-        typer.Option(help="Tokens at least, times those of the source.", show_default=False, rich_help_panel=_LENGTH),
-    ] = None,
-    length_ratio: Annotated[
-        float | None,
-        typer.Option(help="Tokens at most, times those of the source,", show_default=False, rich_help_panel=_LENGTH),
-    ] = None,
-    extra_length: Annotated[
-        int | None, typer.Option(help="and so many more.", show_default=False, rich_help_panel=_LENGTH)
-    ] = None,
-    no_repeat_ngram_size: Annotated[
-        int | None,
-        typer.Option(help="No run of so many tokens stands twice.", show_default=False, rich_help_panel=_REPEATS),
-    ] = None,
-    repetition_penalty: Annotated[
-        float | None,
-        typer.Option(
-            help="More than 1: words already said are less likely.", show_default=False, rich_help_panel=_REPEATS
-        ),
-    ] = None,
-    beam_groups: Annotated[
-        int | None,
-        typer.Option(help="Diverse beam: parts of the beam that differ.", show_default=False, rich_help_panel=_REPEATS),
-    ] = None,
-    diversity_penalty: Annotated[
-        float | None,
-        typer.Option(help="Diverse beam: how much they differ, in nats.", show_default=False, rich_help_panel=_REPEATS),
-    ] = None,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw by chance instead of searching.", rich_help_panel=_CHANCE)
-    ] = False,
-    temperature: Annotated[
-        float | None,
-        typer.Option(help="Less than 1 is careful, more is bold.", show_default=False, rich_help_panel=_CHANCE),
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Only from so many likeliest words.", show_default=False, rich_help_panel=_CHANCE)
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            help="Only from words that together are so probable.", show_default=False, rich_help_panel=_CHANCE
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The same seed, the same chance.", show_default=False, rich_help_panel=_CHANCE)
-    ] = None,
     glossary: Annotated[
         Path | None,
-        typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel=_HOLD),
-    ] = None,
-    copy_spans: Annotated[
-        str | None,
         typer.Option(
-            help="Copy untouched, commas between: urls, emails, tags, placeholders, numbers.",
-            show_default=False,
-            rich_help_panel=_HOLD,
+            help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Constraints"
         ),
     ] = None,
     prefix: Annotated[
-        str, typer.Option(help="How every translation begins.", show_default=False, rich_help_panel=_HOLD)
+        str, typer.Option(help="How every translation begins.", show_default=False, rich_help_panel="Constraints")
     ] = "",
     alternatives: Annotated[
         int,
@@ -162,39 +76,16 @@ def translate(
             help="So many ways to go on after the prefix, tabs between.",
             min=0,
             show_default=False,
-            rich_help_panel=_HOLD,
+            rich_help_panel="Constraints",
         ),
     ] = 0,
-    replace_unknown: Annotated[
-        bool,
-        typer.Option(
-            "--replace-unknown",
-            help="Write the source's word for a word that the vocabulary lacks.",
-            rich_help_panel=_HOLD,
-        ),
-    ] = False,
-    copy_untranslatable: Annotated[
-        bool | None,
-        typer.Option(
-            "--copy-untranslatable/--no-copy-untranslatable",
-            help="Copy a text with nothing to translate, if the training pairs did.",
-            show_default=False,
-            rich_help_panel=_HOLD,
-        ),
-    ] = None,
-    retry_repetition: Annotated[
-        bool | None,
-        typer.Option(
-            "--retry-repetition/--no-retry-repetition",
-            help="Decode a repetitive output again, with repeated n-grams banned.",
-            show_default=False,
-            rich_help_panel=_HOLD,
-        ),
-    ] = None,
+    *,
+    decode: SearchSettings,
 ) -> None:
     """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
 
-    Files of any size are read and written a stretch at a time. A run that was stopped goes on with --resume.
+    Files of any size are read and written a chunk at a time. An interrupted command continues with --resume.
+    A setting of the search that is not given is the bundle's.
 
     [bold]Examples[/bold]
 
@@ -222,7 +113,8 @@ def translate(
     if stream:
         _refuse_beside_stream(
             {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
-             "--prefix": prefix, "--nbest": nbest, "--beam": beam, "--beam-groups": beam_groups}
+             "--prefix": prefix,
+             **{f"--{name.replace('_', '-')}": decode.get(name) for name in ("nbest", "beam", "beam_groups")}}
         )  # fmt: skip
     if resume and (output is None or overwrite):
         raise ConfigError("--resume goes on with the file that --output names, and without --overwrite")
@@ -243,16 +135,8 @@ def translate(
 
     retain_freed_memory()
     translator = Translator.load(
-        bundle, device=device, precision=precision, compiled=compiled, glossary=terms,
-        beam=beam, nbest=nbest, batch_size=batch_size, alpha=alpha, length_penalty=length_penalty, patience=patience,
-        min_length=min_length, max_length=max_length, min_ratio=min_ratio, length_ratio=length_ratio,
-        extra_length=extra_length, no_repeat_ngram_size=no_repeat_ngram_size, repetition_penalty=repetition_penalty,
-        beam_groups=beam_groups, diversity_penalty=diversity_penalty, sample=sample or None,
-        temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
-        copy_spans=tuple(kind.strip() for kind in copy_spans.split(",")) if copy_spans else None,
-        replace_unknown=replace_unknown or None, copy_untranslatable=copy_untranslatable,
-        retry_repetition=retry_repetition,
-    )  # fmt: skip
+        bundle, device=device, precision=precision, compiled=compiled, glossary=terms, **decode
+    )
 
     name = "standard input" if file == "-" else file
 
