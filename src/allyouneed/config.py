@@ -302,7 +302,7 @@ class DecodeConfig(Checked):
     )
     length_penalty: Literal["gnmt", "plain"] = setting(
         "gnmt",
-        "scores are log-probabilities divided by ((5 + length)/6)^alpha (gnmt, Wu et al., 2016) or length^alpha (plain)",
+        "scores are log-probabilities divided by ((5 + length)/6)^alpha (gnmt, Wu et al. 2016) or length^alpha (plain)",
     )
     patience: float = setting(
         1.0,
