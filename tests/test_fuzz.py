@@ -131,7 +131,15 @@ PAIRS = "".join(f"{word} {word[::-1]}\t{word[::-1]} {word}\n" for word in map(st
 
 def tiny() -> dict[str, dict[str, Any]]:
     tables = TINY.tables()
-    train = {"steps": 3, "validate_every": 2, "average_checkpoints": 1, "validate_samples": 2, "tensorboard": False, "threads": 1, "warmup": 1}
+    train = {
+        "steps": 3,
+        "validate_every": 2,
+        "average_checkpoints": 1,
+        "validate_samples": 2,
+        "tensorboard": False,
+        "threads": 1,
+        "warmup": 1,
+    }
     return {
         "data": {"train": "pairs.tsv", "held_out": 0.3, "vocabulary": "characters"},
         "model": tables["model"],
