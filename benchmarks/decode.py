@@ -38,9 +38,9 @@ import torch
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.convert.ctranslate2 import convert
 from allyouneed.data.batch import pad
-from allyouneed.decode import make_step, search
+from allyouneed.decode import search
 from allyouneed.device import parallel_map, retain_freed_memory
-from allyouneed.inference import FastTransformer
+from allyouneed.inference import AnyEngine, EngineStep, make_engine
 from allyouneed.nn import sinusoids
 
 PEERS = ("torch==2.13.0", "ctranslate2==4.8.5", "transformers==5.23.0")
@@ -73,10 +73,10 @@ class Case(NamedTuple):
 
 def ours(order: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(order["threads"])
-    bundle, model = _loaded(order["folder"], order["precision"])
+    bundle, engine = _loaded(order["folder"], order["precision"])
     ids, sources = bundle.source_tokenizer, order["sources"]
     never = {ids.pad_id, ids.sos_id} | ({ids.eos_id} if order["forced"] else set())
-    step = make_step(model, banned_ids=tuple(never), log_step=model.log_step)
+    step = EngineStep(engine, banned_ids=tuple(never))
     config = DecodeConfig(beam=order["beam"], alpha=0.0)
     places = sorted(range(len(sources)), key=lambda place: len(sources[place]))
 
@@ -85,7 +85,7 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
         source = pad([sources[place] for place in some], ids.pad_id)
         longest = torch.full((len(some),), order["longest"])
         found = search(
-            step, model.start(source), config, top_continuations_fn=model.top_continuations,
+            step, engine.start(source), config,
             sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest,
         )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]
@@ -98,9 +98,9 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(2)
-def _loaded(folder: str, precision: str) -> tuple[Bundle, FastTransformer]:
+def _loaded(folder: str, precision: str) -> tuple[Bundle, AnyEngine]:
     bundle = Bundle.load(Path(folder), device=torch.device("cpu"))
-    return bundle, FastTransformer(bundle.model, precision=precision, compiled=True)
+    return bundle, make_engine(bundle.model, precision=precision, compiled=True)
 
 
 def started(python: Path, name: str, **environment: str) -> Worker:

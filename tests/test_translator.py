@@ -15,7 +15,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import ConfigError, InputError
-from allyouneed.inference import FastTransformer
+from allyouneed.inference import EagerEngine
 from allyouneed.nn import Transformer
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
@@ -72,7 +72,7 @@ def test_a_few_sentences_are_computed_by_one_thread(bundle: Bundle, monkeypatch:
 
         return noted
 
-    for kind, name in ((Transformer, "encode"), (FastTransformer, "start"), (FastTransformer, "log_step")):
+    for kind, name in ((Transformer, "encode"), (EagerEngine, "start"), (EagerEngine, "log_probabilities")):
         monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
     translator = translator.using()
     list(translator.translations(["abc"], align="words"))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from allyouneed.check import model as checks
 from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import Hypothesis
-from allyouneed.inference import FastTransformer
+from allyouneed.inference import EagerEngine
 from allyouneed.nn import DecoderState, Transformer, padding_mask, transformer
 
 Check = Callable[[Transformer, Ids], CheckResult]
@@ -108,13 +108,13 @@ def test_a_position_that_is_off_while_decoding_is_found(
 
 
 def test_a_fast_step_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = FastTransformer.step
+    step = EagerEngine.step
 
-    def off(self: FastTransformer, last: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def off(self: EagerEngine, last: Tensor, state: Any) -> tuple[Tensor, Any]:
         logits, after = step(self, last, state)
         return logits + 0.01, after
 
-    monkeypatch.setattr(FastTransformer, "step", off)
+    monkeypatch.setattr(EagerEngine, "step", off)
     found = verdict(checks.cached_is_uncached, model, ids)
     assert not found.passed
     assert "at word 1" in found.explanation

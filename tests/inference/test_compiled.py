@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.config import ModelConfig
-from allyouneed.inference import FastTransformer, compiled
-from allyouneed.inference import kernels as loops
+from allyouneed.inference import AnyEngine, compiled, dispatch, kernels, make_engine
 from allyouneed.inference.quantization import quantize
 from allyouneed.nn import Transformer
 from twins import scatter
@@ -25,10 +24,10 @@ def test_a_map_of_floats_is_linear(seed: int, rows: int, deep: int, wide: int) -
     chance = torch.Generator().manual_seed(seed)
     x, weight = torch.randn(rows, deep, generator=chance), torch.randn(wide, deep, generator=chance)
     bias, found = torch.randn(wide, generator=chance), torch.empty(rows, wide)
-    loops.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=False), found.numpy())
+    kernels.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=False), found.numpy())
     torch.testing.assert_close(found, F.linear(x, weight, bias), atol=1e-4, rtol=1e-4)
     numbers, scale = quantize(weight)
-    loops.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=True), found.numpy())
+    kernels.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=True), found.numpy())
     torch.testing.assert_close(found, F.linear(x, scale[:, None] * numbers, bias), atol=1e-4, rtol=1e-4)
 
 
@@ -44,7 +43,7 @@ def test_a_map_of_bytes_is_linear_of_what_was_rounded(seed: int, rows: int, deep
     step = (high - low) / 255
     numbers, scale = quantize(weight)
     found = torch.empty(rows, wide)
-    loops.map_rows(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
+    kernels.map_rows(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
     in_steps = ((x - low) / step + 0.5).floor()
     expected = F.linear(low + step * in_steps, scale[:, None] * numbers, bias)
     # A number in the middle between two steps may go to either.
@@ -60,7 +59,7 @@ def test_bytes_read_and_write_nearly_as_floats(
     """Encoder and decoder, with a padded source, for one hypothesis a sentence and for three."""
     model = Transformer(replace(config, vocab_size=900, d_model=96, d_ff=130, heads=4, **sizes)).eval()
     scatter(model)
-    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=True)
+    exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=True)
     with torch.inference_mode():
         for each in (1, 3):
             order = torch.arange(len(source)).repeat_interleave(each)
@@ -84,9 +83,9 @@ def test_log_softmax_is_that_of_pytorch(seed: int, rows: int, vocabulary: int, s
 
 def test_exponential_is_right_to_six_digits() -> None:
     x = torch.linspace(-87, 0, 5_000)
-    found = torch.tensor([loops.exponential(number) for number in x.numpy()])
+    found = torch.tensor([kernels.exponential(number) for number in x.numpy()])
     torch.testing.assert_close(found.double(), x.double().exp(), rtol=1e-6, atol=0)
-    assert loops.exponential(x.numpy()[0] * 2) < 1e-37
+    assert kernels.exponential(x.numpy()[0] * 2) < 1e-37
 
 
 def test_it_is_used_where_it_is_quicker(
@@ -96,7 +95,7 @@ def test_it_is_used_where_it_is_quicker(
     used: list[str] = []
 
     def counted(name: str) -> Any:
-        real = getattr(loops, name)
+        real = getattr(kernels, name)
 
         def call(*given: Any) -> None:
             used.append(name)
@@ -105,20 +104,20 @@ def test_it_is_used_where_it_is_quicker(
         return call
 
     for name in ("encode_tokens", "decode_tokens", "decode_and_project"):
-        monkeypatch.setattr(loops, name, counted(name))
+        monkeypatch.setattr(kernels, name, counted(name))
 
-    def through(fast: FastTransformer, rows: slice) -> list[str]:
+    def through(fast: AnyEngine, rows: slice) -> list[str]:
         used.clear()
         with torch.inference_mode():
             fast.step(torch.ones(len(source[rows]), dtype=torch.int64), fast.start(source[rows]))
         return list(used)
 
-    floats = FastTransformer(model, compiled=True)
+    floats = make_engine(model, compiled=True)
     assert through(floats, slice(0, 2)) == []
     assert through(floats, slice(0, 1)) == ["decode_tokens"]
-    monkeypatch.setattr(compiled, "WORTH", 10)
+    monkeypatch.setattr(dispatch, "COMPILED_FLOAT32_MAX_MULTIPLICATIONS", 10)
     assert through(floats, slice(0, 1)) == []
-    pack_int8 = FastTransformer(model, precision="int8", compiled=True)
+    pack_int8 = make_engine(model, precision="int8", compiled=True)
     assert through(pack_int8, slice(0, 2)) == (["encode_tokens", "decode_and_project"] if WITH_VPDPBUSD else [])
 
 
@@ -127,7 +126,7 @@ def test_without_vpdpbusd_int8_is_turned_back_into_floats(
 ) -> None:
     monkeypatch.setattr(compiled, "has_vpdpbusd", lambda: False)
     model = Transformer(replace(config, vocab_size=900, d_model=96, d_ff=130, heads=4)).eval()
-    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=True)
+    exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=True)
     with torch.inference_mode():
         expected, _ = exact.step(torch.tensor([5]), exact.start(source[:1]))
         logits, _ = fast.step(torch.tensor([5]), fast.start(source[:1]))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
-from allyouneed.decode import beam_search, make_step
+from allyouneed.decode import beam_search
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
-from allyouneed.inference import FastTransformer, pick_precision
+from allyouneed.inference import EngineStep, make_engine, pick_precision
 from allyouneed.inference.compiled import has_vpdpbusd
 from allyouneed.inference.custom_parts import find_custom_part
 from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
@@ -40,7 +40,7 @@ def test_it_equals_the_full_pass(
 ) -> None:
     model = Transformer(replace(config, **sizes)).eval()
     scatter(model)
-    fast = FastTransformer(model, compiled=compiled)
+    fast = make_engine(model, compiled=compiled)
     for rows in (slice(0, 2), slice(1, 2)):  # two sentences, and one whose source is padded
         with torch.inference_mode():
             full, state = model(source[rows], target[rows]), fast.start(source[rows])
@@ -57,7 +57,7 @@ def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sent
     chance = torch.Generator().manual_seed(seed)
     config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
     model = Transformer(config).eval()
-    fast = FastTransformer(model, compiled=compiled)
+    fast = make_engine(model, compiled=compiled)
     source = torch.randint(1, 13, (sentences, 5), generator=chance)
     with torch.inference_mode():
         state = fast.start(source).reorder(torch.arange(sentences).repeat_interleave(width))
@@ -80,7 +80,7 @@ def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sent
 def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, compiled: bool) -> None:
     """Two futures of one past do not see each other, though they share its storage."""
     model = Transformer(replace(SMALL, norm="pre")).eval()
-    fast, source = FastTransformer(model, compiled=compiled), source[:1]
+    fast, source = make_engine(model, compiled=compiled), source[:1]
     with torch.inference_mode():
         _, state = fast.step(torch.tensor([1]), fast.start(source))
         _, state = fast.step(torch.tensor([5]), state)
@@ -95,7 +95,7 @@ def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, c
 @pytest.mark.parametrize("compiled", [False, True])
 def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: bool) -> None:
     model = Transformer(replace(config, max_length=150)).eval()
-    fast = FastTransformer(model, compiled=compiled)
+    fast = make_engine(model, compiled=compiled)
     target = torch.randint(1, 13, (1, 150))
     with torch.inference_mode():
         state = fast.start(target[:, :6]).reorder(torch.tensor([0, 0]))
@@ -109,7 +109,7 @@ def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: boo
 @pytest.mark.parametrize("compiled", [False, True])
 def test_int8_is_near_float32(config: ModelConfig, compiled: bool) -> None:
     model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4)).eval()
-    exact, fast = FastTransformer(model), FastTransformer(model, precision="int8", compiled=compiled)
+    exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=compiled)
     with torch.inference_mode():
         for rows in (1, 2, 40):
             source = torch.randint(1, 900, (rows, 7))
@@ -124,14 +124,14 @@ def test_int8_is_near_float32(config: ModelConfig, compiled: bool) -> None:
 def test_a_step_may_give_log_probabilities(
     config: ModelConfig, source: torch.Tensor, precision: str, compiled: bool
 ) -> None:
-    fast = FastTransformer(Transformer(config).eval(), precision=precision, compiled=compiled)
+    fast = make_engine(Transformer(config).eval(), precision=precision, compiled=compiled)
     never = torch.tensor([0, 5])
     with torch.inference_mode():
         for rows in (slice(0, 1), slice(0, 2)):
             last = torch.full((len(source[rows]),), 3)
             logits, _ = fast.step(last, fast.start(source[rows]))
             expected = logits.index_fill(1, never, -torch.inf).log_softmax(-1)
-            found, state = fast.log_step(last, fast.start(source[rows]), never)
+            found, state = fast.log_probabilities(last, fast.start(source[rows]), never)
             torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
             assert state.length == 1
 
@@ -140,7 +140,7 @@ def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr("allyouneed.inference.compiled", raising=False)
     monkeypatch.setitem(sys.modules, "allyouneed.inference.compiled", None)
     with pytest.raises(MissingExtraError, match=r"compiled=True needs the extra \[fast\].* install 'numba>="):
-        FastTransformer(model, compiled=True)
+        make_engine(model, compiled=True)
 
 
 def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
@@ -148,13 +148,13 @@ def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
     large = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2))
     assert pick_precision(large) == "int8"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("allyouneed.inference.eager.supports_int8", lambda device: False)
+        patch.setattr("allyouneed.inference.selection.supports_int8", lambda device: False)
         assert pick_precision(large) == "float32"
 
 
 def test_an_unknown_precision_is_refused(model: Transformer) -> None:
     with pytest.raises(ConfigError, match='precision must be "auto", "float32" or "int8"; got \'int4\''):
-        FastTransformer(model, precision="int4")
+        make_engine(model, precision="int4")
 
 
 class Tripled(FeedForward):
@@ -215,18 +215,18 @@ def test_a_part_of_ones_own_is_run_as_it_is(
         CUSTOM[change](model)
         full = model(source, target)
         assert not torch.allclose(before, full, atol=1e-3)
-        fast = FastTransformer(model)
+        fast = make_engine(model)
         state = fast.start(source)
         for place in range(target.size(1)):
             logits, state = fast.step(target[:, place], state)
             torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
-        found, _ = fast.log_step(target[:, 0], fast.start(source), torch.tensor([0]))
+        found, _ = fast.log_probabilities(target[:, 0], fast.start(source), torch.tensor([0]))
         expected = full[:, 0].index_fill(1, torch.tensor([0]), -torch.inf).log_softmax(-1)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
     assert pick_precision(model) == "float32"
     for settings_of_speed in ({"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}):
         with pytest.raises(ConfigError, match=r"does not know; use precision \"float32\" without compiled"):
-            FastTransformer(model, **settings_of_speed)
+            make_engine(model, **settings_of_speed)
 
 
 def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
@@ -249,17 +249,17 @@ WAYS = [(precision, compiled) for precision in ("float32", "int8") for compiled 
 def test_every_way_refuses_the_same_with_the_same_error(
     engine: tuple[str, bool] | None, model: Transformer, source: torch.Tensor
 ) -> None:
-    fast = FastTransformer(model, precision=engine[0], compiled=engine[1]) if engine else model
+    fast = make_engine(model, precision=engine[0], compiled=engine[1]) if engine else model
     with torch.inference_mode():
         for rows in (1, 2):
             state = fast.start(source[:rows])
             for word in (-1, 13, 10_000):
                 with pytest.raises(InputError, match=rf"id {word} is outside the vocabulary of 13 \(0 to 12\)"):
-                    fast.step(torch.full((rows,), word), state)  # type: ignore[arg-type]
+                    fast.step(torch.full((rows,), word), state)
                 with pytest.raises(InputError, match=rf"id {word} is outside the vocabulary of 13 \(0 to 12\)"):
                     fast.start(torch.full((rows, 3), word))
             with pytest.raises(InputError, match="ids must be whole numbers, such as torch.int64; got torch.float32"):
-                fast.step(torch.ones(rows), state)  # type: ignore[arg-type]
+                fast.step(torch.ones(rows), state)
             with pytest.raises(InputError, match="ids must be whole numbers"):
                 fast.start(torch.ones(rows, 3))
         for ids in (torch.ones(3, dtype=torch.int64), torch.ones(2, 0, dtype=torch.int64)):
@@ -275,8 +275,8 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
     model = Transformer(ModelConfig(vocab_size=1_000, **sizes)).eval()
-    fast = FastTransformer(model, precision=precision, compiled=compiled)
-    step = make_step(fast, banned_ids=(0, 1), log_step=fast.log_step)
+    fast = make_engine(model, precision=precision, compiled=compiled)
+    step = EngineStep(fast, banned_ids=(0, 1))
     lengths = torch.randint(4, 22, (60,)).tolist()
     sources = [[1, *torch.randint(3, 1_000, (length,)).tolist(), 2] for length in lengths]
 
@@ -284,7 +284,7 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     def translated(rows: list[list[int]]) -> list[list[int]]:
         found = beam_search(
             step, fast.start(pad(rows, 0)), sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10),
-            beam=4, alpha=0.6, top_continuations_fn=fast.top_continuations,
+            beam=4, alpha=0.6,
         )  # fmt: skip
         return [hypotheses[0].ids for hypotheses in found]
 

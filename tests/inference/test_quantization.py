@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.errors import ConfigError
-from allyouneed.inference.quantization import LITTLE, Int8Linear, quantize, supports_int8
+from allyouneed.inference.dispatch import FBGEMM_MAX_MULTIPLICATIONS
+from allyouneed.inference.quantization import Int8Linear, quantize, supports_int8
 
 
 def test_weights_are_rounded_to_the_nearest_of_255_steps_of_their_row() -> None:
@@ -20,7 +21,9 @@ def test_a_row_of_zeros_stays_zero() -> None:
     assert torch.equal(numbers * scale[:, None], torch.zeros(2, 3))
 
 
-@pytest.mark.parametrize("rows", [1, 7, LITTLE // 120_000, LITTLE // 120_000 + 1])
+@pytest.mark.parametrize(
+    "rows", [1, 7, FBGEMM_MAX_MULTIPLICATIONS // 120_000, FBGEMM_MAX_MULTIPLICATIONS // 120_000 + 1]
+)
 @pytest.mark.parametrize("biased", [True, False])
 def test_it_is_the_product_of_rounded_weights_and_rounded_vectors(rows: int, biased: bool) -> None:
     weight, bias = torch.randn(400, 300), torch.randn(400) if biased else None
@@ -44,7 +47,7 @@ def test_a_row_becomes_the_same_in_any_company(seed: int, rows: int, deep: int, 
     order = torch.randperm(rows, generator=rng)
     with pytest.MonkeyPatch.context() as patch:
         for most_of_fbgemm in (0, 10**9):
-            patch.setattr("allyouneed.inference.quantization.LITTLE", most_of_fbgemm)
+            patch.setattr("allyouneed.inference.dispatch.FBGEMM_MAX_MULTIPLICATIONS", most_of_fbgemm)
             assert torch.equal(quantized(x[order]), together[order])
             for row in range(rows):
                 assert torch.equal(quantized(x[row : row + 1]), together[row : row + 1])

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..decode import beam_search
-from ..inference import FastTransformer
+from ..inference import make_engine
 from ..inference.custom_parts import find_custom_part
 from ..inference.quantization import Int8Linear, supports_int8
 from ..nn import Transformer
@@ -28,17 +28,17 @@ STEPS = 20  # of a beam that forks
 def every_engine_is_the_model(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     """The plain step and every engine there is, through beams that fork, give the logits of the whole at once."""
     yield _forks(model, model, ids, "plain", exact=True)
-    yield _forks(model, FastTransformer(model), ids, "fast", exact=True)
+    yield _forks(model, make_engine(model), ids, "fast", exact=True)
     if find_custom_part(model) or next(model.parameters()).device.type != "cpu":
         return
     compiled = importlib.util.find_spec("numba") is not None
     if compiled:
-        yield _forks(model, FastTransformer(model, compiled=True), ids, "compiled", exact=True)
+        yield _forks(model, make_engine(model, compiled=True), ids, "compiled", exact=True)
     if supports_int8(next(model.parameters()).device):
         yield int8_maps_are_near(model)
-        yield _forks(model, FastTransformer(model, precision="int8"), ids, "int8", exact=False)
+        yield _forks(model, make_engine(model, precision="int8"), ids, "int8", exact=False)
         if compiled:
-            fast = FastTransformer(model, precision="int8", compiled=True)
+            fast = make_engine(model, precision="int8", compiled=True)
             yield _forks(model, fast, ids, "int8 compiled", exact=False)
 
 

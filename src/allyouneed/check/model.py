@@ -10,7 +10,7 @@ from torch.utils.hooks import RemovableHandle
 from ..config import ModelConfig
 from ..data.batch import pad
 from ..decode import beam_search, greedy_search, make_step
-from ..inference.eager import FastTransformer
+from ..inference import AnyEngine, make_engine
 from ..nn import FeedForward, MultiHeadAttention, Transformer
 from .result import CheckResult, Ids
 
@@ -85,7 +85,7 @@ def cached_is_uncached(model: Transformer, ids: Ids) -> CheckResult:
     whole = model(source, target)[0]
     return (
         _differs(model, source, target, whole)
-        or _differs(FastTransformer(model), source, target, whole)
+        or _differs(make_engine(model), source, target, whole)
         or CheckResult(
             "cache",
             True,
@@ -94,9 +94,7 @@ def cached_is_uncached(model: Transformer, ids: Ids) -> CheckResult:
     )
 
 
-def _differs(
-    writer: Transformer | FastTransformer, source: Tensor, target: Tensor, whole: Tensor
-) -> CheckResult | None:
+def _differs(writer: Transformer | AnyEngine, source: Tensor, target: Tensor, whole: Tensor) -> CheckResult | None:
     state: Any = writer.start(source)
     for t, word in enumerate(target[0]):
         logits, state = writer.step(word[None], state)

@@ -86,7 +86,6 @@ def beam_search(
     penalty: Penalty = length_penalty,
     patience: float = 1.0,
     nbest: int = 1,
-    top_continuations_fn: TopContinuations | None = None,
 ) -> list[list[Hypothesis]]:
     """For each of B sentences, the `nbest` best that the beam comes across, the best first.
 
@@ -94,7 +93,7 @@ def beam_search(
     `is_decided` says. Hypotheses that reach their bound unfinished count only if too few have ended.
     A beam of 1 is greedy search; one as wide as the space of all sentences finds the best of them.
     """
-    top_continuations_fn = top_continuations_fn or top_continuations
+    select_top = find_top_continuations(step)
     device, limits = max_lengths.device, max_lengths.tolist()
     ended: list[list[Hypothesis]] = [[] for _ in limits]
     active = list(range(len(limits)))  # the sentences still in the batch, and the beam of each
@@ -106,7 +105,7 @@ def beam_search(
         last = torch.tensor([row.token for rows in beams for row in rows], device=device)
         log_probabilities, state = step(last, state)
         # At most `beam` of the best 2 · beam end, so at least `beam` are left to go on.
-        best = top_continuations_fn([[row.total for row in rows] for rows in beams], log_probabilities, 2 * beam)
+        best = select_top([[row.total for row in rows] for rows in beams], log_probabilities, 2 * beam)
         divisor = penalty(length, alpha=alpha)
         kept, parents = [], []
         for b, (sentence, candidates) in enumerate(zip(active, map(zip, *best), strict=True)):
@@ -179,6 +178,11 @@ def is_decided(
         return False
     last = length + 1 if len(ended) >= wait_for else limit
     return nlargest(nbest, (hypothesis.score for hypothesis in ended))[-1] >= best_alive / divisor(last)
+
+
+def find_top_continuations(step: Step[AnyState]) -> TopContinuations:
+    """The step's own `top_continuations` if it has one, else the function below."""
+    return getattr(step, "top_continuations", top_continuations)
 
 
 def top_continuations(totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:

@@ -9,7 +9,7 @@ from typing import Unpack
 
 from torch import Tensor
 
-from .beam import BeamOptions, TopContinuations, beam_search, best_first
+from .beam import BeamOptions, beam_search, best_first
 from .rules import with_rules
 from .step import AnyState, Hypothesis, SearchLimits, Step
 
@@ -26,7 +26,6 @@ def diverse_beam_search(
     *,
     groups: int,
     diversity: float,
-    continuations: TopContinuations | None = None,
     **wishes: Unpack[_Wishes],
 ) -> list[list[Hypothesis]]:
     """As `beam_search`, the `beam` in `groups` equal parts. Of what all groups found, `nbest` different ones.
@@ -55,7 +54,7 @@ def diverse_beam_search(
             return log_probabilities - cost[sentences]
 
         ruled, start = with_rules(step, state, [differ], of=max_lengths)
-        found = beam_search(ruled, start, top_continuations_fn=continuations, **of_a_group)
+        found = beam_search(ruled, start, **of_a_group)
         said.append(now)
         found_by.append(found)
     return [_in_turn([found[b] for found in found_by], nbest) for b in range(len(max_lengths))]

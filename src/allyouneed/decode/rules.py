@@ -12,6 +12,7 @@ from typing import Generic
 import torch
 from torch import Tensor
 
+from .beam import find_top_continuations
 from .constraint_state import Spelling
 from .step import AnyState, Step
 
@@ -47,6 +48,23 @@ class TrackedState(Generic[AnyState]):
         return TrackedState(self.inner.keep(sentences), self.tokens[rows], self.sentences[rows], len(sentences))
 
 
+class RuledStep(Generic[AnyState]):
+    """A `Step` whose log-probabilities are changed by rules, one after the other."""
+
+    def __init__(self, step: Step[AnyState], rules: Sequence[Rule]) -> None:
+        self._step, self._rules = step, rules
+        self.top_continuations = find_top_continuations(step)
+
+    def __call__(self, last: Tensor, state: TrackedState[AnyState]) -> tuple[Tensor, TrackedState[AnyState]]:
+        log_probabilities, inner = self._step(last, state.inner)
+        tokens = torch.cat((state.tokens, last[:, None]), 1)
+        for rule in self._rules:
+            changed = rule(tokens[:, 1:], state.sentences, log_probabilities)
+            nothing_left = changed.isneginf().all(-1, keepdim=True)
+            log_probabilities = torch.where(nothing_left, log_probabilities, changed)
+        return log_probabilities, replace(state, inner=inner, tokens=tokens)
+
+
 def with_rules(
     step: Step[AnyState], state: AnyState, rules: Sequence[Rule], *, of: Tensor
 ) -> tuple[Step[TrackedState[AnyState]], TrackedState[AnyState]]:
@@ -54,18 +72,8 @@ def with_rules(
 
     A rule that would leave a hypothesis nothing to say is lifted for that word.
     """
-
-    def ruled(last: Tensor, state: TrackedState[AnyState]) -> tuple[Tensor, TrackedState[AnyState]]:
-        log_probabilities, inner = step(last, state.inner)
-        words = torch.cat((state.tokens, last[:, None]), 1)
-        for rule in rules:
-            changed = rule(words[:, 1:], state.sentences, log_probabilities)
-            nothing_left = changed.isneginf().all(-1, keepdim=True)
-            log_probabilities = torch.where(nothing_left, log_probabilities, changed)
-        return log_probabilities, replace(state, inner=inner, tokens=words)
-
     nothing = torch.empty(len(of), 0, dtype=torch.int64, device=of.device)
-    return ruled, TrackedState(state, nothing, torch.arange(len(of), device=of.device), len(of))
+    return RuledStep(step, rules), TrackedState(state, nothing, torch.arange(len(of), device=of.device), len(of))
 
 
 def minimum_length(min_lengths: Tensor, *, eos_id: int) -> Rule:

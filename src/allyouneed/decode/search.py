@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import BeamOptions, Penalty, TopContinuations, beam_search, length_penalty, plain_length_penalty
+from .beam import BeamOptions, Penalty, beam_search, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
@@ -30,26 +30,18 @@ def search(
     constraints: Sequence[Sequence[PhraseConstraint]] = (),
     boundaries: WordBoundaries | None = None,
     generators: Sequence[torch.Generator] = (),
-    top_continuations_fn: TopContinuations | None = None,
     **bounds: Unpack[SearchLimits],
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
     `config`'s own lengths are left to the caller, who knows the sources. Sampling needs `generators`, one a sentence.
     With `demands`, one list of phrases a sentence, and the vocabulary's `seams`, the search is a beam
-    that says all of them. A model may know a quicker way to find the best `continuations`.
+    that says all of them.
     """
     if rules:
         ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
         return search(
-            ruled,
-            start,
-            config,
-            constraints=constraints,
-            boundaries=boundaries,
-            generators=generators,
-            top_continuations_fn=top_continuations_fn,
-            **bounds,
+            ruled, start, config, constraints=constraints, boundaries=boundaries, generators=generators, **bounds
         )
     ranking: BeamOptions = {
         "beam": config.beam,
@@ -84,11 +76,10 @@ def search(
             state,
             groups=config.beam_groups,
             diversity=config.diversity_penalty,
-            continuations=top_continuations_fn,
             **bounds,
             **ranking,
         )
-    return beam_search(step, state, top_continuations_fn=top_continuations_fn, **bounds, **ranking)
+    return beam_search(step, state, **bounds, **ranking)
 
 
 def stream_tokens(

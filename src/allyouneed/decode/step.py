@@ -22,7 +22,10 @@ AnyState = TypeVar("AnyState", bound=State)
 
 
 class Step(Protocol[AnyState]):
-    """The last ids (N,) and a state → log-probabilities of the next, (N, V), and the next state."""
+    """The last ids (N,) and a state → log-probabilities of the next, (N, V), and the next state.
+
+    A step may have a method `top_continuations`, which beam searches then call in place of that of beam.py.
+    """
 
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
 
@@ -45,33 +48,20 @@ class Hypothesis(NamedTuple):
 
 
 class Model(Protocol[AnyState]):
-    """What `make_step` needs: a `Transformer` or a `FastTransformer`."""
+    """What `make_step` needs, such as a `Transformer`."""
 
     def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
         """The last ids (N,) and a state → logits of the next, (N, V), and the next state."""
         ...
 
 
-class LogStep(Protocol[AnyState]):
-    """A step that gives log-probabilities in float32, and no chance to the words in `never`, (n,)."""
-
-    def __call__(self, last: Tensor, state: AnyState, banned_ids: Tensor) -> tuple[Tensor, AnyState]: ...
-
-
-def make_step(
-    model: Model[AnyState], *, banned_ids: tuple[int, ...] = (), log_step: LogStep[AnyState] | None = None
-) -> Step[AnyState]:
-    """A model as a `Step` that gives the ids in `never` (padding, the start sign) no chance.
-
-    Some models have a quicker `log_step` than what follows here.
-    """
-    unspoken = torch.tensor(banned_ids, dtype=torch.int64)
+def make_step(model: Model[AnyState], *, banned_ids: tuple[int, ...] = ()) -> Step[AnyState]:
+    """A model as a `Step` that gives `banned_ids` (padding, the start token) a probability of 0."""
+    banned = torch.tensor(banned_ids, dtype=torch.int64)
 
     def step(last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
-        if log_step:
-            return log_step(last, state, unspoken.to(last.device))
         logits, state = model.step(last, state)
-        logits.index_fill_(1, unspoken.to(logits.device), -torch.inf)
+        logits.index_fill_(1, banned.to(logits.device), -torch.inf)
         return logits.log_softmax(-1, dtype=torch.float32), state
 
     return step

@@ -1,6 +1,17 @@
-"""The model of `nn/` once more, written for translating: the same logits from fewer and larger operations."""
+"""The model of `nn/` written for translating: the same logits, in less time."""
 
-from .eager import FastTransformer, Precision, pick_precision
+from .eager import EagerEngine
+from .engine import AnyEngine, Engine, EngineStep, Precision
 from .kv_cache import CachedState
+from .selection import make_engine, pick_precision
 
-__all__ = ["CachedState", "FastTransformer", "Precision", "pick_precision"]
+__all__ = [
+    "AnyEngine",
+    "CachedState",
+    "EagerEngine",
+    "Engine",
+    "EngineStep",
+    "Precision",
+    "make_engine",
+    "pick_precision",
+]

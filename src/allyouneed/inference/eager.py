@@ -1,85 +1,51 @@
-"""Figure 1 once more, written for translating all day: the same numbers, fewer and larger operations.
+"""The Transformer written for translating, in PyTorch: the logits of `nn/` from fewer and larger operations.
 
 `Transformer` is the definition, and a test holds this file to it. What differs:
 
-- Maps of the same vector are one product: queries, keys and values of self-attention; keys and
+- Linear maps of the same vector are one product: queries, keys and values of self-attention; keys and
   values of the memory.
-- The past is a pool in which nothing ever moves (`past.py`).
-- Weights may be int8 (`int8.py`).
-- The step may be compiled (`compiled.py`).
+- The KV cache never moves when hypotheses are dropped or forked (kv_cache.py).
+- Weights may be int8 (quantization.py).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import ConfigError, InputError, MissingExtraError
+from ..decode.beam import Best, top_continuations
+from ..errors import InputError
 from ..nn.attention import MultiHeadAttention, attention_bias
-from ..nn.decoder import DecoderBlock, DecoderState
+from ..nn.decoder import DecoderBlock
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.encoder import EncoderBlock
 from ..nn.feedforward import FeedForward
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer, require_rows
-from .custom_parts import find_custom_part
+from .engine import Precision, banned_log_softmax
 from .kv_cache import CachedState, KVCache, split_heads
-from .quantization import Int8Linear, supports_int8
+from .quantization import Int8Linear
 
-if TYPE_CHECKING:
-    from .compiled import CompiledBlocks
-
-Precision = Literal["float32", "int8"]
-AnyState = CachedState | DecoderState  # the latter of a model that is run as it is
 LinearMap = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
-TopContinuations = Callable[
-    [list[list[float]], Tensor, int], tuple[list[list[float]], list[list[int]], list[list[int]]]
-]
+MakeLinear = Callable[[Tensor, Tensor | None], LinearMap]  # weight (out, in) and bias (out,)
 
 
-def pick_precision(model: Transformer) -> Precision:
-    """What "auto" means: int8 on an x86 processor for a projection of a million weights or more, else float32.
+class EagerEngine:
+    """An `Engine` of PyTorch operations. It keeps a copy of the weights: later training does not change it.
 
-    A model with parts of its own stays float32.
+    Refuses int8 on a device without int8 operators. The model must have no part of its own (custom_parts.py).
     """
-    if find_custom_part(model):
-        return "float32"
-    table = model.projection.table
-    return "int8" if supports_int8(table.device) and table.numel() >= 1_000_000 else "float32"
 
-
-class FastTransformer:
-    """`model.start` and `model.step` of a trained `Transformer`, with weights in `precision`.
-
-    In float32 its logits are those of `model` but for rounding. It takes a copy of the weights:
-    training `model` further does not change it. `compiled` makes all of it quicker, in float32 the step
-    of one sentence alone (compiled.py); it needs the extra `fast`, and the first time half a minute.
-
-    A model with a part that this file does not know (a subclass, a forward hook; parts.py) is run as it
-    is, by its own `start` and `step`, in float32; int8 and `compiled` refuse it.
-    """
+    compiled = False
 
     @torch.inference_mode()
-    def __init__(self, model: Transformer, *, precision: str = "float32", compiled: bool = False) -> None:
-        if precision not in get_args(Precision):
-            raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
-        self.config, self.precision = model.config, cast(Precision, precision)
-        self.compiled: CompiledBlocks | None = None
-        self.top_continuations: TopContinuations | None = None  # for a beam to use in place of its own
-        custom = find_custom_part(model)
-        self.plain = model if custom else None
-        if custom:
-            if compiled or precision == "int8":
-                raise ConfigError(
-                    f"{custom}, which {'compiled=True' if compiled else 'int8'} does not know; "
-                    'use precision "float32" without compiled'
-                )
-            return
-        make: Callable[[Tensor, Tensor | None], LinearMap] = Int8Linear if precision == "int8" else _FloatLinear
+    def __init__(self, model: Transformer, *, precision: Precision = "float32") -> None:
+        self.config, self.precision = model.config, precision
+        make = self._make_linear()
         self.scale = math.sqrt(model.config.d_model)
         self.source_table = model.source_embedding.table.detach()
         self.target_table = model.target_embedding.table.detach()
@@ -89,13 +55,9 @@ class FastTransformer:
         self.decoder = [_FastDecoderBlock(block, make) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
         self.projection = make(model.projection.table, None)
-        if compiled:
-            self._compile(model)
 
-    def start(self, source: Tensor) -> AnyState:
-        """The state from which `step` writes a translation of the source (B, S)."""
-        if self.plain:
-            return self.plain.start(source)
+    def start(self, source: Tensor) -> CachedState:
+        """As in `Engine`."""
         require_rows("source", source)
         rows, length = source.shape
         if length > len(self.source_position):
@@ -104,91 +66,66 @@ class FastTransformer:
         padding = None if bool(real.all()) else attention_bias(real, self.source_table.dtype)[:, None, None, :]
         with _refusing_unknown_ids(source, self.source_table):
             x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
-        if self.compiled and self.compiled.encoding_pays():
-            self.compiled.encode(x, padding)
-        else:
-            for block in self.encoder:
-                x = block(x, padding)
-            x = self.encoder_norm(x)
+        x = self._encode(x, padding)
         memory = tuple(block.project_kv(x) for block in self.decoder)
-        pools = tuple(block.self_attention.empty_cache(x) for block in self.decoder)
-        return CachedState(memory, padding, pools, hypotheses=rows)
+        caches = tuple(block.self_attention.empty_cache(x) for block in self.decoder)
+        return CachedState(memory, padding, caches, hypotheses=rows)
 
-    def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
-        """Logits of the next word, (N, V), after the `last` one, (N,), and the state with it in."""
+    def step(self, last: Tensor, state: CachedState) -> tuple[Tensor, CachedState]:
+        """As in `Engine`."""
         return self._step(last, state, None)
 
-    def log_step(self, last: Tensor, state: AnyState, banned_ids: Tensor) -> tuple[Tensor, AnyState]:
-        """As `step`, but log-probabilities in float32, with no chance for the words in `never`."""
+    def log_probabilities(self, last: Tensor, state: CachedState, banned_ids: Tensor) -> tuple[Tensor, CachedState]:
+        """As in `Engine`."""
         return self._step(last, state, banned_ids)
 
-    def _step(self, last: Tensor, state: AnyState, banned_ids: Tensor | None) -> tuple[Tensor, AnyState]:
-        if isinstance(state, DecoderState):
-            assert self.plain
-            found, after = self.plain.step(last, state)
-            return found if banned_ids is None else _log_probabilities(found, banned_ids), after
+    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+        """As in `Engine`."""
+        return top_continuations(totals, log_probabilities, count)
+
+    def _make_linear(self) -> MakeLinear:
+        return Int8Linear if self.precision == "int8" else _FloatLinear
+
+    def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
         if state.length == len(self.target_position):
             raise InputError(f"a sequence of {state.length + 1} tokens is longer than max_length={state.length}")
-        sentences = state.sentences
-        each = state.hypotheses // sentences
-        ancestry_mask = state.ancestry_mask
-        if each > 1 or ancestry_mask is not None:  # a hypothesis sees its own newest word, and not the others'
-            own = _diagonal_bias(sentences, each, self.target_table.dtype, self.target_table.device)
-            ancestry_mask = own if ancestry_mask is None else torch.cat((ancestry_mask, own), 1)
-        if self.compiled and self.compiled.step_pays(state.hypotheses, sentences=sentences):
-            pools = tuple(pool.reserve(each, after=state.cached) for pool in state.caches)
-            with _refusing_unknown_ids(last, self.target_table):
-                found = self.compiled.step(
-                    last,
-                    state.length,
-                    pools,
-                    state.cached,
-                    ancestry_mask,
-                    state.memory_caches,
-                    state.padding,
-                    banned_ids,
-                )
-        else:
-            with _refusing_unknown_ids(last, self.target_table):
-                words = torch.embedding(self.target_table, last)
-            x = torch.add(self.target_position[state.length], words, alpha=self.scale)
-            x = x.view(sentences, each, -1)  # (N, D) → (B, N/B, D): a sentence's hypotheses as if they were positions
-            mask = None if ancestry_mask is None else ancestry_mask.view(sentences, 1, each, -1)
-            grown = []
-            for block, pool, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):
-                x, pool = block(x, pool, state.cached, mask, memory, state.padding)
-                grown.append(pool)
-            pools = tuple(grown)
-            found = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
-            if banned_ids is not None:
-                found = _log_probabilities(found, banned_ids)
-        return found, CachedState(
+        width = state.hypotheses // state.sentences
+        mask = state.ancestry_mask
+        if width > 1 or mask is not None:  # a hypothesis attends to its own newest token, not to the others'
+            newest = _diagonal_bias(state.sentences, width, self.target_table.dtype, self.target_table.device)
+            mask = newest if mask is None else torch.cat((mask, newest), 1)
+        with _refusing_unknown_ids(last, self.target_table):
+            scores, caches = self._decode(last, state, mask, banned_ids)
+        return scores, CachedState(
             state.memory_caches,
             state.padding,
-            pools,
+            caches,
             state.hypotheses,
-            state.cached + each,
-            ancestry_mask,
+            state.cached + width,
+            mask,
             state.length + 1,
         )
 
-    def _compile(self, model: Transformer) -> None:
-        if self.target_table.device.type != "cpu":
-            raise ConfigError(f"compiled=True is for a processor; the model is on {self.target_table.device}")
-        try:
-            from . import compiled
-        except ImportError:
-            raise MissingExtraError("compiled=True", "fast") from None
-        if self.precision == "int8" and compiled.has_vpdpbusd():
-            self.projection = compiled.VNNILinear(model.projection.table, None)
-            for fast, block in zip(self.decoder, cast(Sequence[DecoderBlock], model.decoder.layers), strict=True):
-                key, value = block.cross_attention.key, block.cross_attention.value
-                fast.keys_and_values = compiled.VNNILinear(
-                    torch.cat([key.weight, value.weight]),
-                    torch.cat([key.bias, value.bias]),
-                )
-        self.top_continuations = compiled.compiled_top_continuations
-        self.compiled = compiled.CompiledBlocks(model, projection=self.projection, int8=self.precision == "int8")
+    def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        """Embedded sources → the memory, both (B, S, D)."""
+        for block in self.encoder:
+            x = block(x, padding)
+        return self.encoder_norm(x)  # type: ignore[no-any-return]
+
+    def _decode(
+        self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
+    ) -> tuple[Tensor, tuple[KVCache, ...]]:
+        """The logits (N, V), or with `banned_ids` log-probabilities, and the caches with the last tokens in them."""
+        width = state.hypotheses // state.sentences
+        x = torch.add(self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale)
+        x = x.view(state.sentences, width, -1)  # (N, D) → (B, N/B, D): hypotheses as if they were positions
+        mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
+        caches = []
+        for block, cache, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):
+            x, cache = block(x, cache, state.cached, mask, memory, state.padding)
+            caches.append(cache)
+        logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
+        return logits if banned_ids is None else banned_log_softmax(logits, banned_ids), tuple(caches)
 
 
 class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` would take 2 µs of every step
@@ -206,10 +143,6 @@ class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` wou
             refuse_unknown_ids(self.ids, len(self.table))
 
 
-def _log_probabilities(logits: Tensor, never: Tensor) -> Tensor:
-    return logits.index_fill(1, never, -torch.inf).log_softmax(-1, dtype=torch.float32)
-
-
 @lru_cache(64)
 def _diagonal_bias(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """For each hypothesis 0 at its own place among those of its sentence, attention_bias at the others', (B · E, E)."""
@@ -224,7 +157,7 @@ class _FloatLinear:
         return F.linear(x, self.weight, self.bias)
 
 
-def _joined(make: Callable[[Tensor, Tensor | None], LinearMap], *maps: nn.Linear) -> LinearMap:
+def _joined(make: MakeLinear, *maps: nn.Linear) -> LinearMap:
     """One map in place of several of the same vector: their results side by side."""
     if len(maps) == 1:
         return make(maps[0].weight, maps[0].bias)
@@ -248,9 +181,7 @@ class _FastResidual:
 
 
 class _FastFeedForward:
-    def __init__(
-        self, feed_forward: FeedForward, around: Residual, make: Callable[[Tensor, Tensor | None], LinearMap]
-    ) -> None:
+    def __init__(self, feed_forward: FeedForward, around: Residual, make: MakeLinear) -> None:
         self.inner, self.outer = _joined(make, feed_forward.inner), _joined(make, feed_forward.outer)
         self.activation = torch.relu_ if feed_forward.activation is F.relu else feed_forward.activation
         self.residual = _FastResidual(around)
@@ -262,9 +193,7 @@ class _FastFeedForward:
 class _FastSelfAttention:
     """Queries, keys and values of one vector by one product, with what stands around it."""
 
-    def __init__(
-        self, attention: MultiHeadAttention, around: Residual, make: Callable[[Tensor, Tensor | None], LinearMap]
-    ) -> None:
+    def __init__(self, attention: MultiHeadAttention, around: Residual, make: MakeLinear) -> None:
         self.heads, self.residual = attention.heads, _FastResidual(around)
         self.qkv = _joined(make, attention.query, attention.key, attention.value)
         self.output = _joined(make, attention.output)
@@ -289,7 +218,7 @@ def cached_attention(query: Tensor, pool: KVCache, mask: Tensor | None) -> Tenso
 
 
 class _FastEncoderBlock:
-    def __init__(self, block: EncoderBlock, make: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
+    def __init__(self, block: EncoderBlock, make: MakeLinear) -> None:
         self.attention = _FastSelfAttention(block.attention, block.attention_residual, make)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
@@ -301,7 +230,7 @@ class _FastEncoderBlock:
 
 
 class _FastDecoderBlock:
-    def __init__(self, block: DecoderBlock, make: Callable[[Tensor, Tensor | None], LinearMap]) -> None:
+    def __init__(self, block: DecoderBlock, make: MakeLinear) -> None:
         cross = block.cross_attention
         self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make)
         self.heads, self.width = cross.heads, cross.key.out_features

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ConfigError
-
-LITTLE = 8_500_000  # multiplications; up to here FBGEMM is quicker than oneDNN
+from .dispatch import fbgemm_pays
 
 
 def supports_int8(device: torch.device) -> bool:
@@ -61,7 +60,7 @@ class Int8Linear:
         low, high = x.aminmax(dim=-1, keepdim=True)
         scale = torch.where(high >= -low, high.clamp_min_(1e-30), low).div_(self._middle - 1)
         moved = (x / scale).round_().add_(self._middle)  # rounded, so that the greatest is 255 to the bit
-        packed = self._few if moved.numel() // self._width * self._size <= LITTLE else self._many
+        packed = self._few if fbgemm_pays(moved.numel() // self._width * self._size) else self._many
         found: Tensor = torch.ops.quantized.linear_dynamic(moved, packed, self._seven_bits)
         found.sub_(self._shift).mul_(self._scale).mul_(scale)
         return found if self._bias is None else found.add_(self._bias)

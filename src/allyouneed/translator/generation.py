@@ -26,14 +26,13 @@ from ..decode import (
     is_repetitive,
     length_divisor,
     longest_repetition,
-    make_step,
     max_constrained_length,
     search,
     stream_tokens,
     target_log_probabilities,
 )
 from ..device import one_thread
-from ..inference import FastTransformer
+from ..inference import AnyEngine, EngineStep
 from ..nn import Transformer
 from ..text.tokenizer import Tokenizer
 
@@ -56,14 +55,14 @@ class TranslationGenerator:
     def __init__(
         self,
         model: Transformer,
-        fast: FastTransformer,
+        engine: AnyEngine,
         target_tokenizer: Tokenizer,
         config: DecodeConfig,
         boundaries: WordBoundaries | None,
     ) -> None:
-        self.model, self.fast, self.target_tokenizer, self.config, self.boundaries = (
+        self.model, self.engine, self.target_tokenizer, self.config, self.boundaries = (
             model,
-            fast,
+            engine,
             target_tokenizer,
             config,
             boundaries,
@@ -73,8 +72,8 @@ class TranslationGenerator:
         silent = (target_tokenizer.pad_id, target_tokenizer.sos_id)
         unknown = () if target_tokenizer.unk_id is None else (target_tokenizer.unk_id,)
         self.banned_ids = silent if config.replace_unknown else (*silent, *unknown)
-        self._step = make_step(fast, banned_ids=self.banned_ids, log_step=fast.log_step)
-        self._step_of_stream = make_step(fast, banned_ids=(*silent, *unknown), log_step=fast.log_step)
+        self._step = EngineStep(engine, banned_ids=self.banned_ids)
+        self._step_of_stream = EngineStep(engine, banned_ids=(*silent, *unknown))
 
     def generate(self, wanted: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
@@ -101,7 +100,7 @@ class TranslationGenerator:
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """For each source the `count` words, or as many as there are, that most likely follow the prefix."""
         with self.threads_for(len(sources)):
-            state = self.fast.start(self.tensor(sources))
+            state = self.engine.start(self.tensor(sources))
             for word in (self.target_tokenizer.sos_id, *prefix):
                 logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
         logits[:, self.target_tokenizer.eos_id] = -torch.inf
@@ -111,7 +110,7 @@ class TranslationGenerator:
     def stream(self, source: list[int]) -> Iterator[int]:
         """The words of one translation as they come; unknown ones are not said."""
         with torch.inference_mode(), one_thread():
-            state = self.fast.start(self.tensor([source]))
+            state = self.engine.start(self.tensor([source]))
         yield from stream_tokens(
             one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
@@ -161,7 +160,7 @@ class TranslationGenerator:
         with self.threads_for(len(wanted) * config.beam):
             found = search(
                 self._step,
-                self.fast.start(self.tensor([one.source for one in wanted])),
+                self.engine.start(self.tensor([one.source for one in wanted])),
                 config,
                 sos_id=self.target_tokenizer.sos_id,
                 eos_id=self.target_tokenizer.eos_id,
@@ -170,7 +169,6 @@ class TranslationGenerator:
                 constraints=[one.constraints for one in wanted],
                 boundaries=self.boundaries,
                 generators=[self._generator(one) for one in wanted] if config.sample else (),
-                top_continuations_fn=self.fast.top_continuations,
             )
             if config.repetition_penalty == 1 and config.beam_groups == 1:
                 return found

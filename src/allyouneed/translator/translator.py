@@ -13,7 +13,7 @@ from ..config import DecodeConfig
 from ..decode import Hypothesis, beam_width
 from ..device import parallel_map, pick_device
 from ..errors import ConfigError, InputError
-from ..inference import FastTransformer, Precision, pick_precision
+from ..inference import Precision, make_engine, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
 from ..text.sentences import cut
@@ -53,7 +53,7 @@ class Translator:
     ) -> None:
         """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
 
-        `compiled` makes translating quicker, most of all with "int8", and loading slower (see `FastTransformer`).
+        `compiled` makes translating quicker, most of all with "int8", and loading slower (see `make_engine`).
         """
         self.bundle = bundle
         self.model, self.source_tokenizer, self.target_tokenizer = (
@@ -65,14 +65,14 @@ class Translator:
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
         self._compiled = compiled
-        self._fast = FastTransformer(self.model, precision=chosen, compiled=compiled)
+        self._engine = make_engine(self.model, precision=chosen, compiled=compiled)
         self._glossary = Glossary({})
         self._prepare()
 
     @property
     def precision(self) -> Precision:
         """That of the weights at work."""
-        return self._fast.precision
+        return self._engine.precision
 
     @classmethod
     def load(
@@ -117,7 +117,7 @@ class Translator:
                 self.target_tokenizer, self._glossary.normalized(self._form), self.decode.copy_spans
             )
         seams = self._demands.boundaries if self._demands else None
-        self._finder = TranslationGenerator(self.model, self._fast, self.target_tokenizer, self.decode, seams)
+        self._finder = TranslationGenerator(self.model, self._engine, self.target_tokenizer, self.decode, seams)
         self._aligner = Aligner(self._finder, self.source_tokenizer)
 
     def __call__(self, text: str) -> str:

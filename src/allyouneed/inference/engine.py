@@ -1,0 +1,92 @@
+"""What translating needs of a model, `Engine`, and a step of it for a search, `EngineStep`."""
+
+from typing import Any, Generic, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..decode.beam import Best, top_continuations
+from ..decode.step import AnyState
+from ..nn.decoder import DecoderState
+from ..nn.transformer import Transformer
+
+Precision = Literal["float32", "int8"]
+
+
+class Engine(Protocol[AnyState]):
+    """A trained model, prepared for translating with weights in `precision`.
+
+    All engines give the logits of `Transformer`, but for rounding, and refuse the same inputs with the same errors.
+    """
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    @property
+    def precision(self) -> Precision: ...
+
+    @property
+    def compiled(self) -> bool: ...
+
+    def start(self, source: Tensor) -> AnyState:
+        """Encode the source, (B, S). Returns the state before the first token, one hypothesis a sentence."""
+        ...
+
+    def step(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
+        """The last tokens (N,) and a state → logits of the next token, (N, V), and the state after the last tokens."""
+        ...
+
+    def log_probabilities(self, last: Tensor, state: AnyState, banned_ids: Tensor) -> tuple[Tensor, AnyState]:
+        """As `step`, but log-probabilities in float32; those of `banned_ids`, (n,), are minus infinity."""
+        ...
+
+    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+        """The `count` best continuations of each sentence's hypotheses; see `decode.beam.top_continuations`."""
+        ...
+
+
+class EngineStep(Generic[AnyState]):
+    """An engine as the `Step` of a search that never writes `banned_ids`."""
+
+    def __init__(self, engine: Engine[AnyState], *, banned_ids: tuple[int, ...] = ()) -> None:
+        self._engine, self._banned_ids = engine, torch.tensor(banned_ids, dtype=torch.int64)
+        self.top_continuations = engine.top_continuations
+
+    def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
+        return self._engine.log_probabilities(last, state, self._banned_ids.to(last.device))
+
+
+class UnchangedEngine:
+    """The `start` and `step` of the model itself, in float32: for a model with parts of its own (custom_parts.py)."""
+
+    precision: Precision = "float32"
+    compiled = False
+
+    def __init__(self, model: Transformer) -> None:
+        self._model, self.config = model, model.config
+
+    def start(self, source: Tensor) -> DecoderState:
+        """As in `Engine`."""
+        return self._model.start(source)
+
+    def step(self, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """As in `Engine`."""
+        return self._model.step(last, state)
+
+    def log_probabilities(self, last: Tensor, state: DecoderState, banned_ids: Tensor) -> tuple[Tensor, DecoderState]:
+        """As in `Engine`."""
+        logits, state = self._model.step(last, state)
+        return banned_log_softmax(logits, banned_ids), state
+
+    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+        """As in `Engine`."""
+        return top_continuations(totals, log_probabilities, count)
+
+
+def banned_log_softmax(logits: Tensor, banned_ids: Tensor) -> Tensor:
+    """Log-probabilities in float32 of logits (N, V); those of `banned_ids` are minus infinity."""
+    return logits.index_fill(1, banned_ids, -torch.inf).log_softmax(-1, dtype=torch.float32)
+
+
+AnyEngine = Engine[Any]

@@ -1,0 +1,47 @@
+"""Which engine and which precision a model gets."""
+
+from typing import cast, get_args
+
+from ..errors import ConfigError, MissingExtraError
+from ..nn.transformer import Transformer
+from .custom_parts import find_custom_part
+from .dispatch import int8_pays
+from .eager import EagerEngine
+from .engine import AnyEngine, Precision, UnchangedEngine
+from .quantization import supports_int8
+
+
+def make_engine(model: Transformer, *, precision: str = "float32", compiled: bool = False) -> AnyEngine:
+    """The engine for `model` with weights in `precision`, "float32" or "int8".
+
+    `compiled` needs the extra `fast`, a CPU, and half a minute the first time. A model with a part of its own (a
+    subclass, a forward hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model
+    int8 and `compiled` are refused.
+    """
+    if precision not in get_args(Precision):
+        raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
+    if custom := find_custom_part(model):
+        if compiled or precision == "int8":
+            raise ConfigError(
+                f"{custom}, which {'compiled=True' if compiled else 'int8'} does not know; "
+                'use precision "float32" without compiled'
+            )
+        return UnchangedEngine(model)
+    if not compiled:
+        return EagerEngine(model, precision=cast(Precision, precision))
+    try:
+        from .compiled import CompiledEngine
+    except ImportError:
+        raise MissingExtraError("compiled=True", "fast") from None
+    return CompiledEngine(model, precision=cast(Precision, precision))
+
+
+def pick_precision(model: Transformer) -> Precision:
+    """What "auto" means: int8 on an x86 processor if the projection is large enough (dispatch.py), else float32.
+
+    A model with parts of its own stays float32.
+    """
+    if find_custom_part(model):
+        return "float32"
+    table = model.projection.table
+    return "int8" if supports_int8(table.device) and int8_pays(table.numel()) else "float32"
