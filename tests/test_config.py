@@ -7,6 +7,7 @@ import pytest
 
 from allyouneed.config import CorpusConfig, DataConfig, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from allyouneed.errors import ConfigError
+from allyouneed.legacy import KEYS
 from allyouneed.recipes import recipe_names, recipe_path
 from allyouneed.suggest import FOREIGN
 
@@ -37,7 +38,7 @@ def test_settings_do_not_change() -> None:
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1; got 1.0"),
         ({"norm": "sideways"}, 'norm must be one of "post", "pre"; got \'sideways\''),
         ({"pad_id": 37_000}, "pad_id must be an id of the vocabulary of 37000"),
-        ({"target_vocab_size": 5}, 'share="all" needs one vocabulary'),
+        ({"target_vocab_size": 5}, 'tied_embeddings="all" needs one vocabulary'),
         ({"d_k": 2.5}, "d_k must be a whole number or left out; got 2.5"),
         ({"max_length": True}, "max_length must be a whole number; got True"),
     ],
@@ -58,13 +59,17 @@ def test_learned_positions_may_have_an_odd_width() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TrainConfig(learning_rate=0), "rate must be more than 0"),
+        (lambda: TrainConfig(learning_rate=-1), "learning_rate must be at least 0"),
+        (
+            lambda: TrainConfig(schedule="cosine"),
+            r"learning_rate must be more than 0, but .* got learning_rate=0.0 \(the default\)",
+        ),
         (lambda: TrainConfig(clip_norm=-1), "clip_norm must be at least 0"),
         (lambda: TrainConfig(r_drop=-1), "r_drop must be at least 0"),
         (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
         (lambda: DecodeConfig(alpha=-0.1), "alpha must be at least 0 and at most 10; got -0.1"),
         (lambda: DataConfig(train=("one",)), r"train must name a file of pairs or two files, \[source, target\]"),
-        (lambda: DataConfig(max_train_samples=-1), "limit must be at least 0"),
+        (lambda: DataConfig(max_train_samples=-1), "max_train_samples must be at least 0"),
         (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
         (lambda: DataConfig(train=7), "train must be a string or a list of strings; got 7"),  # type: ignore[arg-type]
     ],
@@ -81,7 +86,7 @@ def recipe_file(folder: Path, text: str) -> Path:
 
 
 def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
-    path = recipe_file(tmp_path, '[data]\ntrain = ["a", "b"]\n[train]\nsteps = 7\nrate = 2\n')
+    path = recipe_file(tmp_path, '[data]\ntrain = ["a", "b"]\n[train]\nsteps = 7\nlearning_rate = 2\n')
     recipe = Recipe.read(path, ["train.steps=9", "model.norm=pre", 'data.valid=["c","d"]', "decode.alpha=1"])
     assert recipe.data.train == ("a", "b")
     assert recipe.data.valid == ("c", "d")
@@ -101,13 +106,13 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
             r'unknown key "modle" in the recipe: did you mean "model"\? Known keys: clean, data, decode, model, train',
         ),
         ("[foo]\nd_model = 3", 'unknown key "foo" in the recipe; known keys: clean, data, decode, model, train'),
-        ("lr = 3", r'unknown key "lr" in the recipe: did you mean train.rate\?'),
+        ("lr = 3", r'unknown key "lr" in the recipe: did you mean train.learning_rate\?'),
         ("[train]\ndropout = 0.3", r'unknown key "dropout" in \[train\]: did you mean model.dropout\?'),
-        ("[decode]\nno_repeat_ngram_size = 3", r"did you mean decode.no_repeat_ngram_size\?"),
+        ("[train]\nno_repeat_ngram_size = 3", r"did you mean decode.no_repeat_ngram_size\?"),
         ("[train]\nbatch_size = 3", r"did you mean train.batch_tokens\?"),
         ('[model]\n"Hidden-Size" = 3', r'unknown key "Hidden-Size" in \[model\]: did you mean model.d_model\?'),
         ("[model]\nnum_layers = 3", r"did you mean model.encoder_layers and model.decoder_layers\?"),
-        ("[model]\nvalidate_every = 3", r"did you mean train.pause\?"),
+        ("[model]\nvalidate_every = 3", r"did you mean train.validate_every\?"),
         ("[model]\nseed = 3", r"did you mean data.seed or train.seed or decode.seed\?"),
         ('[data]\n"a\\nb" = 3', r'unknown key "a\\nb" in \[data\]; known keys'),
         ("[data.corpus.train]\nx = 3", r"\[data\] corpus must be a list of tables; got {'train'"),
@@ -118,7 +123,10 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
             "steps must be at least 1 and at most 2147483647; got a number of thousands",
         ),
         (f"[train]\nsteps = {'9' * 5000}", "not TOML"),
-        (f"[train]\nrate = {'9' * 400}", r"\[train\] rate must be more than 0 and at most 1000; got 9999"),
+        (
+            f"[train]\nlearning_rate = {'9' * 400}",
+            r"\[train\] learning_rate must be at least 0 and at most 1000; got 9999",
+        ),
         (f"[train]\nsteps = {'[' * 5000}", "not TOML"),
         ('[data]\ntrain = "a\\u0000b"', "train must be text without NUL characters"),
         ("model = 3", r"\[model\] must be a table of settings; got 3"),
@@ -155,9 +163,9 @@ def test_an_unknown_recipe_is_refused_with_the_names_there_are() -> None:
         recipe_path("datse")
 
 
-@pytest.mark.parametrize("table", ['vocabulary = "codes"', 'codes = "merges"'])
+@pytest.mark.parametrize("table", ['vocabulary = "codes"', 'bpe_codes = "merges"'])
 def test_codes_and_the_vocabulary_made_of_them_come_together(tmp_path: Path, table: str) -> None:
-    with pytest.raises(ConfigError, match='codes, a file of merges, goes with vocabulary = "codes"'):
+    with pytest.raises(ConfigError, match='bpe_codes, a file of merges, goes with vocabulary = "codes"'):
         Recipe.read(recipe_file(tmp_path, f"[data]\n{table}\n"))
 
 
@@ -192,8 +200,22 @@ def test_every_foreign_name_leads_to_a_setting_there_is() -> None:
     assert {part for full in FOREIGN.values() for part in full.split(" and ")} <= ours
 
 
+def test_no_foreign_name_is_a_setting_of_the_same_section() -> None:
+    for alias, full in FOREIGN.items():
+        section, _, _ = full.partition(".")
+        assert alias not in {known.name for known in dataclasses.fields(SECTIONS[section])}
+
+
+@pytest.mark.parametrize(("section", "old"), [(section, old) for section, names in KEYS.items() for old in names])
+def test_an_override_by_a_name_of_version_0_1_is_refused_with_the_name_of_today(
+    tmp_path: Path, section: str, old: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"did you mean {section}\.{KEYS[section][old]}( or {section}\.\w+)?\?"):
+        Recipe.read(recipe_file(tmp_path, ""), [f"{section}.{old}=1"])
+
+
 def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:
-    with pytest.raises(ConfigError, match=r"got ema=0.9, average=5 \(the default\)"):
+    with pytest.raises(ConfigError, match=r"got ema_decay=0.9, average_checkpoints=5 \(the default\)"):
         TrainConfig(ema_decay=0.9)
     with pytest.raises(ConfigError, match=r"got nbest=9, beam=7$"):
         DecodeConfig(nbest=9, beam=7)

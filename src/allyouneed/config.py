@@ -75,7 +75,7 @@ class ModelConfig(Checked):
             )
         if self.tied_embeddings == "all" and self.effective_target_vocab_size != self.vocab_size:
             raise ConfigError(
-                f'share="all" needs one vocabulary; got {self.vocab_size} ids for the source '
+                f'tied_embeddings="all" needs one vocabulary; got {self.vocab_size} ids for the source '
                 f"and {self.effective_target_vocab_size} for the target"
             )
 
@@ -142,7 +142,7 @@ class DataConfig(Checked):
         0.02, "share of the pairs for validation; as many again for a test; 0: none", Range(at_least=0, at_most=0.4)
     )
     max_malformed: float = setting(0.01, "skip at most this share of a file", SHARE)
-    seed: int = setting(1, "of the split and of what limit draws", SEED)
+    seed: int = setting(1, "of the split and of what max_train_samples draws", SEED)
     vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting("bpe", "what a token is")
     vocab_size: int = setting(0, "tokens to learn; 0: from the number of pairs", Range(at_least=0, at_most=2**24))
     joint_vocabulary: bool = setting(True, "one vocabulary for both sides")
@@ -171,14 +171,17 @@ class DataConfig(Checked):
                 raise ConfigError(f'{key} goes with vocabulary = "characters"; got {self.values_of(key, "vocabulary")}')
         if bool(self.bpe_codes) != (self.vocabulary == "codes"):
             raise ConfigError(
-                f'codes, a file of merges, goes with vocabulary = "codes"; got {self.values_of("vocabulary", "codes")}'
+                'bpe_codes, a file of merges, goes with vocabulary = "codes"; '
+                f"got {self.values_of('vocabulary', 'bpe_codes')}"
             )
         if self.bpe_codes and not self.joint_vocabulary:
-            raise ConfigError(f"codes are one vocabulary for both sides; got {self.values_of('codes', 'joint')}")
+            raise ConfigError(
+                f"bpe_codes are one vocabulary for both sides; got {self.values_of('bpe_codes', 'joint_vocabulary')}"
+            )
         if self.subword_sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
             raise ConfigError(
-                'sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
-                f"got {self.values_of('sampling', 'vocabulary')}"
+                'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
+                f"got {self.values_of('subword_sampling', 'vocabulary')}"
             )
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
@@ -207,7 +210,7 @@ class CleanConfig(Checked):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         if 0 < self.max_length_ratio <= 1:
-            raise ConfigError(f"ratio must be 0 (any) or more than 1; got {self.max_length_ratio}")
+            raise ConfigError(f"max_length_ratio must be 0 (any) or more than 1; got {self.max_length_ratio}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,8 +253,7 @@ class TrainConfig(Checked):
     )
     patience: int = setting(
         0,
-        "end after this many validations without an `early_stopping_metric` better by 0.1 %, and keep the best; "
-        "0: keep the last",
+        "stop after this many validations without an early_stopping_metric better by 0.1 %, and keep the best; 0: off",
         COUNT_OR_NONE,
     )
     early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")
@@ -280,7 +282,7 @@ class TrainConfig(Checked):
             )
         if self.ema_decay and self.average_checkpoints > 1:
             raise ConfigError(
-                "ema and average both make the model a mean; set average=1 beside ema; "
+                "ema_decay and average_checkpoints both average the weights; with ema_decay set average_checkpoints=1; "
                 f"got {self.values_of('ema_decay', 'average_checkpoints')}"
             )
 

@@ -1,17 +1,17 @@
-"""Everything this package refuses, as one family.
+"""Every error that this package raises on purpose, as one family.
 
     AllYouNeedError
-    ├── ConfigError       a setting that cannot be: unknown key, wrong type, impossible size
-    ├── InputError        ids, text or a call that a model cannot take
-    ├── DataError         a corpus that cannot be read, told by file and line
-    ├── BundleError       a folder that holds no whole model
-    ├── OutputError       a result that cannot be written: the path is taken, the disk is full
-    ├── ExportError       a model that another program's format cannot express
-    ├── MissingExtraError a library that is installed only as an extra
-    ├── TrainingError     a run that cannot go on: no finite loss at any learning rate, too little memory for one pair
-    └── Interrupted       a run that was asked to stop, and saved itself
+    ├── ConfigError         an invalid setting: unknown key, wrong type, impossible size
+    ├── InputError          ids, text or arguments that a model cannot process
+    ├── DataError           a corpus that cannot be read; the message names file and line
+    ├── BundleError         a folder without a complete model
+    ├── OutputError         a result that cannot be written: the path exists, the disk is full
+    ├── ExportError         a model that another program's format cannot express
+    ├── MissingExtraError   an optional library that is not installed
+    ├── TrainingError       a run that cannot continue: loss not finite at any learning rate, out of memory
+    └── Interrupted         a run that was stopped by a signal and has saved a checkpoint
 
-Every message says what was looked at, what was seen, what was expected and what to do.
+Every message says what was read, what was seen, what was expected and what to do.
 """
 
 import re
@@ -20,9 +20,9 @@ import sys
 
 
 class AllYouNeedError(Exception):
-    """The family's name: catch this one to catch them all.
+    """The base class of all errors of this package.
 
-    Every error survives pickling with all its attributes, whatever its class takes to be made.
+    Every error can be pickled with all its attributes, whatever the arguments of its class.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -30,13 +30,13 @@ class AllYouNeedError(Exception):
 
 
 class ConfigError(AllYouNeedError, ValueError):
-    """A setting that cannot be."""
+    """An invalid setting."""
 
 
 class InputError(AllYouNeedError, ValueError):
-    """Ids or text that a model or its vocabulary cannot take.
+    """Ids or text that a model or its vocabulary cannot process.
 
-    `line` says which of several texts it was, counted from 1.
+    `line` is the number of the text among several, counted from 1.
     """
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
@@ -49,11 +49,11 @@ class DataError(AllYouNeedError):
 
 
 class BundleError(AllYouNeedError):
-    """A folder that holds no whole model."""
+    """A folder without a complete model."""
 
 
 class OutputError(AllYouNeedError):
-    """A result that cannot be written; what stood there before is untouched."""
+    """A result that cannot be written; a file that was there before is unchanged."""
 
 
 class ExportError(AllYouNeedError):
@@ -61,7 +61,7 @@ class ExportError(AllYouNeedError):
 
 
 class MissingExtraError(AllYouNeedError, ImportError):
-    """A library that is installed only on wish: `what` needs it, `extra` brings it."""
+    """An optional library that is not installed: `what` needs it, and the extra `extra` installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
         install = shlex.join([sys.executable or "python", "-m", "pip", "install", *_requirements(extra)])
@@ -69,25 +69,25 @@ class MissingExtraError(AllYouNeedError, ImportError):
 
 
 def _requirements(extra: str) -> list[str]:
-    """What pip is asked for, for an extra of this package, wherever the package itself came from."""
-    from importlib import metadata  # slow to import, and seldom needed
+    """The requirements of an extra of this package, as arguments of pip."""
+    from importlib import metadata  # slow to import, and rarely needed
 
-    # Not allyouneed[extra]: what is installed may be a checkout, of which no index knows.
+    # Not allyouneed[extra]: the package may be installed from a checkout, which no index has.
     try:
         lines = metadata.requires("allyouneed") or []
     except metadata.PackageNotFoundError:
         lines = []
     condition = re.compile(rf"(; | and )extra == ['\"]{extra}['\"]$")
-    wanted = [condition.sub("", line).replace("'", '"') for line in lines if condition.search(line)]
-    return wanted or [f"allyouneed[{extra}]"]
+    requirements = [condition.sub("", line).replace("'", '"') for line in lines if condition.search(line)]
+    return requirements or [f"allyouneed[{extra}]"]
 
 
 class TrainingError(AllYouNeedError):
-    """A run that cannot go on; its last checkpoint is untouched."""
+    """A run that cannot continue; its last checkpoint is unchanged."""
 
 
-class Interrupted(AllYouNeedError):  # noqa: N818  nothing went wrong
-    """A run that was asked to stop by a signal and has saved itself; `signal` is its number."""
+class Interrupted(AllYouNeedError):  # noqa: N818  no failure, so not called an error
+    """A run that was stopped by a signal and has saved a checkpoint; `signal` is the number of the signal."""
 
     def __init__(self, message: str, *, signal: int) -> None:
         super().__init__(message)
@@ -96,6 +96,6 @@ class Interrupted(AllYouNeedError):  # noqa: N818  nothing went wrong
 
 def _restored(kind: type[AllYouNeedError], args: tuple[object, ...], attributes: dict[str, object]) -> AllYouNeedError:
     error = kind.__new__(kind)
-    super(AllYouNeedError, error).__init__(*args)  # past the class's own, which may ask for something else
+    super(AllYouNeedError, error).__init__(*args)  # skips the class's own __init__, which may take other arguments
     error.__dict__.update(attributes)
     return error

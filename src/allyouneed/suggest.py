@@ -1,27 +1,28 @@
-"""Which setting an unknown name probably means: one of another section, one of another toolkit, or one misspelt."""
+"""Suggestions for an unknown setting: a name of another section, of another toolkit or of version 0.1, or a misspelling."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-# What PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT call what we have under another name.
+from .legacy import KEYS
+
+# Settings by the names that PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT have for them.
 FOREIGN = {
-    name: ours
-    for ours, theirs in {
-        "train.learning_rate": "lr learning_rate learn_rate peak_lr max_lr lrate",
+    alias: name
+    for name, aliases in {
+        "train.learning_rate": "lr learn_rate peak_lr max_lr lrate",
         "train.steps": "max_steps max_update max_updates train_steps num_steps updates num_train_steps",
-        "train.validate_every": "eval_steps validate_every valid_freq validation_freq save_steps valid_steps save_freq",
-        "train.validate_samples": "validate_samples max_eval_samples eval_samples",
+        "train.validate_every": "eval_steps valid_freq validation_freq save_steps valid_steps save_freq",
+        "train.validate_samples": "max_eval_samples eval_samples",
         "train.warmup": "warmup_steps warmup_updates lr_warmup num_warmup_steps",
         "train.batch_tokens": "batch_size per_device_train_batch_size max_tokens mini_batch_words train_batch_size",
-        "train.accumulate_steps": "gradient_accumulation_steps update_freq accum_count "
-        "accumulate_steps accumulation_steps",
+        "train.accumulate_steps": "gradient_accumulation_steps update_freq accum_count accumulation_steps",
         "train.clip_norm": "max_grad_norm grad_clip gradient_clip clip grad_norm max_norm clip_grad_norm",
         "train.label_smoothing": "label_smoothing_factor smoothing",
-        "train.average_checkpoints": "average_checkpoints average_last_checkpoints average_decay",
-        "train.ema_decay": "ema_decay exponential_smoothing use_ema",
-        "train.early_stopping_metric": "early_stopping_metric metric_for_best_model eval_metric early_stopping",
-        "train.patience": "early_stopping_patience",
-        "train.init_from": "init_from finetune_from_model pretrained_model train_from load_model",
+        "train.average_checkpoints": "average_last_checkpoints",
+        "train.ema_decay": "exponential_smoothing use_ema average_decay",
+        "train.early_stopping_metric": "metric_for_best_model eval_metric",
+        "train.patience": "early_stopping_patience early_stopping",
+        "train.init_from": "finetune_from_model pretrained_model train_from load_model",
         "train.schedule": "lr_scheduler lr_scheduler_type scheduler scheduling decay_method",
         "train.optimizer": "optim",
         "train.precision": "fp16 bf16 half amp dtype model_dtype",
@@ -35,59 +36,57 @@ FOREIGN = {
         "model.encoder_layers and model.decoder_layers": "num_layers layers n_layers n_layer num_hidden_layers depth",
         "model.dropout": "dropout_rate p_drop hidden_dropout transformer_dropout",
         "model.attention_dropout": "attn_dropout dropout_attention",
-        "model.tied_embeddings": "tied_embeddings tie_word_embeddings share_embeddings "
-        "share_all_embeddings tie_embeddings",
+        "model.tied_embeddings": "tie_word_embeddings share_embeddings share_all_embeddings tie_embeddings",
         "model.max_length": "max_len max_position_embeddings max_seq_len max_source_positions block_size",
         "model.norm": "pre_norm norm_first normalize_before layer_norm",
         "model.positions": "position_encoding positional_encoding",
         "model.activation": "activation_function activation_fn hidden_act",
         "data.vocabulary": "tokenizer tokenizer_type bpe_type segmentation",
-        "data.joint_vocabulary": "joint_vocabulary share_vocab joined_dictionary joint_vocab",
-        "data.subword_sampling": "subword_sampling bpe_dropout",
-        "data.bpe_codes": "bpe_codes",
-        "data.data_dir": "data_dir path_data",
-        "data.cache_dir": "cache_dir",
-        "data.max_train_samples": "max_train_samples max_train_examples",
-        "data.max_valid_samples": "max_valid_samples",
+        "data.joint_vocabulary": "share_vocab joined_dictionary joint_vocab",
+        "data.subword_sampling": "bpe_dropout",
+        "data.data_dir": "path_data",
+        "data.max_train_samples": "max_train_examples",
         "data.valid": "dev validation validation_file valid_sets eval_file",
         "data.train": "train_file training train_sets",
         "data.test": "test_file test_sets",
-        "clean.max_chars": "max_chars",
-        "clean.max_length_ratio": "max_length_ratio",
-        "clean.deduplicate": "deduplicate dedup",
-        "clean.strip_control": "strip_control",
+        "clean.deduplicate": "dedup",
         "decode.beam": "beam_size num_beams beam_width",
         "decode.nbest": "n_best num_return_sequences num_hypotheses",
-        "decode.alpha": "lenpen length_penalty beam_alpha normalize",
-        "decode.no_repeat_ngram_size": "no_repeat_ngram_size block_ngram_repeat no_repeat_ngram",
-        "decode.beam_groups": "beam_groups num_beam_groups diverse_beam_groups",
-        "decode.diversity_penalty": "diversity_penalty diverse_beam_strength",
+        "decode.alpha": "lenpen beam_alpha normalize",
+        "decode.no_repeat_ngram_size": "block_ngram_repeat no_repeat_ngram",
+        "decode.beam_groups": "num_beam_groups diverse_beam_groups",
+        "decode.diversity_penalty": "diverse_beam_strength",
         "decode.sample": "do_sample sampling_decode random_sampling",
         "decode.top_k": "sampling_topk random_sampling_topk topk",
         "decode.top_p": "sampling_topp random_sampling_topp nucleus",
         "decode.temperature": "sampling_temperature random_sampling_temp",
-        "decode.copy_spans": "copy_spans",
         "decode.batch_size": "decode_batch eval_batch_size",
         "decode.replace_unknown": "replace_unk",
         "decode.max_length": "max_decoding_length max_new_tokens max_output_length",
         "decode.min_length": "min_decoding_length min_len",
     }.items()
-    for name in theirs.split()
+    for alias in aliases.split()
 }
+
+
+RENAMED = {old: f"{section}.{new}" for section, names in KEYS.items() for old, new in names.items()}
+_ALIASES = RENAMED | FOREIGN
 
 
 def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
     """The setting that an unknown `key` probably means; empty if none is near.
 
-    `known` are the keys of its own table; `elsewhere` the full names of the other tables' keys.
+    `known` are the keys of its own table; `elsewhere` has the full names of the keys of the other tables.
     """
-    plain = key[:40].lower().replace("-", "_")
-    near = get_close_matches(plain, known, n=1)
-    if plain in known:
-        return f'"{plain}"'
-    if exact := elsewhere.get(plain) or FOREIGN.get(plain):
+    name = key[:40].lower().replace("-", "_")
+    if name in known:
+        return f'"{name}"'
+    alias = _ALIASES.get(name, "")
+    if alias.rpartition(".")[2] in known:
+        return alias
+    if exact := elsewhere.get(name) or alias:
         return exact
-    if near:
+    if near := get_close_matches(name, known, n=1):
         return f'"{near[0]}"'
-    far = get_close_matches(plain, [*elsewhere, *FOREIGN], n=1, cutoff=0.8)
-    return (elsewhere.get(far[0]) or FOREIGN[far[0]]) if far else ""
+    far = get_close_matches(name, [*elsewhere, *_ALIASES], n=1, cutoff=0.8)
+    return (elsewhere.get(far[0]) or _ALIASES[far[0]]) if far else ""

@@ -35,7 +35,7 @@ def test_a_spoilt_model_fails_and_json_says_why(saved: Path) -> None:
     assert result.exit_code == 1
     told = json.loads(result.stdout)
     assert told["sound"] is False
-    assert [one["check"] for one in told["checks"] if one["fine"] is False] == ["alive"]
+    assert [one["check"] for one in told["checks"] if one["passed"] is False] == ["alive"]
 
 
 def test_an_untrained_recipe_is_checked() -> None:

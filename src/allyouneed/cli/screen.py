@@ -139,5 +139,6 @@ def prompt() -> Iterator[Callable[[int], None]]:
     """For texts that are typed into a terminal: yields what asks for the next one, where `progress` moves a bar."""
     if console.is_terminal:
         console.print("Type a text and Enter; Ctrl-D ends.")
+        console.print("> ", end="")
     yield lambda _: console.print("> ", end="") if console.is_terminal else None
     console.print()
