@@ -1,4 +1,4 @@
-"""What an unknown setting probably means: a name of another section, another toolkit or version 0.1, or a misspelling."""
+"""What an unknown setting probably means: a name of another section, toolkit or version, or a misspelling."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
