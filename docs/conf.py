@@ -1,8 +1,13 @@
 """How the site is built: `make docs`, which is `sphinx-build docs build/site`."""
 
+import re
+from itertools import groupby
+
+from sphinx.application import Sphinx
+
 project = "allyouneed"
 author = "the authors of allyouneed"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["make", "pictures"]
 smartquotes = False  # a setting is copied with the quotes it is written with
 html_theme = "furo"
@@ -13,3 +18,37 @@ html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 2
 suppress_warnings = ["misc.highlighting_failure"]
+
+add_module_names = False
+autodoc_inherit_docstrings = False  # torch's docstring of `Module.forward` does not describe our parts
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+
+
+def plain_text(text: str) -> str:
+    """Plain text as reStructuredText: names in backticks become literals, all other characters stay as they are."""
+    *pairs, last = re.split(r"`([^`]+)`", text)
+    escaped = [re.sub(r"([\\*_|`])", r"\\\1", part) for part in (*pairs[::2], last)]
+    literals = [f"\\ ``{part}``\\ " for part in pairs[1::2]] + [""]
+    return "".join(part for both in zip(escaped, literals, strict=True) for part in both)
+
+
+def render_docstring(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Our docstrings are plain text, and an indented block in them, such as the shapes, is kept as it stands."""
+    rendered: list[str] = []
+    for indented, block in groupby(lines, lambda line: line.startswith("    ")):
+        text = "\n".join(block)
+        rendered += f"\n::\n\n{text}\n".split("\n") if indented else plain_text(text).split("\n")
+    lines[:] = rendered
+
+
+def skip_member(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
+    """The fields of a named tuple have only a docstring that Python made up."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", render_docstring)
+    app.connect("autodoc-skip-member", skip_member)

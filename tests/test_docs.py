@@ -6,11 +6,13 @@ import re
 import shlex
 import tomllib
 from dataclasses import asdict, fields
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import allyouneed
 from allyouneed.cli import app
 from allyouneed.config import (
     FROM_VOCABULARY,
@@ -22,6 +24,7 @@ from allyouneed.config import (
     Recipe,
     TrainConfig,
 )
+from allyouneed.legacy import KEYS, WEIGHTS
 from conftest import Demo
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +95,31 @@ def test_every_file_and_link_a_page_names_exists(page: Path) -> None:
     for name in re.findall(r"`?\b((?:[a-z_]+/)+[a-z_]+\.(?:py|toml|md))\b", text):
         if not name.startswith("runs/"):
             assert (ROOT / name).exists() or (HOUSE / name).exists(), name
+
+
+def test_every_page_is_in_a_table_of_contents() -> None:
+    docs = ROOT / "docs"
+    listed = {docs / "index.md"}
+    for index in docs.rglob("index.md"):
+        for entry in re.findall(r"^(?:.* <)?([\w/-]+)>?$", "".join(blocks(index, "{toctree}")), re.MULTILINE):
+            listed.add(index.parent / f"{entry}.md")
+    assert set(docs.rglob("*.md")) - set((docs / "make").glob("*")) == listed
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\.\. auto(?:class|function):: allyouneed\.(\w+)$", text, re.MULTILINE))
+    modules = re.findall(r"^\.\. automodule:: (\S+)$", text, re.MULTILINE)
+    assert set(allyouneed.__all__) <= listed.union(*(dir(import_module(module)) for module in modules))
+
+
+def test_every_renamed_setting_is_on_its_page() -> None:
+    text = (ROOT / "docs/renamed.md").read_text(encoding="utf-8")
+    for section, names in KEYS.items():
+        for old, new in names.items():
+            assert f"| `{section}.{old}` | `{section}.{new}`" in text
+    for old, new in WEIGHTS.items():
+        assert f"| `{old}` | `{new}` |" in text
 
 
 def test_every_page_of_the_walk_leads_on_and_back() -> None:
