@@ -67,7 +67,7 @@ def test_a_model_larger_than_memory_is_refused_before_it_is_made() -> None:
         Transformer(ModelConfig(d_model=2**16, d_ff=2**18, encoder_layers=300, decoder_layers=300))
 
 
-@pytest.mark.parametrize("sizes", [{}, {"target_vocab_size": 900, "share": "none", "d_k": 3, "d_v": 5}])
+@pytest.mark.parametrize("sizes", [{}, {"target_vocab_size": 900, "tied_embeddings": "none", "d_k": 3, "d_v": 5}])
 def test_the_bytes_of_the_weights_are_about_what_the_parameters_take(sizes: dict[str, Any]) -> None:
     config = ModelConfig(vocab_size=1_000, d_model=64, d_ff=96, heads=2, max_length=20, **sizes)
     taken = 4 * Transformer(config).parameter_count()

@@ -113,11 +113,11 @@ def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> N
 
 
 def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
-    _, some, report = chosen(tmp_path, load_pairs(100), held_out=0, limit=10)
+    _, some, report = chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10)
     assert len(some) == 10
     assert report.dropped["limit"].count == 90
-    assert some == chosen(tmp_path, load_pairs(100), held_out=0, limit=10)[1]
-    assert some != chosen(tmp_path, load_pairs(100), held_out=0, limit=10, seed=2)[1]
+    assert some == chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10)[1]
+    assert some != chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10, seed=2)[1]
 
 
 def test_gathered_is_what_was_read(tmp_path: Path) -> None:

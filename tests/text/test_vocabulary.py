@@ -41,7 +41,7 @@ def test_words_are_whole_or_unknown() -> None:
 
 
 def test_each_side_may_have_its_own_and_both_are_kept(tmp_path: Path) -> None:
-    apart = learned(vocab_size=300, joint=False)
+    apart = learned(vocab_size=300, joint_vocabulary=False)
     apart.save(tmp_path)
     again = Vocabulary.load(tmp_path, joint=False)
     assert again.fingerprint() == apart.fingerprint()
