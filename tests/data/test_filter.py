@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from allyouneed.config import CleanConfig, DataConfig
-from allyouneed.corpus.clean import DataReport
+from allyouneed.corpus.data_report import DataReport
 from allyouneed.data.filter import SelectedPairs, select_pairs
 from allyouneed.data.read import ReadPairs, read_part
 from allyouneed.errors import DataError
@@ -23,13 +23,9 @@ def chosen(
     for name, lines in (("train", train), ("valid", valid)):
         (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in lines))
     config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), data_dir=str(folder), **data)  # type: ignore[arg-type]
-    ours = read_part("train", config, clean, folder, report)
-    given, test = (
-        read_part("valid", config, clean, folder, DataReport()),
-        read_part("test", config, clean, folder, DataReport()),
-    )
-    selected = select_pairs(config, clean, ours, given, test, report)
-    return selected, [pair.source for pair in ours.pairs(selected.train)], report
+    pairs, named, test = (read_part(part, config, clean, folder, report) for part in ("train", "valid", "test"))
+    selected = select_pairs(config, clean, pairs, named, test, report)
+    return selected, [pair.source for pair in pairs.pairs(selected.train)], report
 
 
 def test_no_pair_is_in_two_parts(tmp_path: Path) -> None:
@@ -38,7 +34,7 @@ def test_no_pair_is_in_two_parts(tmp_path: Path) -> None:
     assert sorted(train + valid + test) == sorted(source for source, _ in load_pairs(2_000))
     assert 20 < len(valid) < 60
     assert 20 < len(test) < 60
-    assert (report.valid, report.test) == (len(valid), len(test))
+    assert (report.valid.used, report.test.used) == (len(valid), len(test))
 
 
 def test_more_lines_move_no_pair_to_another_part(tmp_path: Path) -> None:
@@ -55,7 +51,7 @@ def test_what_exceeds_a_held_out_part_is_not_trained_on(tmp_path: Path) -> None:
     assert len(some.valid) == len(some.test) == 10
     assert set(some.valid) <= set(all_of_them.valid)
     assert same == train
-    back = report.dropped["held_back"]
+    back = report.train.dropped["max_valid_samples"]
     assert back.count == len(all_of_them.valid) + len(all_of_them.test) - 20
     assert not {f"{source} → {target}" for source, target in [*some.valid, *some.test]} & set(back.examples)
 
@@ -64,9 +60,9 @@ def test_duplicates_and_overlap_are_dropped_and_shown(tmp_path: Path) -> None:
     train = [*load_pairs(20), ("source 1", "target 1"), ("In  VALID", "other"), ("other", "auch in valid")]
     _, kept, report = chosen(tmp_path, train, [("in valid", "auch in valid")])
     assert kept == [source for source, _ in load_pairs(20)]
-    found = {rule: (finding.count, finding.examples) for rule, finding in report.dropped.items() if finding.count}
-    assert found == {
-        "duplicates": (1, ["source 1 → target 1"]),
+    dropped = {rule: (rows.count, rows.examples) for rule, rows in report.train.dropped.items() if rows.count}
+    assert dropped == {
+        "deduplicate": (1, ["source 1 → target 1"]),
         "overlap_source": (1, ["In  VALID → other"]),
         "overlap_target": (1, ["other → auch in valid"]),
     }
@@ -90,7 +86,7 @@ def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
     valid = [(f"mispelt {i} 0", f"misspelt {i}") for i in range(40)]
     _, kept, report = chosen(tmp_path, train, valid)
     assert kept == [source for source, _ in train if (source, f"misspelt {source.split()[1]}") not in valid]
-    assert report.dropped["overlap_source"].count == 40
+    assert report.train.dropped["overlap_source"].count == 40
     assert (report.repeated_targets, report.skipped_rules) == (1.0, {"overlap_target": 0.2})
     assert "a target that others have too" in report.text()
     assert len(chosen(tmp_path, train, valid, clean=CleanConfig(overlap="target"))[1]) == 160 * 6
@@ -100,7 +96,7 @@ def test_where_some_targets_repeat_both_sides_overlap(tmp_path: Path) -> None:
     train = [*load_pairs(60), *((f"other {i}", f"target {i}") for i in range(20))]
     _, kept, report = chosen(tmp_path, train, [("source 1", "target 1")])
     assert report.repeated_targets == 0.5
-    assert (len(kept), report.dropped["overlap_target"].count) == (78, 1)
+    assert (len(kept), report.train.dropped["overlap_target"].count) == (78, 1)
 
 
 def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> None:
@@ -115,15 +111,15 @@ def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> N
 def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
     _, some, report = chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10)
     assert len(some) == 10
-    assert report.dropped["limit"].count == 90
+    assert report.train.dropped["max_train_samples"].count == 90
     assert some == chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10)[1]
     assert some != chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10, seed=2)[1]
 
 
-def test_gathered_is_what_was_read(tmp_path: Path) -> None:
+def test_a_part_is_what_was_read(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
     report = DataReport()
     data = DataConfig(train="train.tsv", data_dir=str(tmp_path))
-    gathered: ReadPairs = read_part("train", data, CleanConfig(), tmp_path, report)
-    assert list(gathered.pairs(range(len(gathered)))) == [("a", "b")]
-    assert report.dropped["empty"].count == 1
+    part: ReadPairs = read_part("train", data, CleanConfig(), tmp_path, report)
+    assert list(part.pairs(range(len(part)))) == [("a", "b")]
+    assert report.train.dropped["empty"].count == 1

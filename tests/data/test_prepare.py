@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from allyouneed.config import CleanConfig, CorpusConfig, DataConfig
-from allyouneed.data.prepare import Prepared, prepare
+from allyouneed.data.prepare import prepare
+from allyouneed.data.prepared import Prepared
 from allyouneed.data.sampler import batches, epoch_of_batches
 from allyouneed.errors import ConfigError, DataError
 
@@ -51,14 +52,50 @@ def test_an_empty_file_is_refused_as_such(data: DataConfig, part: str) -> None:
 
 def test_another_content_or_setting_is_noticed_and_under_resume_refused(data: DataConfig) -> None:
     first = prepared(data)
-    with pytest.raises(DataError, match="data was made of something else: data.vocab_size was 300 and is 301"):
+    with pytest.raises(DataError, match="prepared from other data or settings: data.vocab_size was 300 and is 301"):
         prepared(replace(data, vocab_size=301), resume=True)
     path = Path(data.data_dir) / "pairs.tsv"
     path.write_text(path.read_text() + "a new dog\tein neuer Hund\n")
-    with pytest.raises(DataError, match="data was made of something else: data.train was [0-9a-f]+ and is"):
+    with pytest.raises(DataError, match="prepared from other data or settings: data.train was [0-9a-f]+ and is"):
         prepared(data, resume=True)
     assert texts(first) == [*texts(first)]
     assert prepared(data).fingerprint != first.fingerprint
+
+
+def test_what_happens_to_validation_and_test_pairs_is_reported(data: DataConfig, tmp_path: Path) -> None:
+    (tmp_path / "valid.tsv").write_text("e\u0301\tf\n \tg\n" + "x " * 40 + "\ty\n" + "h\ti\n" * 3)
+    (tmp_path / "test.tsv").write_text("a\tb\n" * 200 + "c\n")
+    data = replace(data, valid="valid.tsv", test="test.tsv", max_valid_samples=4)
+    report = prepared(data).report
+    counts = {
+        name: {rule: dropped.count for rule, dropped in part.dropped.items() if dropped.count}
+        for name, part in report.parts().items()
+    }
+    assert counts["train"] == {}
+    assert counts["valid"] == {"empty": 1, "max_valid_samples": 1, "max_length": 1}
+    assert counts["test"] == {"malformed": 1}
+    assert (report.valid.read, report.valid.used, report.test.read, report.test.used) == (6, 3, 200, 200)
+    assert report.valid.normalized == {"unicode": 1, "strip_control": 0}
+    assert report.left_out()[1] == "1 left out of data.test: 1 malformed lines (data-report.json has examples)"
+
+
+def test_pairs_that_an_earlier_version_prepared_are_prepared_again(data: DataConfig) -> None:
+    prepared(data)
+    path = Path(data.data_dir) / "data/prepared.json"
+    stored = json.loads(path.read_text())
+    stored["made_of"] = stored.pop("provenance")
+    path.write_text(json.dumps(stored))
+    prepared(data, resume=True)
+    assert "provenance" in json.loads(path.read_text())
+
+
+def test_where_files_are_does_not_change_what_they_are(data: DataConfig, tmp_path: Path) -> None:
+    first = prepared(data)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (tmp_path / "pairs.tsv").rename(moved / "pairs.tsv")
+    data = replace(data, data_dir=str(moved), cache_dir=str(tmp_path / "cache"))
+    assert prepared(data).fingerprint == first.fingerprint
 
 
 def test_what_fails_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:

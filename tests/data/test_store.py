@@ -17,7 +17,7 @@ def test_a_side_gives_its_sentences_back() -> None:
 
 
 def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.data.store.AT_ONCE", 7)
+    monkeypatch.setattr("allyouneed.data.store.CHUNK_LENGTHS", 7)
     lengths = np.random.default_rng(0).integers(0, 30, 100)
     side = Side.from_sentences([[1] * length for length in lengths])
     assert side.length_quantile(1) == lengths.max()

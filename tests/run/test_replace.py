@@ -129,7 +129,7 @@ def test_a_corpus_called_data_is_not_taken_for_prepared_pairs(tmp_path: Path) ->
     (tmp_path / "out/data/pairs.tsv").write_text("a\tb\n" * 9)
     with pytest.raises(OutputError, match="out exists already, and a run would be mixed up with it"):
         fit(TINY, tmp_path / "out")
-    with pytest.raises(OutputError, match="data holds pairs.tsv, which is no prepared pairs"):
+    with pytest.raises(OutputError, match="data holds pairs.tsv, which is no file of prepared pairs"):
         prepare(TINY.data, CleanConfig(), tmp_path / "out/data", max_length=32)
     assert (tmp_path / "out/data/pairs.tsv").exists()
 

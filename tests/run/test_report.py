@@ -47,8 +47,8 @@ def test_the_page_says_what_each_source_gave_and_what_was_dropped(tmp_path: Path
     data = {"train": "a.tsv", "corpus": [{"train": "b.tsv"}], "data_dir": str(tmp_path), "held_out": 0.0}
     fit(Recipe.from_tables({**TINY.tables(), "data": data}), tmp_path / "run")
     page = (tmp_path / "run/report.html").read_text()
-    assert "21 read, 20 to train on" in page
-    assert "7 read, 7 to train on" in page
+    assert "21 pairs read, 20 used" in page
+    assert "7 pairs read, 7 used" in page
     assert "exact duplicates" in page
     assert "<i>a 1 → A 1</i>" in page
 

@@ -113,13 +113,13 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
     assert watch.prepared == [("reading", 2, None), ("learning a vocabulary", 0, None), ("encoding", 1, 2)]
     assert watch.lines[:2] == [
         "data: 1 pairs to train on, vocabulary of 5",
-        "data: 2 left out: 1 with an empty side, 1 with too many tokens (data-report.json has examples)",
+        "data: 2 left out of data.train: 1 with an empty side, 1 with too many tokens (data-report.json has examples)",
     ]
     report = json.loads((tmp_path / "run/data-report.json").read_text())
-    assert {rule: found["count"] for rule, found in report["dropped"].items() if found["count"]} == {
-        "empty": 1, "tokens": 1,
+    assert {rule: found["count"] for rule, found in report["train"]["dropped"].items() if found["count"]} == {
+        "empty": 1, "max_length": 1,
     }  # fmt: skip
-    with pytest.raises(DataError, match="data.train has no pair to use: 1 read: 0 to train on.*\n.*an empty side"):
+    with pytest.raises(DataError, match="data.train has no pair to use: 1 read, 0 used\n.*an empty side"):
         fit(recipe_of_files(tmp_path, [""], ["a"]), tmp_path / "other", callback=watch)
     with pytest.raises(DataError, match="data.train: 'x' at place 1 of 'x' is not in the vocabulary"):
         fit(recipe_of_files(tmp_path, "ax", "aa", alphabet="a"), tmp_path / "other", callback=watch)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config import DataConfig, Recipe
-from ..corpus.clean import DataReport
+from ..corpus.data_report import DataReport
 from ..corpus.pair import Pair
 from ..corpus.readers import Where, is_task, local_paths, read_pairs
 from ..data.filter import select_pairs

@@ -8,7 +8,7 @@ from ..config import Recipe
 from ..corpus.lines import ARCHIVES
 from ..corpus.pair import Pair
 from ..corpus.readers import READERS, is_task, pair_lines, read_lines, read_pairs
-from ..data.prepare import read_test_pairs
+from ..data.prepared import read_test_pairs
 from ..errors import ConfigError, DataError
 
 MADE_ON_THE_SPOT = 2_000  # test pairs of a task

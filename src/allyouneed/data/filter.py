@@ -1,4 +1,4 @@
-"""Which pairs of a corpus are trained on, which are held out and which are dropped: the rules that compare pairs."""
+"""The rules of cleaning that compare pairs, and the split: which pairs are trained on, held out or dropped."""
 
 import random
 from collections.abc import Iterable
@@ -8,25 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.clean import EXAMPLES, DataReport, as_example
+from ..corpus.clean import PAIR_RULES, as_example
+from ..corpus.data_report import MAX_EXAMPLES, DataReport, PartReport
 from ..corpus.pair import Pair
 from ..errors import DataError
 from .read import RULE_NUMBERS, Hashes, PairKeys, ReadPairs
 
 Mask = NDArray[np.bool_]
+Indices = NDArray[np.int32]
 
-HELD_OUT_MOST = 2_000  # pairs that validation holds when it is split off, and the test
+MAX_HELD_OUT = 2_000  # pairs of validation, and of the test, when they are split off
 TARGETS_REPEAT = 0.5  # share of the pairs; where more have a target that others have too, that is the task
-FEWEST_HELD_OUT = 8  # pairs that say anything about a model
-BY_THEMSELVES = ("longest", "ratio", "copies")  # rules that saw one pair at a time
+MIN_HELD_OUT = 8  # pairs that say anything about a model
 
 _SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")
 
 
 class SelectedPairs(NamedTuple):
-    """The places of the pairs to train on, and the pairs held out."""
+    """The indices of the pairs to train on, and the pairs held out."""
 
-    train: NDArray[np.int32]
+    train: Indices
     valid: list[Pair]
     test: list[Pair]
 
@@ -34,123 +35,132 @@ class SelectedPairs(NamedTuple):
 def select_pairs(
     data: DataConfig, clean: CleanConfig, train: ReadPairs, valid: ReadPairs, test: ReadPairs, report: DataReport
 ) -> SelectedPairs:
-    """Apply the rules of `clean`, split if `data` gives no validation pairs, and report every pair left out.
+    """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair left out.
 
-    Pairs made on the spot are under no rule. Refuses a corpus that is too small to split.
+    Pairs of tasks are under no rule. Refuses a corpus that is too small to split.
     """
-    marks = train.keys
-    keep = np.ones(len(marks), bool)
-    free = _made_on_the_spot(train)
-    broken = np.frombuffer(marks.rule, np.uint8)
-    rules = [(rule, ~free & (broken == RULE_NUMBERS[rule])) for rule in BY_THEMSELVES]
+    keys = train.keys
+    keep = np.ones(len(keys), bool)
+    checked = ~_is_of_task(train)
+    broken = np.frombuffer(keys.rule, np.uint8)
+    rules = [(rule, checked & (broken == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
     if clean.deduplicate:
-        rules.append(("duplicates", ~free & find_duplicates(marks)))
+        rules.append(("deduplicate", checked & find_duplicates(keys)))
     dropped = _apply(rules, keep, clean, report)
 
-    apart = [_drawn(valid, data.max_valid_samples, data.seed), list(test.pairs(range(len(test))))]
-    theirs = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
+    held_out = [_sample(valid, data.max_valid_samples, data.seed, report.valid), list(test.pairs(range(len(test))))]
+    held_out_hashes = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
-        parts = assign_splits(marks, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
+        parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
         usable = int(keep.sum())
         for number in range(1, parts.max(initial=1) + 1):
             mask = _first_shuffled(
-                marks, keep & (parts == number), most=data.max_valid_samples or HELD_OUT_MOST, seed=data.seed
+                keys, keep & (parts == number), count=data.max_valid_samples or MAX_HELD_OUT, seed=data.seed
             )
             _refuse_too_small(int(mask.sum()), usable, data)
-            apart[number - 1] = list(train.pairs(np.flatnonzero(mask)))
+            held_out[number - 1] = list(train.pairs(np.flatnonzero(mask)))
             for side in _SIDES:
-                theirs[side].append(marks.hashes(side)[mask])
+                held_out_hashes[side].append(keys.hashes(side)[mask])
             keep &= ~mask
-        dropped["held_back"] = keep & (parts > 0)
+        dropped["max_valid_samples"] = keep & (parts > 0)
         keep &= parts == 0
 
-    sides = [side for side in _SIDES if clean.overlap in (side, "either")]
-    overlaps = {f"overlap_{side}": ~free & _among(marks.hashes(side), np.concatenate(theirs[side])) for side in sides}
-    report.repeated_targets = _share_repeated(marks.hashes("target")[keep & ~free])
+    overlaps = {
+        f"overlap_{side}": checked & _among(keys.hashes(side), np.concatenate(held_out_hashes[side]))
+        for side in _SIDES
+        if clean.overlap in (side, "either")
+    }
+    report.repeated_targets = _share_repeated(keys.hashes("target")[keep & checked])
     if clean.overlap == "either" and report.repeated_targets > TARGETS_REPEAT:
         by_target = overlaps.pop("overlap_target")
         report.skipped_rules["overlap_target"] = float((by_target & keep).sum() / max(1, keep.sum()))
     dropped |= _apply(overlaps.items(), keep, clean, report)
     if 0 < data.max_train_samples < keep.sum():
-        chosen = np.flatnonzero(keep)[random.Random(data.seed).sample(range(int(keep.sum())), data.max_train_samples)]
-        dropped["limit"] = keep.copy()
-        dropped["limit"][chosen] = False
-        keep &= ~dropped["limit"]
+        sample = random.Random(data.seed).sample(range(int(keep.sum())), data.max_train_samples)
+        beyond = keep.copy()
+        beyond[np.flatnonzero(keep)[sample]] = False
+        dropped["max_train_samples"] = beyond
+        keep &= ~beyond
 
     for rule, mask in dropped.items():
-        found = report.dropped[rule]
-        found.count += int(mask.sum())
-        found.examples += map(as_example, train.pairs(np.flatnonzero(mask)[:EXAMPLES]))
-    report.valid, report.test = map(len, apart)
-    return SelectedPairs(np.flatnonzero(keep).astype(np.int32), *apart)
+        _report(rule, np.flatnonzero(mask), train, report.train)
+    report.valid.used, report.test.used = map(len, held_out)
+    return SelectedPairs(np.flatnonzero(keep).astype(np.int32), *held_out)
 
 
-def assign_splits(marks: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
+def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
     """For each pair the part it is in: 0 to train on, or 1 to `parts`, each with that share.
 
-    A pair's part follows from its own text and the seed, whatever else the corpus holds: more lines
-    never move it. Pairs that differ only in case and blanks are in one part.
+    The part of a pair follows from its text and the seed alone: more lines in the corpus
+    never move it. Pairs with the same dedup keys are in one part.
     """
-    place = _shuffle_keys(marks, seed)
-    part = np.zeros(len(marks), np.int8)
+    shuffle_keys = _shuffle_keys(keys, seed)
+    part = np.zeros(len(keys), np.int8)
     for number in range(parts, 0, -1):
-        part[place < np.uint64(int(share * number * 2**64))] = number
+        part[shuffle_keys < np.uint64(int(share * number * 2**64))] = number
     return part
 
 
-def find_duplicates(marks: PairKeys) -> Mask:
-    """The pairs that stood before, letter for letter."""
-    _, first = np.unique(marks.hashes("exact"), return_index=True)
-    mask = np.ones(len(marks), bool)
+def find_duplicates(keys: PairKeys) -> Mask:
+    """The pairs that equal an earlier pair, letter for letter."""
+    _, first = np.unique(keys.hashes("exact"), return_index=True)
+    mask = np.ones(len(keys), bool)
     mask[first] = False
     return mask
 
 
 def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: DataReport) -> dict[str, Mask]:
-    """Take out of `keep` what each rule finds, and return it.
+    """Remove from `keep` the pairs that break each rule, and return these.
 
-    A rule that would drop more of the pairs than the share `clean.max_dropped` says what the task is, not what
-    is wrong with it: it is left out, and reported.
+    A rule that would drop a larger share of the pairs than `clean.max_dropped` describes the task, not a fault
+    of the data: it is not used, and reported.
     """
     dropped = {}
     for rule, mask in rules:
-        found = mask & keep
-        share = float(found.sum() / max(1, keep.sum()))
+        broken = mask & keep
+        share = float(broken.sum() / max(1, keep.sum()))
         if share > clean.max_dropped:
             report.skipped_rules[rule] = share
         else:
-            dropped[rule] = found
-            keep &= ~found
+            dropped[rule] = broken
+            keep &= ~broken
     return dropped
 
 
+def _report(rule: str, indices: NDArray[np.intp], pairs: ReadPairs, report: PartReport) -> None:
+    report.dropped[rule].count += len(indices)
+    report.dropped[rule].examples += map(as_example, pairs.pairs(indices[:MAX_EXAMPLES]))
+
+
 def _share_repeated(hashes: Hashes) -> float:
-    """How many of some texts stand among them more than once."""
+    """The share of the texts that occur more than once."""
     _, counts = np.unique(hashes, return_counts=True)
     return float(counts[counts > 1].sum() / max(1, len(hashes)))
 
 
-def _made_on_the_spot(train: ReadPairs) -> Mask:
+def _is_of_task(train: ReadPairs) -> Mask:
     mask = np.zeros(len(train), bool)
     begin = 0
-    for end, _, made in train.ends:
-        mask[begin:end] = made
+    for end, _, is_task in train.ends:
+        mask[begin:end] = is_task
         begin = end
     return mask
 
 
-def _drawn(part: ReadPairs, limit: int, seed: int) -> list[Pair]:
-    places: Iterable[int] = range(len(part))
-    if 0 < limit < len(part):
-        places = sorted(random.Random(seed).sample(range(len(part)), limit))
-    return list(part.pairs(places))
+def _sample(part: ReadPairs, limit: int, seed: int, report: PartReport) -> list[Pair]:
+    """All pairs of a part, or `limit` of them, drawn by `seed`, in their order."""
+    if not 0 < limit < len(part):
+        return list(part.pairs(range(len(part))))
+    sample = sorted(random.Random(seed).sample(range(len(part)), limit))
+    _report("max_valid_samples", np.setdiff1d(np.arange(len(part)), sample), part, report)
+    return list(part.pairs(sample))
 
 
-def _first_shuffled(marks: PairKeys, mask: Mask, *, most: int, seed: int) -> Mask:
-    """At most `most` of the pairs in `mask`: those that come first in the shuffle."""
-    chosen = np.flatnonzero(mask)
+def _first_shuffled(keys: PairKeys, mask: Mask, *, count: int, seed: int) -> Mask:
+    """At most `count` of the pairs in `mask`: those that come first in the shuffle."""
+    indices = np.flatnonzero(mask)
     few = np.zeros_like(mask)
-    few[chosen[np.argsort(_shuffle_keys(marks, seed)[chosen], kind="stable")[:most]]] = True
+    few[indices[np.argsort(_shuffle_keys(keys, seed)[indices], kind="stable")[:count]]] = True
     return few
 
 
@@ -158,13 +168,13 @@ def _among(some: Hashes, others: Hashes) -> Mask:
     if len(others) == 0:
         return np.zeros(len(some), bool)
     others = np.sort(others)
-    found: Mask = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] == some
-    return found
+    mask: Mask = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] == some
+    return mask
 
 
-def _shuffle_keys(marks: PairKeys, seed: int) -> Hashes:
-    """A number for each pair, as good as random: both hashes and the seed, mixed as splitmix64 mixes."""
-    mixed = marks.hashes("source") * np.uint64(0x9E3779B97F4A7C15) + marks.hashes("target")
+def _shuffle_keys(keys: PairKeys, seed: int) -> Hashes:
+    """A pseudo-random number for each pair: both hashes and the seed, mixed as splitmix64 mixes."""
+    mixed = keys.hashes("source") * np.uint64(0x9E3779B97F4A7C15) + keys.hashes("target")
     mixed += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -172,10 +182,10 @@ def _shuffle_keys(marks: PairKeys, seed: int) -> Hashes:
 
 
 def _refuse_too_small(held: int, pairs: int, data: DataConfig) -> None:
-    if held < FEWEST_HELD_OUT:
-        share = min(0.4, max(2 * data.held_out, 3 * FEWEST_HELD_OUT / max(1, pairs)))
+    if held < MIN_HELD_OUT:
+        share = min(0.4, max(2 * data.held_out, 3 * MIN_HELD_OUT / max(1, pairs)))
         raise DataError(
             f"the corpus is too small to split: of {pairs:,} usable pairs, data.held_out={data.held_out} keeps {held} "
-            f"apart, where at least {FEWEST_HELD_OUT} are needed; name your own pairs in data.valid, hold out more "
+            f"apart, where at least {MIN_HELD_OUT} are needed; name your own pairs in data.valid, hold out more "
             f"(data.held_out={share:.2f}), or train without validation (data.held_out=0)"
         )

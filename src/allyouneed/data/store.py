@@ -1,4 +1,4 @@
-"""Sentence pairs on disk, flat: all of a side in one array, and where each sentence starts. Read by memory map."""
+"""Sentence pairs on disk: all ids of a side in one memory-mapped array, and another of where each sentence starts."""
 
 import mmap
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ from ..corpus.pair import Pair
 from ..text.tokenizer import Tokenizer
 
 SIDES = ("source", "target")
-AT_ONCE = 1_000_000  # sentences whose lengths are looked at together
+CHUNK_LENGTHS = 1_000_000  # sentences whose lengths are counted at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The sentences of one language. `ids` are one after another; sentence i is ids[starts[i]:starts[i + 1]].
+    """The sentences of one language, one after another in `ids`; sentence i is ids[starts[i]:starts[i + 1]].
 
-    Texts are stored the same way, their ids being bytes of UTF-8.
+    Texts are stored the same way, with the bytes of UTF-8 as ids.
     """
 
     ids: NDArray[Any]
@@ -40,7 +40,7 @@ class Side:
 
     @classmethod
     def open(cls, stem: Path, dtype: str) -> "Side":
-        """What `SideWriter` left in two files; nothing is read before it is used."""
+        """Map the two files that `SideWriter` wrote into memory; pages are read when they are used."""
         return cls(
             _mapped(stem.with_name(f"{stem.name}.ids"), dtype), _mapped(stem.with_name(f"{stem.name}.starts"), "int64")
         )
@@ -57,23 +57,23 @@ class Side:
         return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()
 
     def release_pages(self) -> None:
-        """Give back the memory that files take which were read through; what is read again is mapped again."""
+        """Release the memory of the pages that were read; when used again, they are read from the file again."""
         if sys.platform != "win32":
-            for array in (self.ids, self.starts):
-                if isinstance(array.base, memoryview) and isinstance(array.base.obj, mmap.mmap):
-                    array.base.obj.madvise(mmap.MADV_DONTNEED)
+            for mapped in (self.ids, self.starts):
+                if isinstance(mapped.base, memoryview) and isinstance(mapped.base.obj, mmap.mmap):
+                    mapped.base.obj.madvise(mmap.MADV_DONTNEED)
 
-    def lengths(self, chosen: NDArray[np.int32]) -> NDArray[np.int32]:
+    def lengths(self, indices: NDArray[np.int32]) -> NDArray[np.int32]:
         """How many ids each of these sentences has."""
-        return (self.starts[chosen + 1] - self.starts[chosen]).astype(np.int32)
+        return (self.starts[indices + 1] - self.starts[indices]).astype(np.int32)
 
     def length_quantile(self, share: float) -> int:
         """The length that this share of the sentences does not exceed; at 1, that of the longest."""
         counts = np.zeros(1, np.int64)
-        for begin in range(0, len(self), AT_ONCE):
-            found = np.bincount(np.diff(self.starts[begin : begin + AT_ONCE + 1]), minlength=len(counts))
-            found[: len(counts)] += counts
-            counts = found
+        for begin in range(0, len(self), CHUNK_LENGTHS):
+            chunk = np.bincount(np.diff(self.starts[begin : begin + CHUNK_LENGTHS + 1]), minlength=len(counts))
+            chunk[: len(counts)] += counts
+            counts = chunk
         return int(np.searchsorted(counts.cumsum(), share * len(self)))
 
 
@@ -118,10 +118,10 @@ def open_writers(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWrit
 
 @dataclass(frozen=True, slots=True)
 class EncodedPairs:
-    """Sentence pairs as ids. `dropped` counts the pairs left out as empty or too long.
+    """Sentence pairs as ids. `dropped` counts the pairs that were left out.
 
-    `weights` says, for each run of pairs, where it ends and how often an epoch shows each of them. `anew`,
-    if given, spells pairs by chance: their places and the epoch → their ids on either side.
+    `weights` has, for each corpus, where its pairs end and how often an epoch has each of them. `resample`,
+    if given, segments pairs by subword sampling: their indices and the epoch → the ids of either side.
     """
 
     source: Side
@@ -135,28 +135,44 @@ class EncodedPairs:
 
 
 def open_sides(folder: Path, part: str, dtype: str) -> tuple[Side, Side]:
-    """Both sides of `part`, as `writing` left them."""
+    """Both sides of `part`, as `open_writers` wrote them."""
     return Side.open(folder / f"{part}.source", dtype), Side.open(folder / f"{part}.target", dtype)
 
 
-def encode_pairs(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, target_tokenizer: Tokenizer | None = None, *, max_length: int
-) -> EncodedPairs:
-    """Pairs as ids, in memory. One with an empty side, or with more than `max_length` ids on a side, is left out.
+class EncodedIds(NamedTuple):
+    """The ids of either side, and the indices of the pairs that are neither empty nor too long."""
 
-    Both sides are encoded by `tokenizer` unless the target has its own.
-    """
-    sources = tokenizer.encode_all([pair.source for pair in pairs])
-    targets = (target_tokenizer or tokenizer).encode_all([pair.target for pair in pairs])
+    sources: list[list[int]]
+    targets: list[list[int]]
+    kept: list[int]
+
+
+def encode_within(
+    pairs: Sequence[Pair], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, *, max_length: int
+) -> EncodedIds:
+    """The ids of all pairs, and which of them have no empty side and at most `max_length` ids on either."""
+    sources = source_tokenizer.encode_all([pair.source for pair in pairs])
+    targets = target_tokenizer.encode_all([pair.target for pair in pairs])
     kept = [
         i
         for i, pair in enumerate(pairs)
         if pair.source and pair.target and max(len(sources[i]), len(targets[i])) <= max_length
     ]
+    return EncodedIds(sources, targets, kept)
+
+
+def encode_pairs(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, target_tokenizer: Tokenizer | None = None, *, max_length: int
+) -> EncodedPairs:
+    """Pairs as ids, in memory, without those that `encode_within` does not keep.
+
+    Both sides are encoded by `tokenizer` unless the target has one of its own.
+    """
+    ids = encode_within(pairs, tokenizer, target_tokenizer or tokenizer, max_length=max_length)
     return EncodedPairs(
-        source=Side.from_sentences([sources[i] for i in kept]),
-        target=Side.from_sentences([targets[i] for i in kept]),
-        dropped=len(pairs) - len(kept),
+        source=Side.from_sentences([ids.sources[i] for i in ids.kept]),
+        target=Side.from_sentences([ids.targets[i] for i in ids.kept]),
+        dropped=len(pairs) - len(ids.kept),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..config import Recipe
 from ..corpus.readers import local_paths
-from ..data.prepare import PREPARED
+from ..data.prepared import PREPARED
 from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
 from .auto import Draft

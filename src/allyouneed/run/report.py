@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..corpus.clean import REASONS, DataReport
+from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
 from ..errors import DataError
 from ..files import write_whole
 from .curves import Points, draw_curves
@@ -142,32 +142,20 @@ def _data(path: Path) -> str:
     """What became of the pairs that were read."""
     if not path.exists():
         return ""
-    report = json.loads(path.read_text(encoding="utf-8"))
-    sizes = "".join(
-        f"<tr><td>{name}</td><td>{report[key]:,}</td></tr>"
-        for name, key in (
-            ("pairs read", "read"),
-            ("to train on", "train"),
-            ("to validate", "valid"),
-            ("to test", "test"),
-        )
-    )
-    if len(report["sources"]) > 1:
-        sizes += "".join(
-            f"<tr><td>{escape(source['name'])}</td>"
-            f"<td>{source['read']:,} read, {source['train']:,} to train on</td></tr>"
-            for source in report["sources"]
-        )
-    sizes += "".join(
-        f"<tr><td>rule not used</td><td>{escape(line)}</td></tr>"
-        for line in DataReport.from_table(report).rules_left_out()
-    )
+    report = DataReport.from_table(json.loads(path.read_text(encoding="utf-8")))
+    counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
+    if len(report.sources) > 1:
+        counts += [(source.name, source) for source in report.sources]
+    rows = [(name, f"{count.read:,} pairs read, {count.used:,} used") for name, count in counts]
+    rows += [("rule not used", line) for line in report.unused_rules()]
+    sizes = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in rows)
     dropped = "".join(
-        f"<tr><td>{escape(REASONS[rule])}</td><td>{found['count']:,}<br>"
-        + "<br>".join(f"<i>{escape(example)}</i>" for example in found["examples"])
+        f"<tr><td>{name}: {escape(REASONS[rule])}</td><td>{broken.count:,}<br>"
+        + "<br>".join(f"<i>{escape(example)}</i>" for example in broken.examples)
         + "</td></tr>"
-        for rule, found in report["dropped"].items()
-        if found["count"]
+        for name, part in report.parts().items()
+        for rule, broken in part.dropped.items()
+        if broken.count
     )
     table = f"<details><summary>Dropped, by rule</summary><table>{dropped}</table></details>" if dropped else ""
     return f"<section><h2>Data</h2><table>{sizes}</table>{table}</section>"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, Recipe
-from ..corpus.clean import normalization_of
 from ..corpus.normalize import Normalization
 from ..corpus.pair import Pair
-from ..data.prepare import Prepared, prepare
+from ..data.prepare import prepare
+from ..data.prepared import Prepared
 from ..data.read import ProgressCallback
 from ..data.store import EncodedPairs
 from ..files import to_json, write_whole
@@ -68,9 +68,7 @@ class TrainingData:
         parts = [f"{count:,} to {what}" for what, count in held_out.items() if count]
         sizes = " and ".join(f"{size:,}" for size in report.vocabulary)
         lines = [", ".join([f"{len(self.train):,} pairs to train on", *parts, f"vocabulary of {sizes}"])]
-        if self.train.dropped:
-            lines.append(f"{self.train.dropped:,} left out: {report.sentence()} (data-report.json has examples)")
-        return lines + report.rules_left_out()
+        return lines + report.left_out() + report.unused_rules()
 
     def identity(self) -> dict[str, object]:
         """What tells it from any other: sizes, which a person can read, and a fingerprint."""
@@ -106,5 +104,5 @@ def load_training_data(
     return TrainingData(
         prepared,
         [pair for pair, length in readable if length <= recipe.model.max_length],
-        normalization_of(recipe.clean),
+        Normalization.from_config(recipe.clean),
     )

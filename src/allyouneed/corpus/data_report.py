@@ -1,0 +1,150 @@
+"""What became of the pairs that were read, part by part: how many were used, which were dropped and why."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+Part = Literal["train", "valid", "test"]
+
+MAX_EXAMPLES = 3  # of each rule, kept in the report
+
+# Why a pair is dropped, in the order in which the rules are tried. A rule that a setting switches has its name.
+REASONS = {
+    "malformed": "malformed lines",
+    "empty": "with an empty side",
+    "max_chars": "with too many characters",
+    "max_length_ratio": "with sides of very different length",
+    "drop_copies": "long copies of the source",
+    "deduplicate": "exact duplicates",
+    "overlap_source": "sharing a source with validation or test",
+    "overlap_target": "sharing a target with validation or test",
+    "max_valid_samples": "held out beyond what valid and test hold",
+    "max_train_samples": "beyond data.max_train_samples",
+    "max_length": "with too many tokens",
+}
+
+
+@dataclass(slots=True)
+class RuleCount:
+    """How many pairs a rule dropped, and the first few."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, example: str, count: int = 1) -> None:
+        """Count `count` more; keep the example if there are few yet."""
+        self.count += count
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(example)
+
+
+@dataclass(slots=True)
+class PartReport:
+    """How many pairs of one part were read, normalized, dropped and used.
+
+    `normalized` counts texts by the setting that changed them; `dropped` counts pairs by rule, each under the
+    first that it breaks. Validation and test pairs that are split off the training pairs are read with these.
+    """
+
+    read: int = 0
+    used: int = 0
+    normalized: dict[str, int] = field(default_factory=lambda: {"unicode": 0, "strip_control": 0})
+    dropped: dict[str, RuleCount] = field(default_factory=lambda: {rule: RuleCount() for rule in REASONS})
+
+    @classmethod
+    def from_table(cls, table: dict[str, Any]) -> Self:
+        """The report that was written as `table`."""
+        return cls(**table | {"dropped": {rule: RuleCount(**count) for rule, count in table["dropped"].items()}})
+
+    def excluded(self) -> int:
+        """How many pairs and malformed lines were dropped."""
+        return sum(rule.count for rule in self.dropped.values())
+
+    def sentence(self) -> str:
+        """What was dropped, the largest count first, in a line; empty if nothing was."""
+        rules = sorted(self.dropped.items(), key=lambda item: -item[1].count)
+        return ", ".join(f"{dropped.count:,} {REASONS[rule]}" for rule, dropped in rules if dropped.count)
+
+    def lines(self) -> Iterator[str]:
+        """The counts, and three examples of each rule that dropped a pair."""
+        yield f"{self.read:,} read, {self.used:,} used"
+        for setting, count in self.normalized.items():
+            if count:
+                yield f"  {count:,} texts normalized: {setting}"
+        for rule, dropped in self.dropped.items():
+            if dropped.count:
+                yield f"  {dropped.count:,} dropped: {REASONS[rule]}"
+                yield from (f"      {example}" for example in dropped.examples)
+
+
+@dataclass(slots=True)
+class SourceCount:
+    """How many pairs one of several training corpora had, and how many of them are trained on."""
+
+    name: str
+    read: int
+    used: int = 0
+
+
+@dataclass(slots=True)
+class DataReport:
+    """A report of each part, and what concerns all of them.
+
+    `sources` are the training corpora. `skipped_rules` are rules that would have dropped too many pairs and so
+    were not used, with the share that they would have dropped. `repeated_targets` is the share of the training
+    pairs whose target other pairs have too: where that is usual, a target in common with validation or test is
+    no overlap. `vocabulary` has the size of each vocabulary.
+    """
+
+    train: PartReport = field(default_factory=PartReport)
+    valid: PartReport = field(default_factory=PartReport)
+    test: PartReport = field(default_factory=PartReport)
+    sources: list[SourceCount] = field(default_factory=list)
+    skipped_rules: dict[str, float] = field(default_factory=dict)
+    repeated_targets: float = 0.0
+    vocabulary: list[int] = field(default_factory=list)
+
+    def parts(self) -> dict[Part, PartReport]:
+        """The report of each part by its name."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    def table(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_table(cls, table: dict[str, Any]) -> Self:
+        """The report that was written as `table`."""
+        parts: dict[str, Any] = {part: PartReport.from_table(table[part]) for part in cls().parts()}
+        return cls(**table | parts | {"sources": [SourceCount(**source) for source in table["sources"]]})
+
+    def text(self) -> str:
+        """All of it, for a reader: the parts that have a pair, their rules, and the rules that were not used."""
+        lines = []
+        for name, part in self.parts().items():
+            if part.read or part.used or part.excluded():
+                first, *rest = part.lines()
+                lines += [f"{name}: {first}", *rest]
+        if len(self.sources) > 1:
+            lines += [f"  {source.name}: {source.read:,} read, {source.used:,} used" for source in self.sources]
+        return "\n".join(lines + self.unused_rules())
+
+    def left_out(self) -> list[str]:
+        """What each part lost and to which rules, a line for each part that lost something."""
+        return [
+            f"{part.excluded():,} left out of data.{name}: {part.sentence()} (data-report.json has examples)"
+            for name, part in self.parts().items()
+            if part.excluded()
+        ]
+
+    def unused_rules(self) -> list[str]:
+        """Each rule that was not used, with the share of the pairs that break it, and why."""
+        return [
+            f"kept the {share:.0%} {REASONS[rule]}: "
+            + (
+                f"{self.repeated_targets:.0%} of the pairs have a target that others have too"
+                if rule == "overlap_target" and self.repeated_targets > share
+                else "more than clean.max_dropped"
+            )
+            for rule, share in self.skipped_rules.items()
+        ]

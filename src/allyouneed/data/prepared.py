@@ -1,0 +1,205 @@
+"""The folder of prepared pairs, and how it is opened.
+
+prepared.json             the provenance of the pairs and the report on them; written last
+tokenizer.json            the vocabulary, and tokenizer.target.json if the target has one of its own
+train.source.ids, …       the pairs to train on, as ids (data/store.py)
+train.texts.source.ids, … all pairs that were read, as texts, if they are segmented anew in every epoch
+train.rows                the index of each training pair among these
+valid.jsonl, test.jsonl   the pairs held out, as texts
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from ..config import DataConfig
+from ..corpus.data_report import DataReport
+from ..corpus.pair import Pair
+from ..errors import AllYouNeedError, DataError, OutputError
+from ..files import parse_json, read_json_lines, refusing_errors, to_json, write_whole
+from ..text.spans import CopyStatistics
+from ..text.vocabulary import Vocabulary
+from .provenance import fingerprint
+from .store import EncodedPairs, encode_pairs, open_sides
+
+# The names of all files of the folder.
+PREPARED = (
+    "prepared.json", "tokenizer.json", "tokenizer.target.json", "train.rows", "valid.jsonl", "test.jsonl",
+    "train.*.ids", "train.*.starts", "valid.texts.*", "test.texts.*", ".*.partial",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that training needs of its data. `valid` is None if nothing is held out.
+
+    `provenance` names every source and setting that the pairs follow from, with a fingerprint of each.
+    """
+
+    train: EncodedPairs
+    valid: EncodedPairs | None
+    valid_pairs: list[Pair]
+    test_pairs: list[Pair]
+    vocabulary: Vocabulary
+    report: DataReport
+    copy_statistics: CopyStatistics
+    provenance: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same pairs only."""
+        return fingerprint(self.provenance)
+
+
+def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepared:
+    """The pairs that are prepared in a folder. Refuses a folder whose files are not as they were written."""
+    try:
+        return _open(folder, data, max_length)
+    except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, AllYouNeedError):
+            raise
+        raise _damaged(folder, str(error)) from error
+
+
+def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
+    table: dict[str, Any] = parse_json((folder / "prepared.json").read_bytes())
+    _refuse_damaged(folder, table["checksums"])
+    report = DataReport.from_table(table["report"])
+    vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
+    valid, test = (_read_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
+    train = EncodedPairs(
+        *open_sides(folder, "train", table["dtype"]),
+        dropped=report.train.excluded(),
+        weights=tuple((end, weight) for end, weight in table["weights"]),
+        resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
+    )
+    encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length) if valid else None
+    copies = CopyStatistics.from_table(table["copy_statistics"])
+    return Prepared(train, encoded, valid, test, vocabulary, report, copies, table["provenance"])
+
+
+def write_prepared(
+    folder: Path,
+    provenance: dict[str, str],
+    report: DataReport,
+    copy_statistics: CopyStatistics,
+    *,
+    dtype: str,
+    weights: list[tuple[int, float]],
+) -> None:
+    """Write `prepared.json` beside the files that are in the folder already, with a checksum of each of these."""
+    table = {
+        "provenance": provenance,
+        "dtype": dtype,
+        "weights": weights,
+        "copy_statistics": asdict(copy_statistics),
+        "report": report.table(),
+        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
+    }
+    write_whole(folder / "prepared.json", to_json(table, indent=2) + "\n")
+
+
+def stored_provenance(folder: Path) -> dict[str, str] | None:
+    """The provenance of the pairs in a folder; None if there are none, or only those of an earlier version."""
+    path = folder / "prepared.json"
+    if not path.exists():
+        return None
+    try:
+        table: dict[str, Any] = parse_json(path.read_bytes())
+        provenance: dict[str, str] | None = table.get("provenance")
+        if not isinstance(provenance, dict | None):
+            raise TypeError("provenance is not a table")
+    except (OSError, AttributeError, TypeError, ValueError) as error:
+        raise _damaged(folder, f"{path.name}: {error}") from error
+    return provenance
+
+
+def read_test_pairs(folder: Path) -> list[Pair]:
+    """The pairs that are held out for a test in a folder of prepared pairs; none if it has no such file."""
+    path = folder / "test.jsonl"
+    return _read_pairs(path) if path.exists() else []
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder that replaces `folder`, whole, when the block ends well.
+
+    Refuses to replace a folder with other files than those of prepared pairs.
+    """
+    alone = not folder.parent.exists()
+    with refusing_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    _refuse_unrelated(folder)
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        with refusing_errors(folder):
+            yield partial
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if alone and not folder.exists():
+            folder.parent.rmdir()
+
+
+def _resampler(
+    folder: Path, vocabulary: Vocabulary, data: DataConfig, max_length: int
+) -> Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]]:
+    """Segment training pairs by subword sampling, the same in the same epoch.
+
+    A segmentation too long for the model is replaced by the usual one.
+    """
+    texts = open_sides(folder, "train.texts", "uint8")
+    rows = np.fromfile(folder / "train.rows", np.int32)
+    plain = (vocabulary.source, vocabulary.target)
+    sampled = [tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed) for tokenizer in plain]
+
+    def segment(side: int, indices: Sequence[int], epoch: int) -> list[list[int]]:
+        sentences = []
+        for i in indices:
+            row = int(rows[i])
+            text = texts[side].text(row)
+            ids = sampled[side](text, (epoch << 32) + 2 * row + side)
+            sentences.append(ids if len(ids) <= max_length else plain[side].encode(text))
+        return sentences
+
+    return lambda indices, epoch: (segment(0, indices, epoch), segment(1, indices, epoch))
+
+
+def _read_pairs(path: Path) -> list[Pair]:
+    return [Pair(*pair) for pair in read_json_lines(path)]
+
+
+def _damaged(folder: Path, why: str) -> DataError:
+    return DataError(f"{folder} is damaged ({why}); remove that folder, and its pairs are prepared again")
+
+
+def _refuse_damaged(folder: Path, checksums: dict[str, int]) -> None:
+    for name, checksum in checksums.items():
+        if _checksum(folder / name) != checksum:
+            raise _damaged(folder, f"{name} is not what was written")
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while chunk := file.read(2**20):
+            checksum = crc32(chunk, checksum)
+    return checksum
+
+
+def _refuse_unrelated(folder: Path) -> None:
+    for path in folder.glob("*"):
+        if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
+            raise OutputError(
+                f"{folder} holds {path.name}, which is no file of prepared pairs and would be lost; name another "
+                "folder with --output (or data.cache_dir)"
+            )

@@ -1,0 +1,58 @@
+"""What prepared pairs were made from, so that they are prepared again when that changes."""
+
+import json
+from dataclasses import asdict
+from hashlib import file_digest, sha256
+from pathlib import Path
+
+from ..config import CleanConfig, DataConfig
+from ..corpus.readers import local_paths
+from ..errors import DataError
+from ..text.vocabulary import Vocabulary
+
+PREPARED_FORMAT = 3  # of the files that data/prepare.py writes
+
+# Settings that name files, which count by their content, or say only where files are.
+_PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes"}
+
+
+def compute_provenance(
+    data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
+) -> dict[str, str]:
+    """Every source by a fingerprint of its content, and every setting by its value. A hub is named by its address."""
+    provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
+    for number, corpus in enumerate(data.corpora()):
+        name = f"data.corpus[{number}]" if number else "data"
+        for part in ("train", "valid", "test"):
+            where = getattr(corpus, part)
+            files = local_paths(where, folder=data.data_dir)
+            provenance[f"{name}.{part}"] = " + ".join(map(_file_fingerprint, files)) if files else str(where)
+        provenance |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
+    if data.bpe_codes:
+        provenance["data.bpe_codes"] = _file_fingerprint(Path(data.data_dir, data.bpe_codes))
+    provenance |= {f"data.{key}": str(value) for key, value in asdict(data).items() if key not in _PATHS}
+    provenance |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}
+    if vocabulary:
+        provenance["vocabulary"] = vocabulary.fingerprint()
+    return provenance
+
+
+def fingerprint(provenance: dict[str, str]) -> str:
+    """16 hexadecimal digits, different for different provenances."""
+    return sha256(json.dumps(provenance).encode()).hexdigest()[:16]
+
+
+def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
+    """Every source and setting that differs, and how."""
+    keys = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
+    return ", ".join(f"{key} was {then.get(key)} and is {now.get(key)}" for key in keys)
+
+
+def _file_fingerprint(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()[:16]
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist") from None
+    except OSError as error:
+        raise DataError(f"{path} could not be read: {error.strerror or error}") from error
