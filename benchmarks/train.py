@@ -9,6 +9,7 @@ median of the ratios, turn by turn. Below 1 ours is faster.
 import argparse
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.device import retain_freed_memory
 from allyouneed.nn import causal_mask
-from allyouneed.train import make_optimizer, mean_loss, train
+from allyouneed.train import make_optimizer, mean_loss, updates
 
 SIZES = {
     "dates: d 64, 2+2": (
@@ -61,12 +62,12 @@ class Theirs(nn.Module):
         return self.projection(vectors)  # type: ignore[no-any-return]
 
 
-def updater(model: Transformer | Theirs, batch: Batch) -> Callable[[], None]:
+def updater(model: Transformer | Theirs, batch: Batch) -> Callable[[], object]:
     """One update: ours as `allyouneed.train` does it, theirs as a script with PyTorch's parts would."""
     if isinstance(model, Transformer):
         config = TrainConfig(steps=1)
         optimizer = make_optimizer(model, config)
-        return lambda: train(model, optimizer, [batch], config, on_update=lambda _: None)
+        return lambda: deque(updates(model, optimizer, [batch], config), maxlen=0)
     optimizer = Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def update() -> None:
@@ -79,7 +80,7 @@ def updater(model: Transformer | Theirs, batch: Batch) -> Callable[[], None]:
     return update
 
 
-def seconds(action: Callable[[], None]) -> float:
+def seconds(action: Callable[[], object]) -> float:
     begin = time.perf_counter()
     action()
     return time.perf_counter() - begin

@@ -70,6 +70,30 @@ def set_threads(count: int) -> None:
 
 
 @contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    """Compute with `count` threads inside the block (0: PyTorch's choice), then with as many as before."""
+    before = torch.get_num_threads()
+    set_threads(count)
+    try:
+        yield
+    finally:
+        if count:
+            torch.set_num_threads(before)
+
+
+def configure_process(threads: int = 0) -> None:
+    """Set up the process of a command that trains, before its first computation.
+
+    Sets the number of threads for the whole process, keeps freed memory, limits oneDNN's cache, and rounds denormal
+    numbers, with which a CPU computes slowly, to zero.
+    """
+    set_threads(threads)
+    retain_freed_memory()
+    limit_onednn_cache()
+    torch.set_flush_denormal(True)
+
+
+@contextmanager
 def parallel_map(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterator[Result]]]:
     """A `map` that works on `count` things at once, in their order, each with one thread of PyTorch's.
 

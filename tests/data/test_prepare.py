@@ -7,7 +7,7 @@ import pytest
 
 from allyouneed.config import CleanConfig, CorpusConfig, DataConfig
 from allyouneed.data.prepare import prepare
-from allyouneed.data.prepared import Prepared
+from allyouneed.data.prepared_data import PreparedData
 from allyouneed.data.sampler import batches, epoch_of_batches
 from allyouneed.errors import ConfigError, DataError
 
@@ -21,11 +21,11 @@ def data(tmp_path: Path) -> DataConfig:
     return DataConfig(train="pairs.tsv", data_dir=str(tmp_path), held_out=0.2, vocab_size=300)
 
 
-def prepared(data: DataConfig, **how: object) -> Prepared:
+def prepared(data: DataConfig, **how: object) -> PreparedData:
     return prepare(data, CLEAN, Path(data.data_dir) / "data", max_length=64, **how)  # type: ignore[arg-type]
 
 
-def texts(pairs: Prepared) -> list[str]:
+def texts(pairs: PreparedData) -> list[str]:
     return [pairs.vocabulary.source.decode(pairs.train.source[i]) for i in range(len(pairs.train))]
 
 

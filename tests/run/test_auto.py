@@ -114,7 +114,7 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     recipe, _ = draft.complete(replace(SMALL, pairs=200, tokens=4_000))
     assert recipe.model.d_model == TINY.model.d_model
     assert recipe.train.steps < 1_000
-    with pytest.raises(ConfigError, match="the model of .*general is not of the sizes this recipe asks for"):
+    with pytest.raises(ConfigError, match="the model of .*general does not have the sizes this recipe asks for"):
         fit(
             Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"init_from": str(tmp_path / "general")}}),
             tmp_path / "b",

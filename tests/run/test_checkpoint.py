@@ -1,4 +1,3 @@
-from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from allyouneed.data.batch import Batch
 from allyouneed.errors import DataError
 from allyouneed.nn import Transformer
 from allyouneed.run.checkpoint import load_checkpoint, save_checkpoint
-from allyouneed.train import TrainState, make_optimizer, train
+from allyouneed.train import TrainState, make_optimizer, updates
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
 DATA = {"pairs": 7, "fingerprint": "abc"}
@@ -20,13 +19,13 @@ DATA = {"pairs": 7, "fingerprint": "abc"}
 def trained(config: ModelConfig) -> tuple[Transformer, Optimizer]:
     model = Transformer(config)
     optimizer = make_optimizer(model, TrainConfig())
-    train(model, optimizer, repeat(BATCH), TrainConfig(steps=3, warmup=5), on_update=lambda _: None)
+    list(updates(model, optimizer, repeat(BATCH), TrainConfig(steps=3, warmup=5)))
     return model, optimizer
 
 
 def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
     model, optimizer = trained(config)
-    place = TrainState(
+    state = TrainState(
         step=3,
         seconds=1.5,
         learning_rate_factor=0.25,
@@ -35,17 +34,19 @@ def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
         best=0.1,
         best_step=2,
         stopped_early=True,
+        snapshots=[1, 2],
+        losses=[torch.tensor(3.0), torch.tensor(2.0)],
+        ema={"x": torch.ones(2)},
     )
-    mean, losses = {"x": torch.ones(2)}, torch.tensor([3.0, 2.0])
-    save_checkpoint(tmp_path / "c", model, optimizer, state=place, data=DATA, mean=mean, losses=losses)
+    save_checkpoint(tmp_path / "c", model, optimizer, state, data=DATA)
     drawn = torch.rand(5)
 
     other = Transformer(config)
     other_optimizer = make_optimizer(other, TrainConfig())
     back = load_checkpoint(tmp_path / "c", other, other_optimizer, data=DATA)
-    assert asdict(back.state) == asdict(place)
-    assert torch.equal(back.losses, losses)
-    assert torch.equal(back.mean["x"], torch.ones(2))
+    assert back.scalars() == state.scalars()
+    assert back.losses == state.losses
+    assert torch.equal(back.ema["x"], torch.ones(2))
     assert torch.equal(torch.rand(5), drawn)
     for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(ours, theirs)
@@ -56,12 +57,12 @@ def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
 def test_another_model_other_data_or_a_broken_file_are_refused(config: ModelConfig, tmp_path: Path) -> None:
     model, optimizer = trained(config)
     path = tmp_path / "c"
-    save_checkpoint(path, model, optimizer, state=TrainState(), data=DATA)
+    save_checkpoint(path, model, optimizer, TrainState(), data=DATA)
     with pytest.raises(DataError, match="pairs was 7, is 8; fingerprint was abc, is x"):
         load_checkpoint(path, model, optimizer, data={"pairs": 8, "fingerprint": "x"})
     small = Transformer(ModelConfig(vocab_size=13, d_model=4, d_ff=4, heads=1))
     with pytest.raises(DataError, match="is of another model"):
         load_checkpoint(path, small, make_optimizer(small, TrainConfig()), data=DATA)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(DataError, match="is no checkpoint"):
+    with pytest.raises(DataError, match="is missing or damaged"):
         load_checkpoint(path, model, optimizer, data=DATA)

@@ -7,6 +7,7 @@ from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
 from allyouneed.run.estimate import format_duration, seconds_per_update
+from allyouneed.train import make_optimizer
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
 
@@ -15,7 +16,7 @@ def test_measuring_changes_nothing(config: ModelConfig) -> None:
     model = Transformer(config)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     state = torch.get_rng_state()
-    assert 0 < seconds_per_update(model, repeat(BATCH), TrainConfig(accumulate_steps=2)) < 5
+    assert 0 < seconds_per_update(model, repeat(BATCH), TrainConfig(accumulate_steps=2), make_optimizer) < 5
     assert torch.equal(torch.get_rng_state(), state)
     for now, then in zip(model.parameters(), before, strict=True):
         assert torch.equal(now, then)

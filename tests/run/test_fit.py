@@ -52,4 +52,4 @@ def test_every_file_of_a_run_may_be_damaged(stopped: Path, tmp_path: Path, harm:
         harm(copy / name)
         with suppress(AllYouNeedError, OSError):  # the command tells both in one line
             fit(eventful(), copy, resume=True)
-            assert "snapshots" in str(name) or weights_of(copy) == weights_of(stopped / "straight"), name
+            assert weights_of(copy) == weights_of(stopped / "straight"), name

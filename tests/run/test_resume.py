@@ -117,7 +117,7 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
     assert signal.getsignal(number) == before
     watch = Notebook()
     fit(eventful(), tmp_path / "run", resume=True, callback=watch)
-    assert f"resume: going on after update {step}" in watch.lines
+    assert f"resume: continuing after update {step}" in watch.lines
     assert weights_of(tmp_path / "run") == weights_of(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
 

@@ -12,7 +12,6 @@ from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.corpus.readers import Pair
 from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines
-from allyouneed.train.averaging import snapshots
 from allyouneed.versions import versions
 from runs import TINY, Notebook, weights_of
 
@@ -39,7 +38,7 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
         12,
         12,
     ]
-    assert [path.stem for path in snapshots(tmp_path / "run/snapshots", until=99)] == ["00000008", "00000012"]
+    assert sorted(path.stem for path in (tmp_path / "run/snapshots").iterdir()) == ["00000008", "00000012"]
     assert Recipe.read(tmp_path / "run/recipe.toml") == TINY
     assert f"Trained with {versions()}." in loaded.card
     assert "Trained on 200 pairs for 12 updates." in loaded.card

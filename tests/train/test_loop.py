@@ -7,33 +7,31 @@ import torch
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import TrainState, Update, make_optimizer, paper_learning_rate, symmetric_kl, train
+from allyouneed.train import TrainState, Update, make_optimizer, paper_learning_rate, symmetric_kl, updates
 from allyouneed.train.loop import WIDE, add_gradients, autocast_dtype
 
 CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=1 / 12, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
 
 
-def updates(config: ModelConfig, train_config: TrainConfig) -> list[Update]:
-    told: list[Update] = []
+def trained(config: ModelConfig, train_config: TrainConfig, state: TrainState | None = None) -> list[Update]:
     model = Transformer(config)
-    train(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config, on_update=told.append)
-    return told
+    return list(updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config, state))
 
 
-def test_each_update_is_told_with_its_rate(config: ModelConfig) -> None:
-    told = updates(config, CONFIG)
-    assert [update.step for update in told] == [1, 2, 3, 4, 5]
-    assert [update.learning_rate for update in told] == pytest.approx(
+def test_each_update_is_yielded_with_its_learning_rate(config: ModelConfig) -> None:
+    done = trained(config, CONFIG)
+    assert [update.step for update in done] == [1, 2, 3, 4, 5]
+    assert [update.learning_rate for update in done] == pytest.approx(
         [0.5 * paper_learning_rate(s, d_model=12, warmup=3) for s in range(1, 6)]  # (12 · 3)^−0.5 / 2 is 1/12
     )
-    assert all(update.tokens == 6 for update in told)
+    assert all(update.tokens == 6 for update in done)
 
 
 def test_one_batch_is_learned_by_heart(config: ModelConfig) -> None:
-    told = updates(replace(config, dropout=0.0), replace(CONFIG, steps=150, warmup=50, learning_rate=0.02))
-    assert told[0].loss > 2.0
-    assert told[-1].loss < 0.05
+    done = trained(replace(config, dropout=0.0), replace(CONFIG, steps=150, warmup=50, learning_rate=0.02))
+    assert done[0].loss > 2.0
+    assert done[-1].loss < 0.05
 
 
 def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
@@ -41,13 +39,7 @@ def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
         torch.manual_seed(0)
         model = Transformer(config)
         optimizer = make_optimizer(model, TrainConfig())
-        train(
-            model,
-            optimizer,
-            repeat(BATCH),
-            replace(CONFIG, steps=1, clip_norm=clip_norm),
-            on_update=lambda _: None,
-        )
+        list(updates(model, optimizer, repeat(BATCH), replace(CONFIG, steps=1, clip_norm=clip_norm)))
         moments = [state["exp_avg"].norm() for state in optimizer.state.values()]
         return float(torch.stack(moments).norm())
 
@@ -68,11 +60,10 @@ def test_products_are_in_bfloat16_where_asked_for_or_where_that_is_faster(
 
 
 def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelConfig) -> None:
-    told: list[Update] = []
     model = Transformer(replace(config, dropout=0.0))
     settings = replace(CONFIG, steps=150, warmup=50, learning_rate=0.02, precision="bfloat16")
-    train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=told.append)
-    assert told[-1].loss < 0.05
+    done = list(updates(model, make_optimizer(model, settings), repeat(BATCH), settings))
+    assert done[-1].loss < 0.05
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
@@ -92,7 +83,7 @@ def test_r_drop_brings_the_predictions_under_dropout_together(config: ModelConfi
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.3))
         settings = replace(CONFIG, steps=100, warmup=50, learning_rate=0.02, r_drop=r_drop)
-        train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
+        list(updates(model, make_optimizer(model, settings), repeat(BATCH), settings))
         twice = model(*(side.repeat(50, 1) for side in (BATCH.source, BATCH.target_in))).log_softmax(-1).chunk(2)
         return symmetric_kl(*twice).mean().item()
 
@@ -114,67 +105,36 @@ def test_accumulating_and_cutting_change_nothing_without_dropout(config: ModelCo
 
 
 def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConfig) -> None:
-    told: list[Update] = []
     model = Transformer(config)
     feed = iter([BATCH] * 7)
-    train(
-        model,
-        make_optimizer(model, TrainConfig()),
-        feed,
-        replace(CONFIG, accumulate_steps=3, steps=2),
-        on_update=told.append,
-    )
-    assert [update.tokens for update in told] == [18, 18]
+    settings = replace(CONFIG, accumulate_steps=3, steps=2)
+    done = list(updates(model, make_optimizer(model, settings), feed, settings))
+    assert [update.tokens for update in done] == [18, 18]
     assert len(list(feed)) == 1
 
 
 def test_an_update_that_is_not_finite_is_skipped_and_counted(config: ModelConfig) -> None:
-    model = Transformer(config)
-    optimizer = make_optimizer(model, TrainConfig())
-    bad, place = {2, 3}, TrainState()
-    told: list[Update] = []
-
-    def after(update: Update) -> None:
-        told.append(update)
-        bias = model.get_parameter("encoder.layers.0.attention.query.bias")
-        if update.step == 1:
-            before.extend(parameter.detach().clone() for parameter in model.parameters())
-        if update.step == 3:
-            for now, then in zip(model.parameters(), before, strict=True):
-                assert torch.equal(now, then)
-        handle.remove() if update.step == 3 else None
-        assert bias.grad is None
-
-    before: list[torch.Tensor] = []
-    handle = model.get_parameter("encoder.layers.0.attention.query.weight").register_hook(  # type: ignore[no-untyped-call]
-        lambda gradient: gradient * (float("inf") if place.step in bad else 1.0)
+    model, state, skipped = Transformer(config), TrainState(), []
+    model.get_parameter("encoder.layers.0.attention.query.weight").register_hook(  # type: ignore[no-untyped-call]
+        lambda gradient: gradient * (float("inf") if state.step in (2, 3) else 1.0)
     )
-    train(model, optimizer, repeat(BATCH), CONFIG, on_update=after, state=place)
-    assert [update.skipped for update in told] == [False, True, True, False, False]
-    assert (place.skipped, place.skipped_in_a_row) == (2, 0)
+    for update in updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, state):
+        skipped.append(update.skipped)
+        assert model.get_parameter("encoder.layers.0.attention.query.bias").grad is None
+        if update.step == 1:
+            before = [parameter.detach().clone() for parameter in model.parameters()]
+        if update.step == 3:
+            assert all(map(torch.equal, model.parameters(), before))
+    assert skipped == [False, True, True, False, False]
+    assert (state.skipped, state.skipped_in_a_row) == (2, 0)
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
-def test_going_on_begins_with_the_next_update(config: ModelConfig) -> None:
-    told: list[Update] = []
-    model = Transformer(config)
-    train(
-        model,
-        make_optimizer(model, TrainConfig()),
-        repeat(BATCH),
-        CONFIG,
-        on_update=told.append,
-        state=TrainState(step=3),
-    )
-    assert [update.step for update in told] == [4, 5]
+def test_resuming_starts_with_the_next_update(config: ModelConfig) -> None:
+    assert [update.step for update in trained(config, CONFIG, TrainState(step=3))] == [4, 5]
 
 
-def test_the_padding_of_the_source_may_be_a_token_of_the_target(config: ModelConfig) -> None:
-    model = Transformer(replace(config, tied_embeddings="none", target_vocab_size=9, target_pad_id=8))
-    source = torch.tensor([[1, 5, 2, config.pad_id]])
-    target = torch.tensor([[1, config.pad_id, 2, 8, 8]])
-    model.eval()
-    loss = add_gradients(model, [Batch(source, target)], CONFIG)
-    log_probabilities = model(source, target[:, :-1]).log_softmax(-1)[0]
-    by_hand = -(log_probabilities[0, config.pad_id] + log_probabilities[1, 2]) / 2
-    torch.testing.assert_close(loss, by_hand.detach())
+def test_whoever_iterates_may_stop_after_any_update(config: ModelConfig) -> None:
+    model, state = Transformer(config), TrainState()
+    next(updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, state))
+    assert state.step == 1

@@ -13,7 +13,7 @@ from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
-from allyouneed.train import Muon, make_optimizer, newton_schulz, train
+from allyouneed.train import Muon, make_optimizer, newton_schulz, updates
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
 
@@ -31,14 +31,7 @@ def test_adam_is_the_papers(config: ModelConfig) -> None:
 def test_each_learns_a_batch_by_heart(config: ModelConfig, name: Literal["adam", "adamw", "muon"]) -> None:
     settings = TrainConfig(steps=150, warmup=50, learning_rate=0.02, label_smoothing=0.0, optimizer=name)
     model = Transformer(replace(config, dropout=0.0))
-    losses: list[float] = []
-    train(
-        model,
-        make_optimizer(model, settings),
-        repeat(BATCH),
-        settings,
-        on_update=lambda update: losses.append(float(update.loss)),
-    )
+    losses = [float(done.loss) for done in updates(model, make_optimizer(model, settings), repeat(BATCH), settings)]
     assert losses[0] > 2.0
     assert losses[-1] < 0.05
 
@@ -72,7 +65,7 @@ def test_muon_takes_the_matrices_inside_the_layers_and_nothing_else(model: Trans
 def test_muon_moves_a_matrix_by_a_fifth_of_the_rate_a_number(model: Transformer) -> None:
     before = inner_weight(model).clone()
     settings = TrainConfig(steps=1, schedule="constant", warmup=1, learning_rate=0.01, optimizer="muon")
-    train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
+    list(updates(model, make_optimizer(model, settings), repeat(BATCH), settings))
     root_mean_square = float((inner_weight(model) - before).square().mean().sqrt())
     assert 0.001 < root_mean_square < 0.003  # 0.2 · 0.01, with singular values of 0.7 to 1.2
 
@@ -82,7 +75,7 @@ def test_its_adam_is_torchs(config: ModelConfig) -> None:
     theirs = copy.deepcopy(ours)
     for model, name in ((ours, "muon"), (theirs, "adam")):
         settings = TrainConfig(steps=1, warmup=1, optimizer=name)  # type: ignore[arg-type]
-        train(model, make_optimizer(model, settings), repeat(BATCH), settings, on_update=lambda _: None)
+        list(updates(model, make_optimizer(model, settings), repeat(BATCH), settings))
     torch.testing.assert_close(ours.projection.table, theirs.projection.table, rtol=0, atol=0)
 
 
@@ -92,7 +85,7 @@ def test_weight_decay_draws_matrices_towards_zero(model: Transformer) -> None:
     for each, decay in ((model, 0.0), (other, 0.5)):
         decayed = replace(settings, weight_decay=decay)
         torch.manual_seed(1)
-        train(each, make_optimizer(each, decayed), repeat(BATCH), decayed, on_update=lambda _: None)
+        list(updates(each, make_optimizer(each, decayed), repeat(BATCH), decayed))
     assert inner_weight(other).norm() < inner_weight(model).norm()
 
 

@@ -50,7 +50,7 @@ def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
     monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", short_of_memory)
     fit(recipe, tmp_path / "run", callback=watch)
     told = [line for line in watch.lines if line.startswith("memory")]
-    assert told[0] == "memory: out of memory at update 5: batches now go in 4 pieces"
+    assert told[0] == "memory: out of memory at update 5: each batch is now split into 4 micro-batches"
     assert [update.micro_batches for update in watch.seen[:5]] == [1, 1, 1, 1, 4]
     for ours, theirs in zip(watch.seen, straight.seen, strict=True):
         torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-3, atol=1e-3)
@@ -95,7 +95,7 @@ def test_updates_not_finite_are_skipped_and_counted(tmp_path: Path, monkeypatch:
     result = fit(TINY, tmp_path / "run", callback=watch)
     assert [pause.skipped for pause in watch.pauses] == [1, 3, 3, 3]
     assert "skipped: update 6: loss or gradient not finite" in watch.lines
-    assert not [line for line in watch.lines if line.startswith("rescue")]
+    assert not [line for line in watch.lines if line.startswith("rollback")]
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
 
 
@@ -113,8 +113,9 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
     watch = Rates()
     recipe = replace(TINY, train=replace(TINY.train, validate_every=5, steps=14))
     fit(recipe, tmp_path / "run", callback=watch)
-    assert "rescue: 5 updates in a row were not finite at update 10: back to update 5, with 0.5 times the rate" in (
-        watch.lines
+    assert (
+        "rollback: 5 updates in a row were not finite at update 10: back to update 5, with 0.5 times the learning rate"
+        in (watch.lines)
     )
     assert rates[5] == straight[5]
     assert [rates[step] / straight[step] for step in (6, 10)] == [0.5, 0.5]
@@ -124,7 +125,9 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
 def test_a_run_that_cannot_be_rescued_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     not_finite_at(monkeypatch, set(range(5, 1000)))
     recipe = replace(TINY, train=replace(TINY.train, steps=100, validate_every=50))
-    with pytest.raises(TrainingError, match=r"not finite around update 5, even with 0\.03125 times the rate; lower"):
+    with pytest.raises(
+        TrainingError, match=r"not finite around update 5, even with 0\.03125 times the learning rate; lower"
+    ):
         fit(recipe, tmp_path / "run")
 
 
@@ -192,7 +195,10 @@ def test_a_checkpoint_of_broken_weights_never_replaces_a_sound_one(
 ) -> None:
     watch = Breaks(monkeypatch, 8)
     result = fit(TINY, tmp_path / "run", callback=watch)
-    assert "rescue: the weights were not finite at update 8: back to update 4, with 0.5 times the rate" in watch.lines
+    assert (
+        "rollback: the weights were not finite at update 8: back to update 4, with 0.5 times the learning rate"
+        in watch.lines
+    )
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
     assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
     assert "NaN" not in (tmp_path / "run/metrics.jsonl").read_text()
@@ -231,5 +237,5 @@ def test_a_score_that_is_no_number_is_never_the_best_and_stands_as_null(tmp_path
     text = (tmp_path / "run/metrics.jsonl").read_text()
     lines = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
     assert [line["scores"]["chrf"] for line in lines] == [1.0, None, 0.5]
-    with pytest.raises(TrainingError, match="no pause had a chrf that is a finite number"):
+    with pytest.raises(TrainingError, match="no validation had a chrf that is a finite number"):
         fit(replace(TINY, train=settings), tmp_path / "none", evaluate=lambda *_: Evaluation({"chrf": float("nan")}))

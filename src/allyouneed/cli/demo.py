@@ -34,11 +34,13 @@ def demo(
     console.print("Dates, letter by letter: 1845-01-05 → January 5, 1845\n")
 
     from ..corpus.readers import read_pairs
+    from ..device import configure_process
     from ..evaluation import evaluate_bundle
     from ..metrics import exact_match
     from ..run import fit, replaced
     from ..translator import Translator
 
+    configure_process(recipe.train.threads)
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, TrainingScreen(samples=False) as screen:
         bundle = fit(recipe, folder, callback=screen, evaluate=evaluate_bundle)

@@ -113,9 +113,11 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
     is_pairs = Path(data).is_file() and not data.endswith(".toml")
     recipe = None if is_pairs else Recipe.read(recipe_path(data))
 
+    from ..device import configure_process
     from ..explain import save
     from ..paper import ablate, picture, small_base
 
+    configure_process(recipe.train.threads if recipe else 0)
     names = ("row", "N", "d_model", "d_ff", "h", "d_k", "P_drop", "ε_ls", "parameters", "perplexity", "BLEU", "seconds")
     results, lines = [], [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
     print("\n".join(lines), flush=True)

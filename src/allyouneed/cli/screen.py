@@ -60,7 +60,7 @@ class TrainingScreen:
         self._bar.stop()
 
     def on_message(self, topic: str, text: str) -> None:
-        console.print(f"{topic:<8}{text}")
+        console.print(f"{topic:<7} {text}")
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         if what != self._bar.tasks[0].description:

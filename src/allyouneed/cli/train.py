@@ -79,9 +79,11 @@ def train(
     place = output or Path("runs") / Path(what).name.partition(".")[0]
     recipe = _recipe(what, more or [], init_from=init_from, auto=auto)
 
+    from ..device import configure_process
     from ..evaluation import evaluate_bundle
-    from ..run import fit, replaced, source_paths
+    from ..run import Draft, fit, replaced, source_paths
 
+    configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
     with making as folder, TrainingScreen() as screen:

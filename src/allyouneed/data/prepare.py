@@ -17,7 +17,8 @@ from ..files import locked, write_whole
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
 from .filter import select_pairs
-from .prepared import Prepared, open_prepared, replacing_folder, stored_provenance, write_prepared
+from .prepared import open_prepared, replacing_folder, stored_provenance, write_prepared
+from .prepared_data import PreparedData
 from .provenance import compute_provenance, describe_difference, fingerprint
 from .read import CHUNK, ProgressCallback, ReadPairs, chunks, read_part
 from .store import EncodedIds, encode_within, open_writers
@@ -34,7 +35,7 @@ def prepare(
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
     progress: ProgressCallback = lambda what, done, total: None,
-) -> Prepared:
+) -> PreparedData:
     """Read, clean, split and encode the pairs that `data` names, or open them if an earlier call prepared the same.
 
     A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if given, is used instead of

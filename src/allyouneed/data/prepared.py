@@ -11,7 +11,7 @@ valid.jsonl, test.jsonl   the pairs held out, as texts
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -25,7 +25,7 @@ from ..errors import AllYouNeedError, DataError, OutputError
 from ..files import parse_json, read_json_lines, refusing_errors, to_json, write_whole
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
-from .provenance import fingerprint
+from .prepared_data import PreparedData
 from .store import EncodedPairs, encode_pairs, open_sides
 
 # The names of all files of the folder.
@@ -35,29 +35,7 @@ PREPARED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """All that training needs of its data. `valid` is None if nothing is held out.
-
-    `provenance` names every source and setting that the pairs follow from, with a fingerprint of each.
-    """
-
-    train: EncodedPairs
-    valid: EncodedPairs | None
-    valid_pairs: list[Pair]
-    test_pairs: list[Pair]
-    vocabulary: Vocabulary
-    report: DataReport
-    copy_statistics: CopyStatistics
-    provenance: dict[str, str]
-
-    @property
-    def fingerprint(self) -> str:
-        """The same for the same pairs only."""
-        return fingerprint(self.provenance)
-
-
-def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepared:
+def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
     """The pairs that are prepared in a folder. Refuses a folder whose files are not as they were written."""
     try:
         return _open(folder, data, max_length)
@@ -67,7 +45,7 @@ def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepare
         raise _damaged(folder, str(error)) from error
 
 
-def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
+def _open(folder: Path, data: DataConfig, max_length: int) -> PreparedData:
     table: dict[str, Any] = parse_json((folder / "prepared.json").read_bytes())
     _refuse_damaged(folder, table["checksums"])
     report = DataReport.from_table(table["report"])
@@ -80,8 +58,10 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> Prepared:
         resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
     )
     encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length) if valid else None
+    lengths = map(len, vocabulary.source.encode_all([pair.source for pair in valid]))
+    readable = [pair for pair, length in zip(valid, lengths, strict=True) if length <= max_length]
     copies = CopyStatistics.from_table(table["copy_statistics"])
-    return Prepared(train, encoded, valid, test, vocabulary, report, copies, table["provenance"])
+    return PreparedData(train, encoded, valid, readable, test, vocabulary, report, copies, table["provenance"])
 
 
 def write_prepared(

@@ -1,23 +1,28 @@
-"""How long a run will take here, measured on a few updates of a copy."""
+"""How long a run will take on this machine, measured on a few updates of a copy of the model."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import islice
 
 import torch
+from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
 from ..train.loop import add_gradients
-from ..train.optimizer import make_optimizer
 from ..train.recovery import with_fitting_micro_batches
 
 MOST_SECONDS = 5.0
 
 
-def seconds_per_update(model: Transformer, batches: Iterable[Batch], config: TrainConfig) -> float:
+def seconds_per_update(
+    model: Transformer,
+    batches: Iterable[Batch],
+    config: TrainConfig,
+    make_optimizer: Callable[[Transformer, TrainConfig], Optimizer],
+) -> float:
     """The mean time of a few updates in seconds; neither the model nor the random numbers change."""
     copy = deepcopy(model).train()
     optimizer = make_optimizer(copy, config)
@@ -35,12 +40,12 @@ def seconds_per_update(model: Transformer, batches: Iterable[Batch], config: Tra
             times.append(time.perf_counter() - begin)
             if sum(times) > MOST_SECONDS:
                 break
-    measured = times[len(times) // 3 :]  # the first ones make room and choose kernels
+    measured = times[len(times) // 3 :]  # the first updates also allocate memory and choose kernels
     return config.accumulate_steps * sum(measured) / len(measured)
 
 
 def format_duration(seconds: float) -> str:
-    """A time as a person would say it."""
+    """A duration in the unit that suits it, rounded."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     if seconds < 90 * 60:

@@ -1,31 +1,38 @@
-"""`fit`: from a recipe, or a draft of one, to a run that is begun or gone on with."""
+"""`fit`: from a recipe, or a draft of one, to a run that is started or resumed."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import tomli_w
 import torch
+from torch.optim import Optimizer
 
 from ..bundle import Bundle
-from ..config import Recipe
-from ..data.sampler import batches
-from ..device import limit_onednn_cache, pick_device, require_memory, retain_freed_memory, set_threads
+from ..config import Recipe, TrainConfig
+from ..data.prepare import prepare
+from ..data.prepared_data import PreparedData
+from ..device import pick_device, require_memory, using_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..text.vocabulary import Vocabulary
+from ..train.averaging import copy_weights
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
+from ..train.state import TrainState
 from ..versions import versions
 from .auto import Corpus, Draft
 from .callback import Evaluator, SilentCallback, TrainingCallback
+from .checkpoint import load_checkpoint
 from .estimate import format_duration, seconds_per_update
 from .interrupts import catch_interrupts
 from .log import RunLog
 from .model_card import describe_model
 from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import Run
-from .training_data import TrainingData, load_training_data
+
+OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
 
 def fit(
@@ -34,145 +41,146 @@ def fit(
     *,
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
+    optimizer: OptimizerFactory = make_optimizer,
     resume: bool = False,
 ) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`.
 
-    What a `Draft` leaves out is chosen from the corpus, and told. `watch` is told how it goes; `judge`
-    scores the model at every pause.
+    What a `Draft` leaves out is chosen from the corpus. `callback` is informed of the progress; `evaluate` scores the
+    model at every validation; `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
 
-    With `resume`, go on from the checkpoint there, as if the run had never stopped; begin where there is
-    none, and leave a finished run as it is. Else refuses an `output` that exists. Refuses to resume with
-    other settings or other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run
-    and raises `Stopped`.
+    With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
+    leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
+    other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
+    `Interrupted`.
     """
-    output = Path(output)
+    output, callback = Path(output), callback or SilentCallback()
     with locked(output, what=str(output)):
-        return _fit(
-            recipe, output, watch=callback or SilentCallback(), judge=evaluate, resume=resume and has_run(output)
-        )
+        changes: list[str] = []
+        if resume := resume and has_run(output):
+            recipe = recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
+            changes = refuse_other_recipe(recipe, output)
+        else:
+            refuse_a_run(output)
+        with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
+            return _fit(recipe, output, callback, evaluate, optimizer, resume=resume, changes=changes)
 
 
 def _fit(
-    recipe: Recipe | Draft, output: Path, *, watch: TrainingCallback, judge: Evaluator | None, resume: bool
+    recipe: Recipe | Draft,
+    output: Path,
+    callback: TrainingCallback,
+    evaluate: Evaluator | None,
+    optimizer_factory: OptimizerFactory,
+    *,
+    resume: bool,
+    changes: list[str],
 ) -> Bundle:
-    changes: list[str] = []
-    if not resume:
-        refuse_a_run(output)
-    else:
-        recipe = recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe
-        changes = refuse_other_recipe(recipe, output)
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    set_threads(plan.train.threads)
-    retain_freed_memory()
-    limit_onednn_cache()
-    torch.set_flush_denormal(True)  # numbers too small to matter are slow on a CPU
     device = pick_device(plan.train.device)
-
-    begins = not (resume and (output / "checkpoint.safetensors").exists())
-    start = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and begins else None
-    vocabulary = _existing_vocabulary(plan, output, start)
-    material = load_training_data(plan, output, vocabulary=vocabulary, resume=resume, progress=watch.on_prepare)
-    told = [("data", line) for line in material.describe()]
+    checkpoint = output / "checkpoint.safetensors"
+    starts = not (resume and checkpoint.exists())
+    initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
+    data = prepare(
+        plan.data,
+        plan.clean,
+        output / "data",
+        max_length=plan.model.max_length,
+        vocabulary=_existing_vocabulary(plan, output, initial),
+        resume=resume,
+        progress=callback.on_prepare,
+    )
+    messages = [("data", line) for line in data.describe()]
     if isinstance(recipe, Draft):
-        plan, choices = recipe.complete(_corpus(plan, material, device))
-        told += [("auto", str(choice)) for choice in choices]
+        plan, choices = recipe.complete(_corpus(plan, data, device))
+        messages += [("auto", str(choice)) for choice in choices]
 
     torch.manual_seed(plan.train.seed)
-    config = material.vocabulary.with_vocab_size(plan.model)
-    if device.type == "cpu":
-        require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
-    model = Transformer(config)
-    if start:
-        _copy_initial_weights(start, model, plan.train.init_from)
-    model = model.to(device)
+    model = _make_model(plan, data, initial, device)
+    optimizer = optimizer_factory(model, plan.train)
     dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
-    told.append(("model", f"{describe_model(model)}, products in {dtype}"))
-    told.append(("program", versions()))
+    messages += [("model", f"{describe_model(model)}, products in {dtype}"), ("program", versions())]
     if isinstance(recipe, Draft):
-        told.append(("time", _describe_time(plan, material, model)))
+        messages.append(("time", _describe_time(plan, data, model, optimizer_factory)))
 
-    with (
-        RunLog(output, tensorboard=plan.train.tensorboard) as record,
-        catch_interrupts() as request,
-    ):
-        run = Run(
-            plan, output, material, model, make_optimizer(model, plan.train), watch=watch, judge=judge, record=record
-        )
-        if begins:
-            output.mkdir(parents=True, exist_ok=True)
-            write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
-            material.save(output)
+    if starts:
+        state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
+    else:
+        state = load_checkpoint(checkpoint, model, optimizer, data=data.identity())
+        messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
+        if not _has_updates_left(plan.train, state):
+            text = f"this run was finished after update {state.step:,}; nothing is left to do"
+            callback.on_message("resume", text)
+            return Bundle.load(output, device=device)
+
+    with RunLog(output, tensorboard=plan.train.tensorboard) as log, catch_interrupts() as interrupt:
+        run = Run(plan, output, data, model, optimizer, state, callback=callback, evaluate=evaluate, log=log)
+        output.mkdir(parents=True, exist_ok=True)
+        write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
+        data.save(output)
+        if starts:
             run.save()
-        else:
-            run.state = run.restore()
-            if not _has_updates_left(run):
-                watch.on_message(
-                    "resume", f"this run was finished after update {run.state.step:,}; nothing is left to do"
-                )
-                return Bundle.load(output, device=device)
-            material.save(output)
-            told += [("resume", text) for text in (f"going on after update {run.state.step:,}", *changes)]
-            write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
-        record.begin(after=run.state.step)
-        for topic, text in told:
+        log.begin(after=state.step)
+        for topic, text in messages:
             run.message(topic, text)
-        run.train(request)
+        run.train(interrupt)
     return Bundle.load(output, device=device)
 
 
-def _existing_vocabulary(plan: Recipe, output: Path, start: Bundle | None) -> Vocabulary | None:
-    """That of the model a run begins with, which the run then has too."""
-    if start:
-        return Vocabulary(start.source_tokenizer, start.target_tokenizer)
+def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
+    config = data.vocabulary.with_vocab_size(plan.model)
+    if device.type == "cpu":
+        require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
+    model = Transformer(config)
+    if initial:
+        _copy_initial_weights(initial, model, plan.train.init_from)
+    return model.to(device)
+
+
+def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> Vocabulary | None:
+    """The vocabulary of the model that a run is initialized from, which the run then has too."""
+    if initial:
+        return Vocabulary(initial.source_tokenizer, initial.target_tokenizer)
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists())
     return None
 
 
-def _corpus(plan: Recipe, material: TrainingData, device: torch.device) -> Corpus:
-    sides = (material.train.source, material.train.target)
+def _corpus(plan: Recipe, data: PreparedData, device: torch.device) -> Corpus:
+    sides = (data.train.source, data.train.target)
     return Corpus(
-        pairs=len(material.train),
+        pairs=len(data.train),
         tokens=max(len(side.ids) for side in sides),
         longest=max(side.length_quantile(1) for side in sides),
-        has_valid=material.valid is not None,
+        has_valid=data.valid is not None,
         exact=plan.data.vocabulary == "characters",
         gpu=device.type != "cpu",
     )
 
 
-def _copy_initial_weights(start: Bundle, model: Transformer, name: str) -> None:
+def _copy_initial_weights(initial: Bundle, model: Transformer, name: str) -> None:
     try:
-        set_weights(model, weights(start.model))
+        set_weights(model, weights(initial.model))
     except ConfigError as error:
         raise ConfigError(
-            f"the model of {name} is not of the sizes this recipe asks for: {error}; leave [model] out, or give "
+            f"the model of {name} does not have the sizes this recipe asks for: {error}; leave [model] out, or give "
             "the sizes in its config.json"
         ) from error
 
 
-def _describe_time(plan: Recipe, material: TrainingData, model: Transformer) -> str:
-    settings, vocabulary = plan.train, material.vocabulary
-    feed = batches(
-        material.train,
-        batch_tokens=settings.batch_tokens,
-        seed=settings.seed,
-        pad_id=vocabulary.source.pad_id,
-        target_pad_id=vocabulary.target.pad_id,
-    )
-    seconds = seconds_per_update(model, feed, settings)
+def _describe_time(plan: Recipe, data: PreparedData, model: Transformer, optimizer_factory: OptimizerFactory) -> str:
+    settings = plan.train
+    seconds = seconds_per_update(model, data.batches(settings), settings, optimizer_factory)
     return (
         f"about {format_duration(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "
-        "measured just now; looking at how it does comes on top"
+        "measured now; validation takes additional time"
     )
 
 
-def _has_updates_left(run: Run) -> bool:
-    """Whether something of a run is still to be done; with more steps or patience than before there may be."""
-    settings, place = run.recipe.train, run.state
-    if settings.steps < place.step:
-        raise ConfigError(f"train.steps={settings.steps} is less than the {place.step} updates already done")
-    place.stopped_early = 0 < settings.patience <= place.validations_since_best
-    place.finished = place.finished and (place.stopped_early or place.step == settings.steps)
-    return not place.finished
+def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
+    """Whether a run is unfinished; with more steps or patience than before it may be unfinished again."""
+    if settings.steps < state.step:
+        raise ConfigError(f"train.steps={settings.steps} is less than the {state.step} updates already done")
+    state.stopped_early = 0 < settings.patience <= state.validations_since_best
+    state.finished = state.finished and (state.stopped_early or state.step == settings.steps)
+    return not state.finished

@@ -1,13 +1,13 @@
-"""A whole run: a recipe in, a bundle out, with a checkpoint at every pause.
+"""A whole run: a recipe in, a bundle out, with a checkpoint at every validation.
 
 output/recipe.toml               the recipe, every setting written out
-output/data/                     the pairs, encoded; data-report.json says what was left out
-output/checkpoint.safetensors    all that is needed to go on
-output/snapshots/                weights at the last few pauses, for their mean
-output/…                         the bundle, and what record.py writes
+output/data/                     the pairs, encoded; data-report.json says which were dropped
+output/checkpoint.safetensors    everything needed to resume
+output/snapshots/                weights at the last few validations, for their average
+output/…                         the bundle, and what log.py writes
 
-A pause writes the checkpoint last. So a run that is killed goes on from a pause that was wholly
-written down, and writes the files of one that was not once more, the same.
+A validation writes the checkpoint last. So a run that is killed resumes from a validation that was written completely,
+and writes the files of an incomplete one again, with the same contents.
 """
 
 import time
@@ -21,14 +21,16 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ..bundle import Bundle
 from ..config import Recipe
-from ..data.sampler import batches
+from ..corpus.normalize import Normalization
+from ..data.prepared_data import PreparedData
 from ..errors import ConfigError, Interrupted, TrainingError
 from ..nn import Transformer
-from ..train.averaging import ExponentialMovingAverage, average_snapshots, save_snapshot, snapshots, swapped_weights
-from ..train.loop import Update, train
-from ..train.recovery import MAX_SKIPPED_IN_A_ROW, Diverged, refuse_broken, rollback
-from ..train.state import FEWEST_UPDATES, TOLERANCE, TrainState
+from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
+from ..train.loop import Update, updates
+from ..train.recovery import all_finite, divergence, rollback
+from ..train.state import MIN_UPDATES, TOLERANCE, TrainState
 from ..train.validation import validate
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
@@ -36,242 +38,230 @@ from .interrupts import InterruptRequest
 from .log import RunLog
 from .model_card import model_card
 from .report import write_report
-from .training_data import TrainingData
 
 
 class Run:
-    """A model, what it learns from, and how far it has got."""
+    """A model, its training data, and the state of its training."""
 
     def __init__(
         self,
         recipe: Recipe,
         output: Path,
-        material: TrainingData,
+        data: PreparedData,
         model: Transformer,
         optimizer: Optimizer,
+        state: TrainState,
         *,
-        watch: TrainingCallback,
-        judge: Evaluator | None,
-        record: RunLog,
+        callback: TrainingCallback,
+        evaluate: Evaluator | None,
+        log: RunLog,
     ) -> None:
-        self.recipe, self.output, self.material = recipe, output, material
-        self.model, self.optimizer = model, optimizer
-        self._watch, self._judge, self._record = watch, judge, record
-        self._mean = ExponentialMovingAverage(model, decay=recipe.train.ema_decay) if recipe.train.ema_decay else None
-        self._losses: list[Tensor] = []
-        self._since = time.monotonic()
-        self._pieces = 1
-        self.state = TrainState()
-        _refuse_patience_without_a_measure(recipe, material, judge)
+        self.recipe, self.output, self.data = recipe, output, data
+        self.model, self.optimizer, self.state = model, optimizer, state
+        self._callback, self._evaluate, self._log = callback, evaluate, log
+        self._start = time.monotonic() - state.seconds
+        _refuse_patience_without_metric(recipe, data, evaluate)
 
     def message(self, topic: str, text: str) -> None:
-        """Say a line, and write it down."""
-        self._watch.on_message(topic, text)
-        self._record.message(topic, text)
+        """Pass a line to the callback, and write it to the log."""
+        self._callback.on_message(topic, text)
+        self._log.message(topic, text)
 
-    def train(self, request: InterruptRequest) -> None:
-        """Train to the end. When `request` has a signal, save and raise `Stopped`."""
-        settings, self._pieces = self.recipe.train, self.state.micro_batches
-        self._watch.on_train_begin(self.state.step, settings.steps)
-        while True:
-            feed = batches(
-                self.material.train,
-                batch_tokens=settings.batch_tokens,
-                seed=settings.seed,
-                pad_id=self.material.vocabulary.source.pad_id,
-                target_pad_id=self.material.vocabulary.target.pad_id,
-                skip=self.state.step * settings.accumulate_steps,
-            )
-            try:
-                train(
-                    self.model, self.optimizer, feed, settings,
-                    on_update=lambda update: self._after(update, request), state=self.state,
-                )  # fmt: skip
-            except Diverged as why:
-                self._rollback(why)
-            else:
-                break
+    def train(self, interrupt: InterruptRequest) -> None:
+        """Train to the end. After a signal, save and raise `Interrupted`."""
+        settings = self.recipe.train
+        self._callback.on_train_begin(self.state.step, settings.steps)
+        while self.state.step < settings.steps and not self.state.stopped_early:
+            batches = self.data.batches(settings, skip=self.state.step * settings.accumulate_steps)
+            for update in updates(self.model, self.optimizer, batches, settings, self.state):
+                self._account(update)
+                is_last = update.step == settings.steps
+                validates = update.step % settings.validate_every == 0 or is_last
+                reason = divergence(self.state, is_last=is_last)
+                if not reason and (validates or interrupt.signal is not None) and not all_finite(self._tensors()):
+                    reason = "the weights were not finite"
+                if not reason and validates:
+                    reason = self._validate(update.learning_rate)
+                if reason:
+                    self._rollback(reason)
+                if reason or self.state.stopped_early:
+                    break
+                if interrupt.signal is not None:
+                    self._stop(interrupt.signal, is_saved=validates)
         self._finish()
 
     def save(self) -> None:
-        """Write the checkpoint: from here a killed run goes on."""
-        now = time.monotonic()
-        self.state.seconds, self._since = self.state.seconds + now - self._since, now
-        save_checkpoint(
-            self._checkpoint,
-            self.model,
-            self.optimizer,
-            state=self.state,
-            data=self.material.identity(),
-            mean=self._mean.tensors if self._mean else None,
-            losses=torch.stack(self._losses) if self._losses else None,
-        )
+        """Write the checkpoint: from here a killed run resumes."""
+        self.state.seconds = time.monotonic() - self._start
+        save_checkpoint(self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity())
 
     def restore(self) -> TrainState:
-        """Everything as the checkpoint has it."""
-        back = load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.material.identity())
-        if self._mean:
-            self._mean.restore(back.mean)
-        self._losses = list(back.losses)
-        return back.state
+        """Restore model, optimizer and random numbers from the checkpoint; returns its state."""
+        return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
 
-    @property
-    def _checkpoint(self) -> Path:
-        return self.output / "checkpoint.safetensors"
-
-    def _after(self, update: Update, request: InterruptRequest) -> None:
+    def _account(self, update: Update) -> None:
         if update.skipped:
             self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
         else:
-            self._losses.append(update.loss)
-            if self._mean:
-                self._mean.update(self.model, step=update.step)
-        if update.micro_batches > self._pieces:
-            self._pieces = update.micro_batches
+            self.state.losses.append(update.loss)
+            if self.state.ema:
+                update_ema(self.state.ema, self.model, decay=self.recipe.train.ema_decay, step=update.step)
+        if update.out_of_memory:
             self.message(
-                "memory", f"out of memory at update {update.step:,}: batches now go in {update.micro_batches} pieces"
+                "memory",
+                f"out of memory at update {update.step:,}: "
+                f"each batch is now split into {update.micro_batches} micro-batches",
             )
-        self._watch.on_update(update)
-        if self.state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
-            raise Diverged(f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite")
-        is_last = update.step == self.recipe.train.steps
-        if is_last and self.state.skipped_in_a_row == update.step:
-            raise Diverged(f"all {update.step} updates were not finite")
-        paused = update.step % self.recipe.train.validate_every == 0 or is_last
-        if paused or request.signal is not None:  # a checkpoint that is sound is replaced by a sound one only
-            refuse_broken(self._tensors())
-        if paused:
-            self._validate(update.learning_rate)
-        if request.signal is not None and not self.state.stopped_early:
-            if not paused:
-                self.save()
-            raise Interrupted(
-                f"stopped after update {update.step:,} and saved; the same command with --resume goes on",
-                signal=request.signal,
-            )
+        self._callback.on_update(update)
 
-    def _validate(self, rate: float) -> None:
-        settings, place = self.recipe.train, self.state
-        with swapped_weights(self.model, self._mean.tensors) if self._mean else nullcontext():
-            pause = self._evaluate(rate)
-            if not _is_sound(pause):
-                raise Diverged("the validation loss was not finite")
-            if self._is_to_be_left(pause):
-                self._save_bundle(pause)
-        place.stopped_early = 0 < settings.patience <= place.validations_since_best
-        if place.skipped_in_a_row == 0:
-            place.rollbacks = 0
+    def _validate(self, learning_rate: float) -> str:
+        """Validate and save everything; or, if the model has diverged, only return why."""
+        settings, state = self.recipe.train, self.state
+        with swapped_weights(self.model, state.ema) if state.ema else nullcontext():
+            validation = self._measure(learning_rate)
+            if not _is_finite(validation):
+                return "the validation loss was not finite"
+            if self._is_to_be_kept(validation):
+                self._save_bundle(validation)
+        state.stopped_early = 0 < settings.patience <= state.validations_since_best
+        if state.skipped_in_a_row == 0:
+            state.rollbacks = 0
         if settings.average_checkpoints > 1:
-            save_snapshot(self._snapshots, self.model, step=place.step)
-        self._losses.clear()
-        self._record_validation(pause)
+            save_snapshot(self._snapshots, self.model, step=state.step)
+            state.snapshots = [*state.snapshots, state.step][-settings.average_checkpoints :]
+        state.losses.clear()
+        self._record(validation)
         self.save()
-        for superfluous in snapshots(self._snapshots, until=place.step)[: -settings.average_checkpoints]:
-            superfluous.unlink()
-        if place.stopped_early:
-            self.message("enough", f"{settings.patience} pauses without a {settings.early_stopping_metric} better by "
-                      f"{TOLERANCE:.1%}; "
-                      f"the best, after update {place.best_step:,}, is kept")  # fmt: skip
+        remove_snapshots(self._snapshots, keep=state.snapshots)
+        if state.stopped_early:
+            self.message(
+                "stopped",
+                f"{settings.patience} validations without a {settings.early_stopping_metric} better by "
+                f"{TOLERANCE:.1%}; the best model, after update {state.best_step:,}, is kept",
+            )
+        return ""
+
+    def _stop(self, signal: int, *, is_saved: bool) -> None:
+        if not is_saved:
+            self.save()
+        raise Interrupted(
+            f"stopped after update {self.state.step:,} and saved; the same command with --resume continues",
+            signal=signal,
+        )
+
+    def _rollback(self, reason: str) -> None:
+        step = self.state.step
+        self.state = rollback(self.state, reason, self.restore)
+        self.save()
+        self.message(
+            "rollback",
+            f"{reason} at update {step:,}: back to update {self.state.step:,}, "
+            f"with {self.state.learning_rate_factor:g} times the learning rate",
+        )
 
     def _finish(self) -> None:
-        settings = self.recipe.train
-        last = snapshots(self._snapshots, until=self.state.step)[-settings.average_checkpoints :]
-        if settings.average_checkpoints > 1 and len(last) > 1 and not self.state.finished:
-            with swapped_weights(self.model, average_snapshots(last)):
-                pause = replace(self._evaluate(0.0), averaged=len(last))
-                if _is_sound(pause) and self._is_to_be_left(pause):
-                    self._save_bundle(pause)
-            self._record_validation(pause)
+        steps = self.state.snapshots
+        if len(steps) > 1 and not self.state.finished:
+            with swapped_weights(self.model, average_snapshots(self._snapshots, steps)):
+                validation = replace(self._measure(0.0), averaged=len(steps))
+                if _is_finite(validation) and self._is_to_be_kept(validation):
+                    self._save_bundle(validation)
+            self._record(validation)
         if not (self.output / "config.json").exists():
+            metric = self.recipe.train.early_stopping_metric
             raise TrainingError(
-                f"no pause had a {settings.early_stopping_metric} that is a finite number, "
-                "so none is the best and no model is left; "
-                f"{self.output}/metrics.jsonl has the pauses; choose another train.early_stopping_metric"
+                f"no validation had a {metric} that is a finite number, so there is no best model to keep; "
+                f"{self.output}/metrics.jsonl has the values; choose another train.early_stopping_metric"
             )
         self.state.finished = True
         self.save()
 
-    def _is_to_be_left(self, pause: Validation) -> bool:
+    def _is_to_be_kept(self, validation: Validation) -> bool:
         settings = self.recipe.train
         if not settings.patience:
             return True
-        goodness = _metric_value(pause, settings.early_stopping_metric)
-        # A model that begins from a trained one is worth comparing from the first pause on.
-        return self.state.update_best(
-            goodness, first=0 if settings.init_from else FEWEST_UPDATES, warmup=settings.warmup
-        )
+        value = _metric_value(validation, settings.early_stopping_metric)
+        # A model initialized from a trained one is worth comparing from the first validation on.
+        return self.state.update_best(value, first=0 if settings.init_from else MIN_UPDATES, warmup=settings.warmup)
 
-    def _evaluate(self, rate: float) -> Validation:
-        """Validate, and ask the judge."""
-        place, material = self.state, self.material
-        loss = torch.stack(self._losses).mean().item() if self._losses else None
-        valid_loss, accuracy, verdict = None, None, Evaluation({})
-        if material.valid is not None:
-            valid_loss, accuracy = validate(self.model, material.valid, batch_tokens=self.recipe.train.batch_tokens)
-        sound = valid_loss is None or isfinite(valid_loss)
-        if sound and self._judge and (some := material.validation_samples(self.recipe.train.validate_samples)):
+    def _measure(self, learning_rate: float) -> Validation:
+        """Validation loss and accuracy, and the scores of the evaluator."""
+        state, settings = self.state, self.recipe.train
+        loss = torch.stack(state.losses).mean().item() if state.losses else None
+        valid_loss, accuracy, evaluation = None, None, Evaluation({})
+        if self.data.valid is not None:
+            valid_loss, accuracy = validate(self.model, self.data.valid, batch_tokens=settings.batch_tokens)
+        is_finite = valid_loss is None or isfinite(valid_loss)
+        if is_finite and self._evaluate and (pairs := self.data.validation_samples(settings.validate_samples)):
             self.model.eval()
             with torch.inference_mode():
-                verdict = self._judge(material.bundle(self.model, self.recipe.decode), some)
+                evaluation = self._evaluate(self._bundle(), pairs)
             self.model.train()
-        seconds = place.seconds + time.monotonic() - self._since
+        seconds = time.monotonic() - self._start
         return Validation(
-            place.step, loss, rate, valid_loss, accuracy, verdict.scores, seconds, place.skipped,
-            samples=verdict.samples,
+            state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, seconds, state.skipped,
+            samples=evaluation.samples,
         )  # fmt: skip
 
-    def _save_bundle(self, pause: Validation) -> None:
-        """The bundle, with the weights that the model wears just now."""
-        text = model_card(
-            self.output.name, self.model, pause, pairs=len(self.material.train), init_from=self.recipe.train.init_from
+    def _save_bundle(self, validation: Validation) -> None:
+        """Write the bundle, with the model's current weights."""
+        card = model_card(
+            self.output.name, self.model, validation, pairs=len(self.data.train), init_from=self.recipe.train.init_from
         )
-        self.material.bundle(self.model, self.recipe.decode, card=text).save(self.output)
-        self._record.write_outputs(pause.samples)
+        self._bundle(card).save(self.output)
+        self._log.write_outputs(validation.samples)
 
-    def _record_validation(self, pause: Validation) -> None:
-        self._record.validation(pause)
+    def _bundle(self, card: str = "") -> Bundle:
+        vocabulary = self.data.vocabulary
+        return Bundle(
+            self.model,
+            vocabulary.source,
+            vocabulary.target,
+            self.recipe.decode,
+            card=card,
+            copy_statistics=self.data.copy_statistics,
+            longest_source=self.data.train.source.length_quantile(0.999),
+            normalization=Normalization.from_config(self.recipe.clean),
+        )
+
+    def _record(self, validation: Validation) -> None:
+        self._log.validation(validation)
         write_report(self.output)
-        self._watch.on_validation(pause)
-
-    def _rollback(self, why: Diverged) -> None:
-        at = self.state.step
-        self.state = rollback(self.state, why, self.restore)
-        self.save()
-        self.message(
-            "rescue",
-            f"{why} at update {at:,}: back to update {self.state.step:,}, "
-            f"with {self.state.learning_rate_factor:g} times the rate",
-        )
+        self._callback.on_validation(validation)
 
     def _tensors(self) -> Iterator[Tensor]:
         yield from self.model.parameters()
         yield from (value for state in self.optimizer.state.values() for value in state.values())
-        yield from self._mean.tensors.values() if self._mean else ()
+        yield from self.state.ema.values()
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.output / "checkpoint.safetensors"
 
     @property
     def _snapshots(self) -> Path:
         return self.output / "snapshots"
 
 
-def _is_sound(pause: Validation) -> bool:
-    return pause.valid_loss is None or isfinite(pause.valid_loss)
+def _is_finite(validation: Validation) -> bool:
+    return validation.valid_loss is None or isfinite(validation.valid_loss)
 
 
-def _metric_value(pause: Validation, measure: str) -> float:
-    if measure == "loss":
-        return float("-inf") if pause.valid_loss is None else -pause.valid_loss
-    return pause.scores[measure]
+def _metric_value(validation: Validation, metric: str) -> float:
+    if metric == "loss":
+        return float("-inf") if validation.valid_loss is None else -validation.valid_loss
+    return validation.scores[metric]
 
 
-def _refuse_patience_without_a_measure(recipe: Recipe, material: TrainingData, judge: Evaluator | None) -> None:
+def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
     settings = recipe.train
     if not settings.patience:
         return
-    if material.valid is None:
-        raise ConfigError(f"train.patience={settings.patience} needs pairs to validate by; name them in data.valid")
-    if settings.early_stopping_metric != "loss" and (judge is None or not settings.validate_samples):
+    if data.valid is None:
+        raise ConfigError(f"train.patience={settings.patience} needs validation pairs; name them in data.valid")
+    if settings.early_stopping_metric != "loss" and (evaluate is None or not settings.validate_samples):
         raise ConfigError(
-            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs validation pairs to be translated: '
-            "set train.validate_samples to more than 0 and, from Python, give `fit` a judge; "
-            'or use train.early_stopping_metric="loss"'
+            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs translations of validation pairs: '
+            "set train.validate_samples to more than 0 and, from Python, give `fit` an `evaluate` function; or use "
+            'train.early_stopping_metric="loss"'
         )

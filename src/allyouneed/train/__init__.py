@@ -1,6 +1,6 @@
 """Logits become better weights: §5 and nothing else."""
 
-from .loop import Update, train
+from .loop import Update, updates
 from .loss import fused_linear_cross_entropy, mean_loss, smoothed_cross_entropy, symmetric_kl
 from .optimizer import Muon, make_optimizer, newton_schulz
 from .schedule import learning_rate_at, paper_learning_rate
@@ -18,5 +18,5 @@ __all__ = [
     "paper_learning_rate",
     "smoothed_cross_entropy",
     "symmetric_kl",
-    "train",
+    "updates",
 ]

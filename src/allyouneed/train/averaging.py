@@ -1,79 +1,71 @@
-"""Means of weights: over the last pauses (§6.1), or running along."""
+"""Averages of weights: over the last validations (§6.1), or an exponential moving average."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 
-from ..errors import DataError
-from ..files import write_whole
 from ..nn import Transformer
 from ..nn.weights import weights
+from .tensor_file import read_tensors, write_tensors
 
 
-class ExponentialMovingAverage:
-    """An exponential mean of a model's weights: after each update d · mean + (1 − d) · weights.
+def copy_weights(model: Transformer) -> dict[str, Tensor]:
+    """A copy of the model's parameters by name, on its device."""
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
-    At the n-th update d is `keep`, but at most (1 + n) / (10 + n), so that the first weights, which
-    are chance, are soon forgotten.
+
+def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, step: int) -> None:
+    """Move an exponential moving average, in place, to d · ema + (1 − d) · weights.
+
+    At update `step`, d is `decay` but at most (1 + step) / (10 + step), so that the random weights of the
+    beginning are soon forgotten.
     """
-
-    def __init__(self, model: Transformer, *, decay: float) -> None:
-        self.decay = decay
-        self.tensors = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-
-    def update(self, model: Transformer, *, step: int) -> None:
-        """Take the weights after update `step` in."""
-        keep = min(self.decay, (1 + step) / (10 + step))
-        now = [parameter.detach() for parameter in model.parameters()]
-        torch._foreach_lerp_(list(self.tensors.values()), now, 1 - keep)
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Be what a checkpoint remembers."""
-        for name, tensor in self.tensors.items():
-            tensor.copy_(tensors[name])
+    decay = min(decay, (1 + step) / (10 + step))
+    parameters = dict(model.named_parameters())
+    averages, now = [ema[name] for name in parameters], [parameter.detach() for parameter in parameters.values()]
+    torch._foreach_lerp_(averages, now, 1 - decay)
 
 
 @contextmanager
 def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """The model with other weights; its own come back afterwards, untouched."""
-    own = {name: parameter.data for name, parameter in model.named_parameters()}
+    """The model with other weights inside the block; its previous ones come back afterwards, unchanged."""
+    before = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         for name, parameter in model.named_parameters():
             parameter.data = tensors[name].to(parameter.device)
         yield
     finally:
         for name, parameter in model.named_parameters():
-            parameter.data = own[name]
+            parameter.data = before[name]
+
+
+def snapshot_path(folder: Path, step: int) -> Path:
+    """The file with the weights after update `step`."""
+    return folder / f"{step:08d}.safetensors"
 
 
 def save_snapshot(folder: Path, model: Transformer, *, step: int) -> None:
-    """Keep the weights after update `step`, for a mean."""
+    """Write the weights after update `step`, for an average at the end."""
     folder.mkdir(exist_ok=True)
-    write_whole(folder / f"{step:08d}.safetensors", save(weights(model)))
+    write_tensors(snapshot_path(folder, step), weights(model))
 
 
-def snapshots(folder: Path, *, until: int) -> list[Path]:
-    """The snapshots in a folder up to update `until`, oldest first."""
-    return sorted((path for path in folder.glob("[0-9]*.safetensors") if _step(path) <= until), key=_step)
-
-
-def average_snapshots(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the weights in some snapshots, summed in double precision."""
+def average_snapshots(folder: Path, steps: Sequence[int]) -> dict[str, Tensor]:
+    """The mean of the weights after some updates, summed in double precision. Refuses a damaged or missing snapshot."""
     total: dict[str, Tensor] = {}
-    for path in paths:
-        try:
-            tensors = load(path.read_bytes())
-        except (OSError, SafetensorError) as error:
-            raise DataError(f"{path} is no snapshot: {error}") from error
+    for step in steps:
+        tensors, _ = read_tensors(snapshot_path(folder, step))
         for name, tensor in tensors.items():
             total[name] = total.get(name, torch.zeros(())) + tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+    return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
 
 
-def _step(path: Path) -> int:
-    return int(path.stem)
+def remove_snapshots(folder: Path, *, keep: Sequence[int]) -> None:
+    """Remove all snapshots but those of the updates in `keep`."""
+    kept = {snapshot_path(folder, step) for step in keep}
+    for path in folder.glob("[0-9]*.safetensors"):
+        if path not in kept:
+            path.unlink()

@@ -1,6 +1,9 @@
-"""The training loop (§5)."""
+"""The training loop (§5): a generator of updates.
 
-from collections.abc import Callable, Iterable, Sequence
+Whoever iterates over `updates` decides what happens between two of them: validate, save, print, stop.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,15 +21,15 @@ from .recovery import with_fitting_micro_batches
 from .schedule import learning_rate_at
 from .state import TrainState
 
-WIDE = 128  # from this d_model on bfloat16 gains more than its conversions cost
+WIDE = 128  # from this d_model on, products in bfloat16 gain more time than the conversions cost
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update did: the loss in nats a token (still on the device), the rate, the target's tokens.
+    """The result of one update: mean loss in nats per token (still on the device), learning rate, target tokens.
 
-    One whose loss or gradient was not finite is `skipped`: it left the weights as they were. `pieces`
-    says in how many a batch was cut so that it fits into memory.
+    `skipped`: loss or gradient was not finite, and the weights stayed as they were. `micro_batches` says into how
+    many parts each batch was split to fit into memory; `out_of_memory` that this update had to raise that number.
     """
 
     step: int
@@ -35,32 +38,30 @@ class Update:
     tokens: int
     skipped: bool = False
     micro_batches: int = 1
+    out_of_memory: bool = False
 
 
-def train(
+def updates(
     model: Transformer,
     optimizer: Optimizer,
     batches: Iterable[Batch],
     config: TrainConfig,
-    *,
-    on_update: Callable[[Update], None],
     state: TrainState | None = None,
-) -> None:
-    """Fit `model` (§5): the updates after `place` up to `config.steps`, telling `after` about each.
+) -> Iterator[Update]:
+    """Fit `model` (§5): perform the updates after `state.step` up to `config.steps`, and yield each when it is done.
 
-    `place` is kept up to date. Batches that do not fit into memory are learned from in pieces.
+    `state` counts along. Batches that do not fit into memory are split into micro-batches.
     """
     state, feed = state or TrainState(), iter(batches)
     model.train()
-    while (
-        state.step < config.steps and not state.stopped_early and (group := list(islice(feed, config.accumulate_steps)))
-    ):
+    while state.step < config.steps and (group := list(islice(feed, config.accumulate_steps))):
         state.step += 1
-        rate = state.learning_rate_factor * learning_rate_at(state.step, config, d_model=model.config.d_model)
-        _set_learning_rate(optimizer, rate)
-        loss, state.micro_batches = with_fitting_micro_batches(
+        learning_rate = state.learning_rate_factor * learning_rate_at(state.step, config, d_model=model.config.d_model)
+        _set_learning_rate(optimizer, learning_rate)
+        loss, micro_batches = with_fitting_micro_batches(
             add_gradients, model, group, config, micro_batches=state.micro_batches
         )
+        out_of_memory, state.micro_batches = micro_batches > state.micro_batches, micro_batches
         norm = get_total_norm(parameter.grad for parameter in model.parameters() if parameter.grad is not None)
         if is_finite := bool((loss + norm).isfinite()):
             if config.clip_norm:
@@ -69,31 +70,31 @@ def train(
         optimizer.zero_grad()
         state.count_update(is_finite)
         tokens = sum(batch.target_out.numel() for batch in group)
-        on_update(Update(state.step, loss, rate, tokens, not is_finite, state.micro_batches))
+        yield Update(state.step, loss, learning_rate, tokens, not is_finite, micro_batches, out_of_memory)
 
 
 def add_gradients(
     model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int = 1
 ) -> Tensor:
-    """The mean loss over the words of some batches, in nats a token, its gradients added to the model's.
+    """The mean loss over the target tokens of some batches, in nats per token; adds its gradients to the model's.
 
-    Each batch goes through the model in so many `pieces`; without dropout that changes nothing. With
-    R-Drop each piece goes through twice, side by side, under other dropout.
+    Each batch goes through the model in `micro_batches` parts; without dropout that changes nothing. With R-Drop each
+    part goes through twice, side by side, with different dropout.
     """
     pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     dtype = autocast_dtype(config.precision, model)
-    words = [int((batch.target_out != pad_id).sum()) for batch in batches]
+    tokens = [int((batch.target_out != pad_id).sum()) for batch in batches]
     total = torch.zeros((), device=device)
     for batch in batches:
-        for piece in batch.micro_batches(micro_batches):
-            share = int((piece.target_out != pad_id).sum()) / sum(words)
-            piece = (piece.duplicated() if config.r_drop else piece).to(device)
+        for part in batch.micro_batches(micro_batches):
+            share = int((part.target_out != pad_id).sum()) / sum(tokens)
+            part = (part.duplicated() if config.r_drop else part).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-                vectors = model.hidden_states(piece.source, piece.target_in)
+                hidden_states = model.hidden_states(part.source, part.target_in)
             loss = share * fused_linear_cross_entropy(
-                vectors.float(),
+                hidden_states.float(),
                 model.projection.table,
-                piece.target_out,
+                part.target_out,
                 smoothing=config.label_smoothing,
                 pad_id=pad_id,
                 r_drop=config.r_drop,
@@ -105,9 +106,9 @@ def add_gradients(
 
 
 def autocast_dtype(precision: str, model: Transformer) -> torch.dtype:
-    """The type of number that products of `model` take and give; weights and sums are float32 always.
+    """The dtype of the products in `model`; weights and sums are always float32.
 
-    "auto" is bfloat16 where the device is made for it and the products are large enough to gain by it.
+    "auto" is bfloat16 where the device has fast instructions for it and the products are large enough to gain.
     """
     if precision == "auto":
         gains = model.config.d_model >= WIDE and has_fast_bfloat16(next(model.parameters()).device)
@@ -115,6 +116,6 @@ def autocast_dtype(precision: str, model: Transformer) -> torch.dtype:
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 
 
-def _set_learning_rate(optimizer: Optimizer, rate: float) -> None:
+def _set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = learning_rate

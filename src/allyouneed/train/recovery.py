@@ -1,4 +1,4 @@
-"""What keeps a run alive: batches that do not fit are cut, and a run that diverges goes back and slows down."""
+"""What keeps a run alive: batches that do not fit into memory are split; a run that diverges is rolled back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -12,22 +12,26 @@ from ..errors import TrainingError
 from ..nn import Transformer
 from .state import TrainState
 
-MAX_SKIPPED_IN_A_ROW = 5  # updates not finite before a run goes back to its last checkpoint
-MAX_ROLLBACKS = 5  # in a row, before it gives up
+MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
+MAX_ROLLBACKS = 5  # in a row, before the run is given up
 
 
-class Diverged(Exception):  # noqa: N818  it is caught by the run, never shown
-    """What is not finite: several updates in a row, the weights, or what a pause measured of them."""
+def divergence(state: TrainState, *, is_last: bool) -> str:
+    """Why the last updates show that a run has diverged; empty if they do not."""
+    if state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
+        return f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite"
+    if is_last and state.skipped_in_a_row == state.step:
+        return f"all {state.step} updates were not finite"
+    return ""
 
 
-def refuse_broken(tensors: Iterable[Tensor]) -> None:
-    """Raise `Diverged` if a number among the weights, or what an optimizer keeps of them, is not finite."""
-    if not all(bool(tensor.isfinite().all()) for tensor in tensors):
-        raise Diverged("the weights were not finite")
+def all_finite(tensors: Iterable[Tensor]) -> bool:
+    """Whether every number in some tensors is finite."""
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
 
 class Gradients(Protocol):
-    """What adds a loss's gradients to a model's, in so many pieces, and returns the loss."""
+    """A function that adds a loss's gradients to a model's, batch by micro-batch, and returns the loss."""
 
     def __call__(
         self, model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int
@@ -37,10 +41,10 @@ class Gradients(Protocol):
 def with_fitting_micro_batches(
     gradients: Gradients, model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int
 ) -> tuple[Tensor, int]:
-    """The loss of some batches, its gradients in the model, and in how many pieces a batch had to be cut.
+    """The loss of some batches, and the number of micro-batches it took; the gradients are in the model.
 
-    Begins with `pieces` and doubles them whenever memory runs out. Refuses when a single sentence is
-    too much.
+    Starts with `micro_batches` and doubles the number whenever memory runs out. Refuses when a single sentence pair
+    does not fit.
     """
     while (loss := _attempt(gradients, model, batches, config, micro_batches)) is None:
         largest = max(len(batch.source) for batch in batches)
@@ -59,7 +63,7 @@ def with_fitting_micro_batches(
 def _attempt(
     gradients: Gradients, model: Transformer, batches: Sequence[Batch], config: TrainConfig, micro_batches: int
 ) -> Tensor | None:
-    # A function of its own, so that nothing holds the failed attempt's tensors when the next begins.
+    # A function of its own, so that no reference keeps the tensors of a failed attempt when the next one starts.
     try:
         return gradients(model, batches, config, micro_batches=micro_batches)
     except (MemoryError, RuntimeError) as error:
@@ -69,25 +73,22 @@ def _attempt(
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says that memory ran out, on a GPU or on the processor."""
+    """Whether an error means out-of-memory, on a GPU or on the CPU."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
 
 
-def rollback(state: TrainState, why: Diverged, restore: Callable[[], TrainState]) -> TrainState:
-    """After what was not finite: the last checkpoint's place, with half the rate.
+def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:
+    """The state of the last checkpoint, with half the learning rate, after a run has diverged for `reason`.
 
-    Refuses when that has not helped several times in a row.
+    Refuses when `MAX_ROLLBACKS` in a row have not helped.
     """
     if state.rollbacks == MAX_ROLLBACKS:
         raise TrainingError(
-            f"{why} around update {state.step:,}, even with {state.learning_rate_factor:g} times the rate; "
-            "lower train.learning_rate, lengthen train.warmup or set train.clip_norm=1, and begin anew"
+            f"{reason} around update {state.step:,}, even with {state.learning_rate_factor:g} times the learning rate; "
+            "lower train.learning_rate, lengthen train.warmup or set train.clip_norm=1, and start again"
         )
-    back = restore()
-    back.learning_rate_factor, back.rollbacks, back.skipped = (
-        state.learning_rate_factor / 2,
-        state.rollbacks + 1,
-        state.skipped,
-    )
-    back.skipped_in_a_row, back.micro_batches = 0, state.micro_batches
-    return back
+    restored = restore()
+    restored.learning_rate_factor = state.learning_rate_factor / 2
+    restored.rollbacks, restored.skipped, restored.skipped_in_a_row = state.rollbacks + 1, state.skipped, 0
+    restored.micro_batches = state.micro_batches
+    return restored

@@ -1,49 +1,57 @@
-"""Where a run is: all that changes besides tensors."""
+"""The state of a run: all that changes besides the model and its optimizer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from math import isfinite
 
-FEWEST_UPDATES = 100  # of a new model: before that its score says nothing
-TOLERANCE = 0.001  # share of the score by which a pause must be better for patience to begin anew
+from torch import Tensor
+
+MIN_UPDATES = 100  # of a new model; its score before that says nothing
+TOLERANCE = 0.001  # relative gain in the metric from which patience is reset
 
 
 @dataclass(slots=True)
 class TrainState:
-    """Updates done, and what has happened on the way. `step` is also the place in the data."""
+    """Updates done, and what has happened on the way. `step` also gives the position in the data."""
 
     step: int = 0
     seconds: float = 0.0  # spent training
     learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
-    micro_batches: int = 1  # in which a batch is cut so that it fits into memory
+    micro_batches: int = 1  # parts into which a batch is split to fit into memory
     skipped: int = 0  # updates that were not finite
     skipped_in_a_row: int = 0
-    rollbacks: int = 0  # since the last pause
-    best: float | None = None  # what a pause with patience has seen of `early_stopping_metric`; more is better
+    rollbacks: int = 0  # since the last validation
+    best: float | None = None  # highest value of `early_stopping_metric`; only with patience
     best_step: int = 0
-    level: float | None = None  # of `early_stopping_metric` when patience last began anew
+    level: float | None = None  # of `early_stopping_metric` when patience was last reset
     validations_since_best: int = 0
     stopped_early: bool = False  # patience has run out
     finished: bool = False
+    snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept for the average at the end
+    losses: list[Tensor] = field(default_factory=list)  # of the updates since the last validation
+    ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if it is used
+
+    def scalars(self) -> dict[str, object]:
+        """Everything but the tensors, for JSON."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("losses", "ema")}
 
     def count_update(self, is_finite: bool) -> None:
-        """One more update was finite, or was skipped."""
+        """Count one more update, finite or skipped."""
         self.skipped += not is_finite
         self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
 
     def update_best(self, value: float, *, first: int = 0, warmup: int = 0) -> bool:
-        """Whether this pause is the best so far (an equal one is not); more is better.
+        """Whether this validation is the best so far (not if it equals the best); more is better.
 
-        Before update `first` nothing is known of a model, so each pause replaces the one before. Up to
-        update `warmup`, and after a gain of more than `TOLERANCE`, patience begins anew. What is not finite is
-        never the best.
+        Before update `first` every validation replaces the one before. Patience is reset up to update `warmup`, and by
+        a gain of more than `TOLERANCE`. A value that is not finite is never the best.
         """
-        known = self.step >= first
+        is_known = self.step >= first
         is_best = isfinite(value) and (self.best is None or value > self.best)
         if is_best:
-            self.best, self.best_step = value if known else None, self.step
-        begins_anew = not known or self.step <= warmup or self.level is None or _is_gain(self.level, value)
-        if isfinite(value) and begins_anew:
-            self.level, self.validations_since_best = value if known else None, 0
+            self.best, self.best_step = value if is_known else None, self.step
+        resets = not is_known or self.step <= warmup or self.level is None or _is_gain(self.level, value)
+        if isfinite(value) and resets:
+            self.level, self.validations_since_best = value if is_known else None, 0
         else:
             self.validations_since_best += 1
         return is_best

@@ -1,0 +1,79 @@
+"""The data of a training run, prepared: encoded pairs, their vocabulary, and where they came from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from ..config import TrainConfig
+from ..corpus.data_report import DataReport
+from ..corpus.pair import Pair
+from ..files import to_json, write_whole
+from ..text.spans import CopyStatistics
+from ..text.vocabulary import Vocabulary
+from .batch import Batch
+from .provenance import fingerprint
+from .sampler import batches
+from .store import EncodedPairs
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedData:
+    """All that training needs of its data. `valid` is None if nothing is held out.
+
+    `readable` are the validation pairs whose source fits into the model. `provenance` names every source and setting
+    that the pairs follow from, with a fingerprint of each.
+    """
+
+    train: EncodedPairs
+    valid: EncodedPairs | None
+    valid_pairs: list[Pair]
+    readable: list[Pair]
+    test_pairs: list[Pair]
+    vocabulary: Vocabulary
+    report: DataReport
+    copy_statistics: CopyStatistics
+    provenance: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal pairs only."""
+        return fingerprint(self.provenance)
+
+    def batches(self, config: TrainConfig, *, skip: int = 0) -> Iterator[Batch]:
+        """Training batches without end, from the one after the first `skip`."""
+        return batches(
+            self.train,
+            batch_tokens=config.batch_tokens,
+            seed=config.seed,
+            pad_id=self.vocabulary.source.pad_id,
+            target_pad_id=self.vocabulary.target.pad_id,
+            skip=skip,
+        )
+
+    def validation_samples(self, count: int) -> list[Pair]:
+        """At most `count` validation pairs, evenly spaced; always the same ones."""
+        apart = max(1, ceil(len(self.readable) / max(1, count)))
+        return self.readable[::apart][:count]
+
+    def describe(self) -> list[str]:
+        """The sizes, what was dropped, and which rules were not used, a line each."""
+        held_out = {"validate": len(self.valid or ()), "test": len(self.test_pairs)}
+        parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
+        sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)
+        lines = [", ".join([f"{len(self.train):,} pairs to train on", *parts, f"vocabulary of {sizes}"])]
+        return lines + self.report.left_out() + self.report.unused_rules()
+
+    def identity(self) -> dict[str, object]:
+        """What distinguishes it from any other data: sizes, for people to read, and fingerprints."""
+        return {
+            "data.train's number of pairs": len(self.train),
+            "data.valid's number of pairs": 0 if self.valid is None else len(self.valid),
+            "the fingerprint of the pairs": self.fingerprint,
+            "the fingerprint of the vocabulary": self.vocabulary.fingerprint(),
+        }
+
+    def save(self, output: Path) -> None:
+        """Write the vocabulary and the data report into a folder."""
+        self.vocabulary.save(output)
+        write_whole(output / "data-report.json", to_json(self.report.table(), indent=2) + "\n")
