@@ -38,9 +38,13 @@ def evaluate(
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
     compiled: Annotated[
-        bool,
-        typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra \\[fast]."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--compiled/--no-compiled",
+            help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time. "
+            "Default: in int8, as soon as a background process has compiled them.",
+        ),
+    ] = None,
     *,
     decode: SearchSettings,
 ) -> None:
@@ -77,7 +81,9 @@ def evaluate(
     from ..translator import Translator
 
     retain_freed_memory()
-    translator = Translator.load(bundle, device=device, precision=precision, compiled=compiled, **decode)
+    translator = Translator.load(
+        bundle, device=device, precision=precision, compiled="auto" if compiled is None else compiled, **decode
+    )
     try:
         with progress("translating", total=len(sources)) as done:
             translations = translator.translate(sources, on_progress=done)

@@ -58,9 +58,13 @@ def translate(
         str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
     compiled: Annotated[
-        bool,
-        typer.Option("--compiled", help="Quicker; at first Numba compiles for half a minute; extra \\[fast]."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--compiled/--no-compiled",
+            help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time. "
+            "Default: in int8, as soon as a background process has compiled them.",
+        ),
+    ] = None,
     glossary: Annotated[
         Path | None,
         typer.Option(
@@ -135,7 +139,12 @@ def translate(
 
     retain_freed_memory()
     translator = Translator.load(
-        bundle, device=device, precision=precision, compiled=compiled, glossary=terms, **decode
+        bundle,
+        device=device,
+        precision=precision,
+        compiled="auto" if compiled is None else compiled,
+        glossary=terms,
+        **decode,
     )
 
     name = "standard input" if file == "-" else file
@@ -156,7 +165,8 @@ def translate(
             yield f"{as_json(one, error=stretch.refused.get(number)) if json else as_text(one)}\n"
 
     made_of = {
-        "model": files_digest(*model_files(bundle)), "precision": translator.precision, "compiled": compiled,
+        "model": files_digest(*model_files(bundle)), "precision": translator.precision,
+        "compiled": "auto" if compiled is None else compiled,
         "glossary": glossary and files_digest(glossary), "prefix": prefix, "alternatives": alternatives,
         "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
         **asdict(translator.decode),

@@ -3,11 +3,12 @@
 from .eager import EagerEngine
 from .engine import AnyEngine, Engine, EngineStep, Precision
 from .kv_cache import CachedState
-from .selection import make_engine, pick_precision
+from .selection import Compiled, make_engine, pick_precision
 
 __all__ = [
     "AnyEngine",
     "CachedState",
+    "Compiled",
     "EagerEngine",
     "Engine",
     "EngineStep",

@@ -32,9 +32,9 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Int8Linear:
-    """`F.linear(x, weight, bias)`, nearly. Shapes: (…, in) → (…, out), float32.
+    """`F.linear(x, weight, bias)` of quantized weights and inputs. Shapes: (…, in) → (…, out), float32.
 
-    What a row becomes does not depend on the others of a call. Refuses a device without int8 operators.
+    The result of a row does not depend on the other rows of a call. Refuses a device without int8 operators.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -45,25 +45,34 @@ class Int8Linear:
             )
         weight, self._bias = weight.detach(), None if bias is None else bias.detach()
         self._size, self._width = weight.numel(), weight.size(1)
-        # Without VNNI two products can overflow the 16 bits they are added in, unless vectors have 7 bits.
+        # Without VNNI two products can overflow the 16 bits they are added in, unless inputs have 7 bits.
         self._seven_bits = not torch.cpu._is_vnni_supported()
-        self._middle = 64 if self._seven_bits else 128
-        numbers, scale = quantize(weight)
-        self._scale, self._shift = scale, self._middle * numbers.sum(1, dtype=torch.float32)
-        self._few = _packed(numbers, "fbgemm")
-        self._many = self._few if self._seven_bits else _packed(numbers, "onednn")
+        self._greatest = 127 if self._seven_bits else 255
+        integers, self._scale = quantize(weight)
+        self._sums = integers.sum(1, dtype=torch.float32)
+        self._total = self._scale * self._sums
+        self._few_rows = _packed(integers, "fbgemm")
+        self._many_rows = self._few_rows if self._seven_bits else _packed(integers, "onednn")
 
     def __call__(self, x: Tensor) -> Tensor:
-        # The operator takes one scale for all rows: from 0, or their least number if it is lower, to their greatest.
-        # So each row is stretched and moved until it lies between 1 and 255, and what is furthest from its middle,
-        # 128, becomes 255, by a scale below 0 if that is the row's least number. Then one step is 1, in every call.
+        # A number is about low + step · level, as in `kernels.linear_int8`, and levels are rounded in the same way.
         low, high = x.aminmax(dim=-1, keepdim=True)
-        scale = torch.where(high >= -low, high.clamp_min_(1e-30), low).div_(self._middle - 1)
-        moved = (x / scale).round_().add_(self._middle)  # rounded, so that the greatest is 255 to the bit
-        packed = self._few if fbgemm_pays(moved.numel() // self._width * self._size) else self._many
-        found: Tensor = torch.ops.quantized.linear_dynamic(moved, packed, self._seven_bits)
-        found.sub_(self._shift).mul_(self._scale).mul_(scale)
-        return found if self._bias is None else found.add_(self._bias)
+        low, high = low.clamp_max_(0), high.clamp_min_(0)
+        step = ((high - low) / self._greatest).clamp_min_(1e-30)
+        levels = (x - low).mul_(1 / step).add_(0.5).floor_()
+        # The operator has one scale for all rows: the greatest level there is / 255. It is 1 in every call if the
+        # greatest number of each row has level 255. In a row of negative numbers that is 0, which is not in the row, so
+        # there levels are counted from 255 down.
+        negative = high == 0
+        any_negative = bool(negative.any())
+        if any_negative:
+            levels = torch.where(negative, self._greatest - levels, levels)
+        packed = self._few_rows if fbgemm_pays(levels.numel() // self._width * self._size) else self._many_rows
+        sums: Tensor = torch.ops.quantized.linear_dynamic(levels, packed, self._seven_bits)
+        if any_negative:
+            sums = torch.where(negative, self._greatest * self._sums - sums, sums)
+        result = sums.mul_(step).mul_(self._scale).add_(low * self._total)
+        return result if self._bias is None else result.add_(self._bias)
 
 
 def _packed(numbers: Tensor, engine: str) -> Any:

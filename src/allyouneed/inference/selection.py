@@ -1,33 +1,39 @@
 """Which engine and which precision a model gets."""
 
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
 from ..nn.transformer import Transformer
+from .auto import AutoEngine, can_auto_compile
 from .custom_parts import find_custom_part
 from .dispatch import int8_pays
 from .eager import EagerEngine
 from .engine import AnyEngine, Precision, UnchangedEngine
 from .quantization import supports_int8
 
+Compiled = bool | Literal["auto"]
 
-def make_engine(model: Transformer, *, precision: str = "float32", compiled: bool = False) -> AnyEngine:
+
+def make_engine(model: Transformer, *, precision: str = "float32", compiled: Compiled = False) -> AnyEngine:
     """The engine for `model` with weights in `precision`, "float32" or "int8".
 
-    `compiled` needs the extra `fast`, a CPU, and half a minute the first time. A model with a part of its own (a
+    `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled code where
+    it pays and as soon as it is there (auto.py). A model with a part of its own (a
     subclass, a forward hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model
     int8 and `compiled` are refused.
     """
     if precision not in get_args(Precision):
         raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
     if custom := find_custom_part(model):
-        if compiled or precision == "int8":
+        if compiled is True or precision == "int8":
             raise ConfigError(
-                f"{custom}, which {'compiled=True' if compiled else 'int8'} does not know; "
+                f"{custom}, which {'compiled=True' if compiled is True else 'int8'} does not know; "
                 'use precision "float32" without compiled'
             )
         return UnchangedEngine(model)
-    if not compiled:
+    if compiled == "auto" and can_auto_compile(model, cast(Precision, precision)):
+        return AutoEngine(model, precision=cast(Precision, precision))
+    if compiled is not True:
         return EagerEngine(model, precision=cast(Precision, precision))
     try:
         from .compiled import CompiledEngine

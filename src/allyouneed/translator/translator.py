@@ -13,7 +13,7 @@ from ..config import DecodeConfig
 from ..decode import Hypothesis, beam_width
 from ..device import parallel_map, pick_device
 from ..errors import ConfigError, InputError
-from ..inference import Precision, make_engine, pick_precision
+from ..inference import Compiled, Precision, make_engine, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
 from ..text.sentences import cut
@@ -49,11 +49,12 @@ class Translator:
         *,
         decode: DecodeConfig | None = None,
         precision: str = "float32",
-        compiled: bool = False,
+        compiled: Compiled = False,
     ) -> None:
         """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
 
-        `compiled` makes translating quicker, most of all with "int8", and loading slower (see `make_engine`).
+        `compiled` kernels translate faster and load more slowly; with "auto" PyTorch answers until they are loaded (see
+        `make_engine`).
         """
         self.bundle = bundle
         self.model, self.source_tokenizer, self.target_tokenizer = (
@@ -81,7 +82,7 @@ class Translator:
         *,
         device: str = "auto",
         precision: str = "auto",
-        compiled: bool = False,
+        compiled: Compiled = "auto",
         glossary: Terms | None = None,
         **decode: Setting,
     ) -> Self:
@@ -433,6 +434,11 @@ class Translator:
 
 
 def _restored(
-    kind: type[Translator], bundle: Bundle, decode: DecodeConfig, precision: Precision, compiled: bool, terms: Glossary
+    kind: type[Translator],
+    bundle: Bundle,
+    decode: DecodeConfig,
+    precision: Precision,
+    compiled: Compiled,
+    terms: Glossary,
 ) -> Translator:
     return kind(bundle, decode=decode, precision=precision, compiled=compiled).using(glossary=terms)

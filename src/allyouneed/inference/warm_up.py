@@ -1,0 +1,84 @@
+"""Compile the kernels into Numba's cache on disk: `python -m allyouneed.inference.warm_up int8 6`.
+
+A later process on the same machine then loads the machine code in about a second. The arguments are the precision
+and the number of decoder layers, for which Numba compiles the kernels anew.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import llvmlite
+import numba
+import torch
+
+from ..config import ModelConfig
+from ..errors import AllYouNeedError
+from ..files import locked
+from ..nn.transformer import Transformer
+from . import kernels
+from .compiled import CompiledEngine
+from .engine import EngineStep, Precision
+
+
+def is_warm(precision: Precision, decoder_layers: int) -> bool:
+    """Whether `warm_up` has finished here with these kernels, this processor and this Numba."""
+    return _marker(precision, decoder_layers).exists()
+
+
+def warm_up(precision: Precision, decoder_layers: int) -> None:
+    """Compile all kernels that such a model needs, by translating with a tiny one; half a minute, less if cached."""
+    sizes = {"vocab_size": 80, "d_model": 8, "d_ff": 8, "heads": 2, "max_length": 8}
+    model = Transformer(ModelConfig(**sizes, encoder_layers=1, decoder_layers=decoder_layers)).eval()  # type: ignore[arg-type]
+    translate_once(CompiledEngine(model, precision=precision))
+    _marker(precision, decoder_layers).touch()
+
+
+@torch.inference_mode()
+def translate_once(engine: CompiledEngine) -> None:
+    """Call every kernel once with every combination of types, so that all are compiled, or loaded from the cache."""
+    step = EngineStep(engine, banned_ids=(0,))
+    for source in (torch.tensor([[1, 2]]), torch.tensor([[1, 2], [1, 0]])):
+        for width in (1, 2):
+            rows = len(source) * width
+            state = engine.start(source).reorder(torch.arange(len(source)).repeat_interleave(width))
+            for _ in range(2):
+                engine.step(torch.ones(rows, dtype=torch.int64), state)
+                log_probabilities, state = step(torch.ones(rows, dtype=torch.int64), state)
+                step.top_continuations([[0.0] * width] * len(source), log_probabilities, 2 * width)
+
+
+def start_in_background(precision: Precision, decoder_layers: int) -> "subprocess.Popen[bytes]":
+    """Start a process of the lowest priority that warms up and outlives this one; if one is at it, it ends at once."""
+    command = [sys.executable, "-m", "allyouneed.inference.warm_up", precision, str(decoder_layers)]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+
+
+def _marker(precision: Precision, decoder_layers: int) -> Path:
+    """An empty file in Numba's cache. Its name changes with all that makes Numba compile anew."""
+    cache, source = Path(str(kernels.decode_tokens.stats.cache_path)), Path(kernels.__file__).stat()
+    machine = (numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name(), os.cpu_count())
+    made_of = repr((precision, decoder_layers, source.st_mtime, source.st_size, sys.version_info[:2], machine))
+    return cache / f"warm-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
+
+
+def main(precision: str, decoder_layers: str) -> None:
+    """What the command does."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    torch.set_num_threads(1)
+    marker = _marker(cast(Precision, precision), int(decoder_layers))
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(marker.with_name("warm-up"), what="the compiled kernels"):
+            warm_up(cast(Precision, precision), int(decoder_layers))
+    except AllYouNeedError:  # another process is at it
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
