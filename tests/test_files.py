@@ -126,8 +126,8 @@ with locked(pathlib.Path(sys.argv[1]), what="x"):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"a": 1', "is not JSON: .* at place 8"),
-        ("[\n1 2]", "is not JSON: .* at line 2, place 3"),
+        ('{"a": 1', "is not JSON: .* at position 8"),
+        ("[\n1 2]", "is not JSON: .* at line 2, position 3"),
         (b'"\xff"', "is not JSON: not UTF-8 at byte 2"),
         ("[" * 100_000, "is nested too deeply"),
         ("9" * 5_000, "a number has thousands of figures"),

@@ -158,7 +158,7 @@ def test_a_text_that_is_too_long_is_refused_before_any_is_translated(bundle: Bun
 
 
 def test_a_stranger_is_refused_by_line(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="'X' at place 2 of 'aX' is not in the vocabulary") as refused:
+    with pytest.raises(InputError, match="'X' at position 2 of 'aX' is not in the vocabulary") as refused:
         Translator(bundle).translate(["a", "b", "aX"])
     assert refused.value.line == 3
 
@@ -287,7 +287,7 @@ def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
 
 def test_a_bundle_of_another_form_keeps_it(bundle: Bundle) -> None:
     assert Translator(replace(bundle, normalization=Normalization(unicode="NFKC")))("ª") is not None
-    with pytest.raises(InputError, match="'ª' at place 1"):
+    with pytest.raises(InputError, match="'ª' at position 1"):
         Translator(bundle)("ª")
 
 
@@ -612,7 +612,7 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     refused.clear()
     assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""
     assert [(error.line, "says all it must within" in str(error)) for error in refused] == [(1, True)]
-    with pytest.raises(InputError, match="the prefix of every translation: 'X' at place 1") as error:
+    with pytest.raises(InputError, match="the prefix of every translation: 'X' at position 1") as error:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))
     assert error.value.line is None
     with pytest.raises(ConfigError, match="alternatives must be 0 or more; got -1"):

@@ -191,8 +191,9 @@ def parse_json(content: str | bytes) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, place {error.colno}" if error.lineno > 1 else f"place {error.colno}"
-        raise ValueError(f"is not JSON: {error.msg} at {place}") from error
+        position = f"position {error.colno}"
+        where = f"line {error.lineno}, {position}" if error.lineno > 1 else position
+        raise ValueError(f"is not JSON: {error.msg} at {where}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"is not JSON: not UTF-8 at byte {error.start + 1}") from error
     except RecursionError:

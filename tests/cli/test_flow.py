@@ -27,7 +27,7 @@ def test_a_file_comes_in_stretches(tmp_path: Path) -> None:
 
 def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"a\n" * 5 + b"\xff\n")
-    with pytest.raises(DataError, match="line 6 is not UTF-8: byte 0xff at place 1"):
+    with pytest.raises(DataError, match="line 6 is not UTF-8: byte 0xff at position 1"):
         list(stretches(str(tmp_path / "text"), size=2))
 
 
@@ -143,7 +143,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
 def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a\n" * 40 + "X\n")
     said = refusal("translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out")
-    assert "line 41: 'X' at place 1" in said
+    assert "line 41: 'X' at position 1" in said
     assert "mend it, then --resume" in said
     (tmp_path / "in").write_text("a\n" * 40 + "b\n")
     words = ["translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out", "--resume"]
@@ -187,7 +187,7 @@ def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
         ).stdout
         == greedy.stdout
     )
-    assert "line 2: 'X' at place 1" in run_here("translate", saved, "--stream", stdin=b"a\nX\n").stderr.decode()
+    assert "line 2: 'X' at position 1" in run_here("translate", saved, "--stream", stdin=b"a\nX\n").stderr.decode()
     said = refusal("translate", saved, "--stream", "--json", "--beam", "3", stdin=b"a\n")
     assert "--stream shows one greedy translation as it is written; leave out --json, --beam" in said
 
@@ -241,13 +241,13 @@ def test_a_refused_line_can_be_left_out(saved: Path, tmp_path: Path) -> None:
     first, *middle, last = plain.stdout.decode().splitlines()
     assert (bool(first), middle, bool(last)) == (True, ["", "", ""], True)
     told = plain.stderr.decode()
-    assert "in, line 2, left out: 'X' at place 1" in told
-    assert "in, line 4, left out: is not UTF-8: byte 0xff at place 1" in told
+    assert "in, line 2, left out: 'X' at position 1" in told
+    assert "in, line 4, left out: is not UTF-8: byte 0xff at position 1" in told
     assert told.endswith("2 lines were refused and left empty\n")
     rows = run_here("translate", saved, tmp_path / "in", "--skip-refused", "--json", "--output", tmp_path / "out")
     assert rows.returncode == 3
     errors = [json.loads(line).get("error", "")[:12] for line in (tmp_path / "out").read_text().splitlines()]
-    assert errors == ["", "'X' at place", "", "is not UTF-8", ""]
+    assert errors == ["", "'X' at position", "", "is not UTF-8", ""]
     assert run_here("translate", saved, "--skip-refused", stdin=b"abc\n").returncode == 0
     streamed = run_here("translate", saved, "--skip-refused", "--stream", stdin=b"X\nabc\n")
     assert (streamed.returncode, streamed.stdout[:1]) == (3, b"\n")

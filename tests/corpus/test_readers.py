@@ -29,7 +29,7 @@ def test_an_empty_file_has_no_line(tmp_path: Path) -> None:
 
 def test_invalid_utf8_is_refused_by_line(tmp_path: Path) -> None:
     path = write(tmp_path / "text", b"fine\nna\xefve\n")
-    with pytest.raises(DataError, match=r"text, line 2 is not UTF-8: byte 0xef at place 3"):
+    with pytest.raises(DataError, match=r"text, line 2 is not UTF-8: byte 0xef at position 3"):
         read_lines(path)
 
 

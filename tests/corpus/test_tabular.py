@@ -45,7 +45,7 @@ def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: 
     ("name", "content", "line", "reason"),
     [
         ("a.tsv", "a\tb\na b\nc\td\n", 2, "has 1 column, not 2"),
-        ("a.tsv", b"a\tb\na\xff\tb\nc\td\n", 2, "is not UTF-8: byte 0xff at place 2 of the line"),
+        ("a.tsv", b"a\tb\na\xff\tb\nc\td\n", 2, "is not UTF-8: byte 0xff at position 2 of the line"),
         ("a.csv", "a,b\na,b,c\nc,d\n", 2, "has 3 columns, not 2"),
         ("a.csv", 'a,b\n"a"x,b\nc,d\n', 2, "is not CSV: ',' expected after '\"'"),
         ("a.csv", b"a,b\n\xff,b\nc,d\n", 2, "is not UTF-8"),

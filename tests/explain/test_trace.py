@@ -34,7 +34,7 @@ def test_an_empty_text_is_refused(bundle: Bundle) -> None:
 def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
     with pytest.raises(InputError, match="the text has 22 tokens with its signs, but this model reads 17 at most"):
         trace_translation(Translator(bundle), "ab" * 10)
-    with pytest.raises(InputError, match="'ß' at place 2 of 'aß' is not in the vocabulary"):
+    with pytest.raises(InputError, match="'ß' at position 2 of 'aß' is not in the vocabulary"):
         trace_translation(Translator(bundle), "aß")
 
 

@@ -108,7 +108,7 @@ def test_pieces_show_what_ids_stand_for() -> None:
 def test_a_character_outside_the_vocabulary_is_refused_by_place_and_line() -> None:
     tokenizer = Tokenizer.characters("abc")
     with pytest.raises(
-        InputError, match="'x' at place 3 of 'abxa' is not in the vocabulary; it knows 'abc'"
+        InputError, match="'x' at position 3 of 'abxa' is not in the vocabulary; it knows 'abc'"
     ) as refused:
         tokenizer.encode_all(["aaa", "abxa"])
     assert refused.value.line == 2

@@ -21,7 +21,8 @@ from ..bundle import Bundle
 from ..errors import ExportError, MissingExtraError
 from ..inference.custom_parts import find_custom_part
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
-from ..text.tokenizer import EOS, PAD, SOS, Tokenizer
+from ..text.backends import EOS, PAD, SOS
+from ..text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -130,4 +130,4 @@ def _decoded(line: bytes, name: str, number: int) -> str:
 
 def not_utf8(error: UnicodeDecodeError) -> str:
     """Which byte of a line is at fault, in words."""
-    return f"is not UTF-8: byte {error.object[error.start]:#04x} at place {error.start + 1} of the line"
+    return f"is not UTF-8: byte {error.object[error.start]:#04x} at position {error.start + 1} of the line"

@@ -88,7 +88,7 @@ def _train(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
         )
     if data.vocabulary == "codes":
         return Tokenizer.from_bpe_codes(
-            read_lines(Path(data.data_dir, data.bpe_codes)), texts, every=data.subword_sampling > 0
+            read_lines(Path(data.data_dir, data.bpe_codes)), texts, all_symbols=data.subword_sampling > 0
         )
     if data.vocabulary == "words":
         return Tokenizer.train_words(texts, vocab_size=size)

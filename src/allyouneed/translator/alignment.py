@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import torch
 
 from ..decode import Hypothesis, align_targets
-from ..text.tokenizer import UNK, Tokenizer
+from ..text.backends import UNK
+from ..text.tokenizer import Tokenizer
 from .generation import TranslationGenerator
 
 Unit = Literal["words", "tokens"]

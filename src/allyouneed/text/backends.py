@@ -1,0 +1,181 @@
+"""The tokenizers library's vocabularies: characters, words, byte pairs, unigrams and given merges, each made from text.
+
+`text/tokenizer.py` wraps them. A backend has its special tokens and adds `<sos>` and `<eos>` to every sentence.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer as Backend
+
+from ..errors import ConfigError, DataError
+from .tokenizer_format import EVERY_CHARACTER, WORDS
+
+PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
+UNK = "<unk>"
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # byte fallback
+
+_WORD_END = "</w>"
+_STEP = 0.0001  # between the scores of letters that the library could not estimate
+_DECIMALS = 5  # of a score: what the library reads back from a file exactly as it was
+_BYTES = pre_tokenizers.ByteLevel.alphabet()
+
+
+def character_backend(alphabet: Iterable[str], *, byte_fallback: bool) -> Backend:
+    """One id for each character; with `byte_fallback` 256 more, for the bytes of all other characters."""
+    characters = list(dict.fromkeys(alphabet))
+    if byte_fallback:
+        backend = Backend(models.BPE(_ids([*SPECIALS, *BYTE_TOKENS, *characters]), [], byte_fallback=True))
+        backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    else:
+        backend = Backend(models.WordLevel(_ids([*characters, SOS, EOS, PAD])))
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(EVERY_CHARACTER), "isolated")
+        backend.decoder = decoders.Fuse()
+    return _with_specials(backend)
+
+
+def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
+    """Byte-level BPE. Refuses a size that does not hold the bytes."""
+    smallest = len(_BYTES) + len(SPECIALS)
+    if vocab_size < smallest:
+        raise ConfigError(
+            f"vocab_size must be at least {smallest} (every byte, {', '.join(SPECIALS)}); got {vocab_size}"
+        )
+    backend = _of_words(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [backend.pre_tokenizer, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=list(SPECIALS), initial_alphabet=_BYTES, show_progress=False
+    )
+    backend.train_from_iterator(texts, trainer)
+    return _with_specials(backend)
+
+
+def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
+    """The commonest words, digits and runs of punctuation; every other is `<unk>`, the last id."""
+    backend = _of_words(models.WordLevel(unk_token=UNK))
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=max(1, vocab_size - len(SPECIALS) - 1), special_tokens=[], show_progress=False
+    )
+    backend.train_from_iterator(texts, trainer)
+    words = sorted(backend.get_vocab().items(), key=lambda item: item[1])
+    symbols = [*SPECIALS, *(word for word, _ in words if word not in (*SPECIALS, UNK)), UNK]
+    backend.model = models.WordLevel(_ids(symbols), unk_token=UNK)
+    backend.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return _with_specials(backend)
+
+
+def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
+    """Unigram subwords, and the bytes of what they cannot spell. Refuses a size that does not hold every character."""
+    smallest = len(BYTE_TOKENS) + len(SPECIALS) + 1
+    if vocab_size <= smallest:
+        raise ConfigError(
+            f"vocab_size must be more than {smallest} (every byte, {', '.join(SPECIALS)}, {UNK}); got {vocab_size}"
+        )
+    backend = _of_words(models.Unigram())
+    trainer = trainers.UnigramTrainer(
+        vocab_size=vocab_size - smallest, special_tokens=[], unk_token=None, show_progress=False
+    )
+    try:
+        backend.train_from_iterator(texts, trainer)
+    except Exception as error:  # the library raises bare Exceptions
+        if "all chars" not in str(error):
+            raise
+        raise ConfigError(
+            f"a unigram vocabulary holds {smallest} bytes and special tokens and every character of the texts; "
+            f"vocab_size={vocab_size} is too small for these. Raise data.vocab_size, or set "
+            'data.vocabulary="bpe", which spells rare characters in bytes'
+        ) from error
+    subwords = _reproducible([(subword, score) for subword, score in json.loads(backend.to_str())["model"]["vocab"]])
+    lowest = min((score for _, score in subwords), default=0.0)
+    # No subword crosses a word boundary, so no text can spell the name of a special token or of a byte.
+    named = [(name, 0.0) for name in SPECIALS] + [(name, round(lowest - 10, _DECIMALS)) for name in BYTE_TOKENS]
+    symbols = [*named, *subwords, (UNK, round(lowest - 20, _DECIMALS))]
+    backend.model = models.Unigram(symbols, unk_id=len(symbols) - 1, byte_fallback=True)
+    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return _with_specials(backend)
+
+
+def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
+    """The merges of `codes`, in subword-nmt's format, and the symbols that these make of `texts`.
+
+    The ids are `<pad>`, `<sos>`, `<eos>`, the symbols of the texts by their count, with `all_symbols` all others
+    that the merges can make, and `<unk>`.
+    """
+    merges = _parse_merges(codes)
+    counts = Counter(word for text in texts for word in text.split(" ") if word)
+    letters = dict.fromkeys(chain.from_iterable(merges))
+    letters |= dict.fromkeys(sorted({c for word in counts for c in (*word[:-1], f"{word[-1]}{_WORD_END}")}))
+    symbols = list(dict.fromkeys([*letters, *map("".join, merges)]))
+    whole = _merging(symbols, merges)
+    used = Counter[str]()
+    for word, count in counts.items():
+        for symbol in whole.encode(word, add_special_tokens=False).tokens:
+            used[symbol] += count
+    seen = sorted(used, key=lambda symbol: (-used[symbol], symbol))
+    # The library needs an id for both halves of a merge; those that are in no text come after <unk>.
+    rest = [symbol for symbol in symbols if symbol not in used]
+    known, unknown = (seen + rest, []) if all_symbols else (seen, rest)
+    return _with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges))
+
+
+def _ids(symbols: Iterable[str]) -> dict[str, int]:
+    return {symbol: i for i, symbol in enumerate(symbols)}
+
+
+def _of_words(model: models.Model) -> Backend:
+    """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation."""
+    backend = Backend(model)
+    backend.normalizer = normalizers.Prepend(" ")  # so that the first word of a text has the same token as later ones
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
+    return backend
+
+
+def _reproducible(subwords: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Subwords and their log-probabilities, the same after every training on the same texts, and after a file.
+
+    The library sums in an order that differs between processes: the last decimals differ, the order
+    of equal scores, and which of the rarest letters gets which of the lowest scores, which are `_STEP` apart.
+    """
+    letters = sorted(subword for subword, _ in subwords if len(subword) == 1)
+    below = min((score for _, score in subwords), default=0.0) + _STEP * len(letters)
+    scores = {subword: round(score, _DECIMALS) for subword, score in subwords}
+    rarest = [letter for letter in letters if scores[letter] < below]
+    scores.update(zip(rarest, sorted((scores[letter] for letter in rarest), reverse=True), strict=True))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _parse_merges(codes: Iterable[str]) -> list[tuple[str, str]]:
+    lines = [line.strip() for line in codes]
+    if not lines or lines[0] != "#version: 0.2":
+        raise DataError(f"the codes must begin with '#version: 0.2', as subword-nmt writes them; got {lines[:1]}")
+    merges = []
+    for number, line in enumerate(lines[1:], start=2):
+        halves = line.split(" ")
+        if len(halves) != 2:
+            raise DataError(f"line {number} of the codes must hold two symbols and a blank between them; got {line!r}")
+        merges.append((halves[0], halves[1]))
+    return list(dict.fromkeys(merges))
+
+
+def _merging(symbols: Sequence[str], merges: list[tuple[str, str]]) -> Backend:
+    ids = _ids(symbols)
+    unknown = UNK if UNK in ids else None
+    backend = Backend(models.BPE(ids, merges, end_of_word_suffix=_WORD_END, unk_token=unknown))
+    backend.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    backend.decoder = decoders.BPEDecoder(suffix=_WORD_END)
+    return backend
+
+
+def _with_specials(backend: Backend) -> Backend:
+    backend.add_special_tokens(list(SPECIALS))
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{SOS} $0 {EOS}",
+        special_tokens=[(name, backend.token_to_id(name)) for name in (SOS, EOS)],
+    )
+    return backend
