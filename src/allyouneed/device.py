@@ -15,8 +15,8 @@ from .errors import ConfigError
 # A recipe goes from a large machine to a small one, where some threads too many only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -94,7 +94,7 @@ def configure_process(threads: int = 0) -> None:
 
 
 @contextmanager
-def parallel_map(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterator[Result]]]:
+def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], Iterable[_Item]], Iterator[_Result]]]:
     """A `map` that works on `count` things at once, in their order, each with one thread of PyTorch's.
 
     Two threads that share every small product wait for each other more than they work.

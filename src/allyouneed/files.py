@@ -65,29 +65,29 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
     """
     if path.exists() and not is_stream(path):
         raise OutputError(
-            f"{path} exists already, and {what} would replace it; name another place with --output, or say --overwrite"
+            f"{path} exists already, and {what} would replace it; name another file with --output, or add --overwrite"
         )
 
 
 def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterable[Path | int] = ()) -> None:
     """Refuse, before any work, an output file that could not be written, or that would replace what must stay.
 
-    That is a folder, a disk or socket, a place in no folder, a file that exists (unless `overwrite`), and one of
-    the `inputs` (paths, or descriptors of open files) under whatever name.
+    That is a folder, a disk or socket, a path in a folder that does not exist, a file that exists (unless
+    `overwrite`), and one of the `inputs` (paths, or descriptors of open files) under any name.
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file with --output")
     if path.exists() and not path.is_file() and not is_stream(path):
-        raise OutputError(f"{path} is no file, and {what} cannot be written to it; name another place with --output")
+        raise OutputError(f"{path} is no file, and {what} cannot be written to it; name another file with --output")
     if not is_stream(path):
         folder = followed(path).parent
         if not folder.is_dir():
             raise OutputError(f"{path} cannot be written: there is no folder {folder}")
         if not os.access(folder, os.W_OK):
             raise OutputError(f"{path} cannot be written: writing in {folder} is not permitted")
-        for each in inputs:
-            if is_same_file(path, each):
-                name = "standard input" if isinstance(each, int) else each
+        for file in inputs:
+            if is_same_file(path, file):
+                name = "standard input" if isinstance(file, int) else file
                 raise OutputError(f"{path} and {name} are one file: {what} would destroy what it is made from")
     if not overwrite:
         refuse_to_replace(path, what=what)
@@ -106,7 +106,7 @@ def is_named_pipe(path: Path) -> bool:
 def is_same_file(one: Path | int, other: Path | int) -> bool:
     """Whether two paths (or descriptors) are one regular file, through links or not."""
     try:
-        return os.path.samestat(os.stat(one), found := os.stat(other)) and stat.S_ISREG(found.st_mode)
+        return os.path.samestat(os.stat(one), status := os.stat(other)) and stat.S_ISREG(status.st_mode)
     except OSError:
         return False
 
@@ -147,7 +147,7 @@ def _while_locked(lock: Path, path: Path, what: str, wait: bool) -> Iterator[Non
     with refusing_errors(path):
         descriptor = _lock(lock, wait=wait)
     if descriptor is None:
-        raise OutputError(f"{what} is being written by another process; wait for it, or name another place")
+        raise OutputError(f"{what} is being written by another process; wait for it, or name another output")
     try:
         yield
     finally:
@@ -220,13 +220,13 @@ def _finite(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @contextmanager
 def refusing_errors(path: Path) -> Iterator[None]:
-    """Refuse, as an `OutputError`, what the system refuses about an output; but not that nobody reads it."""
+    """Raise errors of the system about an output as an `OutputError`; but not a broken pipe."""
     try:
         yield
     except BrokenPipeError:

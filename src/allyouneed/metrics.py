@@ -19,14 +19,14 @@ class Score:
     signature: str
 
 
-# What a translation is held against: one reference, or several that are equally right.
+# What translations are compared with: one reference for each, or several.
 References = Sequence[str] | Sequence[Sequence[str]]
 
 
 def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
     """Corpus BLEU (Papineni et al., 2002), cased.
 
-    `tokenize` is one of sacrebleu's: "none" for text that is tokenised already, whose score is not to
+    `tokenize` is one of sacrebleu's: "none" for text that is tokenized already, whose score must not
     be compared with one of plain text.
     """
     return _corpus_score("BLEU", BLEU(tokenize=tokenize, force=tokenize == "none"), translations, references)
@@ -38,14 +38,14 @@ def chrf(translations: Sequence[str], references: References) -> Score:
 
 
 def exact_match(translations: Sequence[str], references: References) -> Score:
-    """How many translations equal a reference to the letter, in percent."""
+    """How many translations equal a reference exactly, in percent."""
     _refuse_unpaired(translations, references)
-    equal = sum(ours in _all(theirs) for ours, theirs in zip(translations, references, strict=True))
+    equal = sum(translation in _all(reference) for translation, reference in zip(translations, references, strict=True))
     return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
 
 
 def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF2 of each sentence by itself, from 0 to 100: to tell good ones from bad ones."""
+    """chrF2 of each sentence by itself, from 0 to 100."""
     _refuse_unpaired(translations, references)
     metric = CHRF()
     pairs = zip(translations, references, strict=True)
@@ -54,7 +54,7 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
 
 def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: References) -> Score:
     _refuse_unpaired(translations, references)
-    # sacrebleu wants all first references, then all second ones; None where a sentence has no more.
+    # sacrebleu expects all first references, then all second ones; None where a sentence has no more.
     streams = [list(stream) for stream in zip_longest(*map(_all, references))]
     value = metric.corpus_score(list(translations), streams).score
     return Score(name, value, str(metric.get_signature()))

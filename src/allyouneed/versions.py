@@ -1,11 +1,11 @@
-"""Which programs are at work: what a run notes down, so that it can be repeated."""
+"""The versions that a run records, so that it can be repeated."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
 
 def versions() -> str:
-    """Versions of allyouneed, torch and Python in a line; nothing is imported for it."""
+    """Versions of allyouneed, torch and Python in one line; imports none of them."""
     return f"allyouneed {_installed('allyouneed')}, torch {_installed('torch')}, Python {platform.python_version()}"
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from allyouneed.data.batch import Batch
-from allyouneed.data.sampler import WINDOW, batches, batches_by_length, epoch_of_batches
+from allyouneed.data.sampler import SORT_WINDOW, batches, batches_by_length, epoch_of_batches
 from allyouneed.data.store import EncodedPairs, Side
 from allyouneed.errors import ConfigError
 
@@ -56,13 +56,13 @@ def test_little_of_a_batch_is_padding() -> None:
 @given(LENGTHS, st.integers(1, 90))
 def test_a_corpus_larger_than_a_window_comes_whole_too(lengths: list[tuple[int, int]], window: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("allyouneed.data.sampler.WINDOW", window)
+        patch.setattr("allyouneed.data.sampler.SORT_WINDOW", window)
         plan = list(epoch_of_batches(load_pairs(lengths), batch_tokens=60, seed=1, epoch=0))
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
 
 
 def test_a_window_holds_pairs_from_all_over_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.data.sampler.WINDOW", 100)
+    monkeypatch.setattr("allyouneed.data.sampler.SORT_WINDOW", 100)
     first = np.concatenate(list(epoch_of_batches(some_pairs(), batch_tokens=400, seed=1, epoch=0)))[:100]
     assert 200 < first.mean() < 300
     assert len(set(first // 50)) == 10
@@ -76,7 +76,7 @@ def test_planning_an_epoch_takes_few_bytes_a_pair() -> None:
     next(epoch_of_batches(pairs, batch_tokens=4000, seed=1, epoch=0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4 * count + 40 * WINDOW + 40 * 2**20
+    assert peak < 4 * count + 40 * SORT_WINDOW + 40 * 2**20
 
 
 def test_batches_of_all_lengths_come_in_turn() -> None:

@@ -1,4 +1,4 @@
-"""The date task: `1845-01-05` → `January 5, 1845`, made on the spot.
+"""The date task: `1845-01-05` → `January 5, 1845`, generated.
 
 Years 1000 to 2999. A day whose ordinal (days since 1 January of year 1) is divisible by ten is
 never trained on: half of those days are for validation, half for the test.

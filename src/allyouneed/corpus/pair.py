@@ -1,4 +1,4 @@
-"""What every reader gives: a pair, or the place where one should have been and why it is none."""
+"""What every reader yields: a pair, or a fault: the line that has none, and why."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Pair(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line, counted from 1, that holds no pair; so many `lines` from there on are lost."""
+    """A line, counted from 1, without a pair; `lines` lines from there on are lost."""
 
     line: int
     reason: str

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import DataError, MissingExtraError
-from .pair import Fault, Rows
-from .tabular import pair_of
+from .pair import Rows
+from .tabular import row_to_pair
 
 if TYPE_CHECKING:
     import polars
@@ -16,8 +16,8 @@ _CHUNK = 50_000  # rows in memory at once
 def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
     """Rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
 
-    An address may end in .parquet, .jsonl or .csv and may hold `*`; one without an ending stands for all the
-    parquet files under it. `table.pair_of` says which columns make the pair.
+    An address may end in .parquet, .jsonl or .csv and may contain `*`; one without an ending names all
+    parquet files under it. `row_to_pair` says which columns make the pair.
     """
     try:
         import polars
@@ -45,13 +45,12 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 def _rows(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
     names = table.collect_schema().names()
-    wanted = [name for name in (*columns, "translation", "source", "target") if name in names] or names
+    needed = [name for name in (*columns, "translation", "source", "target") if name in names] or names
     number = 0
-    for chunk in _chunks(table.select(wanted)):
+    for chunk in _chunks(table.select(needed)):
         for row in chunk.iter_rows(named=True):
             number += 1
-            found = pair_of(row, columns)
-            yield Fault(number, found) if isinstance(found, str) else found
+            yield row_to_pair(row, columns, number)
 
 
 def _chunks(table: "polars.LazyFrame") -> "Iterator[polars.DataFrame]":

@@ -1,6 +1,6 @@
 """Pairs as rows of a table: tab-separated, CSV, or one JSON object a line.
 
-Python's own readers are given one row at a time, so they can say which line is at fault and why, and go on.
+Python's readers get one row at a time, so that a fault is reported with its line and reading goes on after it.
 """
 
 import csv
@@ -18,14 +18,14 @@ from .pair import Fault, Pair, Rows
 
 _HEADINGS = {"source", "target", "src", "tgt", "trg"}
 
-_HALVES = re.compile(r"[\ud800-\udfff]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 _LINES = 16  # at most, of a row of CSV: more is a quotation mark that nobody closed
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 
 
 class _Row(NamedTuple):
-    """A row that begins at a line: its cells, or why it has none; and how many lines it takes."""
+    """A row that begins at a line: its cells, or the reason why it has none; and how many lines it takes."""
 
     line: int
     cells: list[str] | str
@@ -33,7 +33,7 @@ class _Row(NamedTuple):
 
 
 def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Rows of a file with tabs between its columns. A quotation mark is a sign like any other."""
+    """Rows of a file with tabs between its columns. A quotation mark is a character like any other."""
     rows = (_Row(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
     return _picked(rows, columns, path)
 
@@ -47,7 +47,7 @@ def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
 
 
 def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """One JSON object a line; `pair_of` says which of its values make the pair."""
+    """One JSON object a line; `row_to_pair` says which of its values make the pair."""
     for number, line in enumerate(raw_lines(path), start=1):
         if not line:
             continue
@@ -58,30 +58,29 @@ def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
         except ValueError as error:
             yield Fault(number, str(error))
         else:
-            found = pair_of(row, columns)
-            yield Fault(number, found) if isinstance(found, str) else found
+            yield row_to_pair(row, columns, number)
 
 
-def pair_of(row: object, columns: Sequence[str] = ()) -> Pair | str:
-    """The pair in one object, or why there is none.
+def row_to_pair(row: object, columns: Sequence[str], number: int) -> Pair | Fault:
+    """The pair in the object on line `number`, or why it has none.
 
-    The two `columns` are looked for in the object itself and in its `translation`. Without them the
-    object, or its `translation`, must have `source` and `target`, or two keys and no more.
+    The two `columns` are looked up in the object itself and in its `translation`. Without them the
+    object, or its `translation`, must have `source` and `target`, or exactly two keys.
     """
     if not isinstance(row, Mapping):
-        return f"is no object but {row!r:.40}"
+        return Fault(number, f"is no object but {row!r:.40}")
     inner = row.get("translation")
     if isinstance(inner, Mapping) and not (columns and all(name in row for name in columns)):
         row = inner
     names = columns or (("source", "target") if "source" in row and "target" in row else tuple(row))
     if len(names) != 2:
-        return f"has the keys {', '.join(map(str, row))}; say which two in data.columns"
+        return Fault(number, f"has the keys {', '.join(map(str, row))}; name two of them in data.columns")
     for name in names:
         if not isinstance(row.get(name), str):
             what = f"{row[name]!r:.40} under" if name in row else "no"
-            return f'has {what} "{name}"; a string is needed'
-        if _HALVES.search(row[name]):
-            return f'has half a character under "{name}" (a lone surrogate)'
+            return Fault(number, f'has {what} "{name}"; a string is needed')
+        if _SURROGATES.search(row[name]):
+            return Fault(number, f'has half a character under "{name}" (a lone surrogate)')
     return Pair(row[names[0]], row[names[1]])
 
 
@@ -93,7 +92,7 @@ def _split(line: bytes) -> list[str] | str:
 
 
 def _csv_rows(path: Path) -> Iterator[_Row]:
-    """Rows as RFC 4180 has them. Where a line begins none, reading goes on at the next line."""
+    """Rows of CSV by RFC 4180. Where a line begins no row, reading goes on at the next line."""
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
     first = ahead[0][1] if ahead else b""
@@ -130,7 +129,7 @@ def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
             continue
         if not width:
             width = len(cells)
-            source, target, heading = _places(cells, columns, f"{path}, line {number}")
+            source, target, heading = _find_columns(cells, columns, f"{path}, line {number}")
             if heading:
                 continue
         if len(cells) == width:
@@ -139,12 +138,12 @@ def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
             yield Fault(number, f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}", lines)
 
 
-def _places(first: list[str], columns: Sequence[str], where: str) -> tuple[int, int, bool]:
+def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple[int, int, bool]:
     if all(name.isdecimal() for name in columns) and columns:
-        places = [int(name) for name in columns]
-        if not 1 <= min(places) <= max(places) <= len(first):
+        numbers = [int(name) for name in columns]
+        if not 1 <= min(numbers) <= max(numbers) <= len(first):
             raise DataError(f"{where} has {len(first)} columns; data.columns asks for {list(columns)}, counted from 1")
-        return places[0] - 1, places[1] - 1, False
+        return numbers[0] - 1, numbers[1] - 1, False
     if columns:
         names = [cell.strip() for cell in first]
         missing = [name for name in columns if name not in names]
@@ -157,13 +156,13 @@ def _places(first: list[str], columns: Sequence[str], where: str) -> tuple[int, 
     if len(first) != 2:
         raise DataError(
             f"{where} has {len(first)} column{'s' * (len(first) != 1)}, {first!r:.80}; expected source and target. "
-            'Say which two in data.columns, by name (["en","it"]) or number (["2","4"])'
+            'Name two in data.columns, by name (["en","it"]) or number (["2","4"])'
         )
-    return 0, 1, all(cell.strip().lower() in _HEADINGS for cell in first) or _two_codes(first)
+    return 0, 1, all(cell.strip().lower() in _HEADINGS for cell in first) or _are_language_codes(first)
 
 
-def _two_codes(cells: list[str]) -> bool:
-    """Whether a row is two different codes of languages, such as en and it."""
+def _are_language_codes(cells: list[str]) -> bool:
+    """Whether a row is two different language codes, such as en and it."""
     return len(set(cells)) == 2 and all(
         len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
     )

@@ -1,4 +1,4 @@
-"""Tasks learned in about a minute, whose pairs are made on the spot.
+"""Tasks that are learned in about a minute, with generated pairs.
 
     dates        1845-01-05     → January 5, 1845                corpus/dates.py
     locales      de 1845-01-05  → 5. Januar 1845                 Babel's CLDR data
@@ -6,7 +6,7 @@
     reverse      backwrd        → drwkcab                        2 to 10 letters, none twice
     sort         backwrd        → abcdkrw                        the same
 
-Whether a pair is trained on or kept back follows from its source alone, so no pair is in two splits.
+The split of a pair follows from its source alone, so no pair is in two splits.
 """
 
 import random
@@ -34,16 +34,16 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
     """
     if task == "dates":
         return date_pairs(split, count=count, seed=seed)
-    wanted = count or MAKE_AT_MOST
+    most = count or MAKE_AT_MOST
     pairs: dict[str, str] = {}
-    # An endless maker; short strings run out, so drawing stops when nothing new came for a while.
+    # Makers never end, but short strings run out: stop after 1,000 pairs without a new one.
     stale = 0
     for source, target in _MAKERS[task](random.Random(f"{task} {seed}")):
         if text_split(source) == split and source not in pairs:
             pairs[source] = target
             stale = 0
         stale += 1
-        if len(pairs) == wanted or stale > 1_000:
+        if len(pairs) == most or stale > 1_000:
             break
     return list(pairs.items())
 
@@ -51,46 +51,46 @@ def task_pairs(task: str, split: Split, *, count: int = 0, seed: int = 1) -> lis
 def text_split(source: str) -> Split:
     """Which part of the data a source belongs to: one in twenty is for validation, one in twenty for the test.
 
-    Up to three signs are always trained on: there are too few of them to be learned from the others.
+    Sources of up to three characters are always trained on: there are too few of them to be learned from the others.
     """
     if len(source) <= 3:
         return SPLITS[0]
     return {0: SPLITS[1], 1: SPLITS[2]}.get(zlib.crc32(source.encode()) % 20, SPLITS[0])
 
 
-def _words(chance: random.Random) -> Iterator[str]:
+def _words(rng: random.Random) -> Iterator[str]:
     """2 to 10 letters, each at most once: counting repetitions is another task, and takes longer to learn."""
     while True:
-        yield "".join(chance.sample(string.ascii_lowercase, chance.randint(2, 10)))
+        yield "".join(rng.sample(string.ascii_lowercase, rng.randint(2, 10)))
 
 
-def _reverse(chance: random.Random) -> Iterator[tuple[str, str]]:
-    return ((word, word[::-1]) for word in _words(chance))
+def _reverse(rng: random.Random) -> Iterator[tuple[str, str]]:
+    return ((word, word[::-1]) for word in _words(rng))
 
 
-def _sort(chance: random.Random) -> Iterator[tuple[str, str]]:
-    return ((word, "".join(sorted(word))) for word in _words(chance))
+def _sort(rng: random.Random) -> Iterator[tuple[str, str]]:
+    return ((word, "".join(sorted(word))) for word in _words(rng))
 
 
-def _numbers(chance: random.Random) -> Iterator[tuple[str, str]]:
+def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
     try:
         import inflect
     except ImportError as error:
         raise MissingExtraError("the task numbers", "tasks") from error
     engine = inflect.engine()
     while True:
-        digits = chance.randint(1, 6)  # few as often as many, and many zeros: the hard ones are rare else
-        number = int("".join("0" if chance.random() < 0.3 else chance.choice("123456789") for _ in range(digits)))
+        digits = rng.randint(1, 6)  # few as often as many, and many zeros: the hard ones are rare else
+        number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
         yield str(number), str(engine.number_to_words(str(number)))
 
 
-def _locales(chance: random.Random) -> Iterator[tuple[str, str]]:
+def _locales(rng: random.Random) -> Iterator[tuple[str, str]]:
     try:
         from babel.dates import format_date
     except ImportError as error:
         raise MissingExtraError("the task locales", "tasks") from error
     while True:
-        day, locale = date.fromordinal(chance.randint(FIRST, LAST)), chance.choice(LOCALES)
+        day, locale = date.fromordinal(rng.randint(FIRST, LAST)), rng.choice(LOCALES)
         yield f"{locale} {day.isoformat()}", format_date(day, "long", locale=locale.replace("-", "_"))
 
 

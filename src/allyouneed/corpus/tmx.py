@@ -27,16 +27,16 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
                 if element.tag == "header":
                     first = element.get("srclang") or ""
                     continue
-                said = dict(_variants(element))
+                texts = dict(_variants(element))
                 if not languages:
-                    languages = _two_of(said, first, f"{path}, line {element.sourceline}")
-                texts = [_of_language(said, language) for language in languages]
-                missing = [name for name, text in zip(languages, texts, strict=True) if text is None]
+                    languages = _two_languages(texts, first, f"{path}, line {element.sourceline}")
+                pair = [_in_language(texts, language) for language in languages]
+                missing = [name for name, text in zip(languages, pair, strict=True) if text is None]
                 if missing:
-                    yield Fault(element.sourceline, f'has no "{missing[0]}"; it has {", ".join(said) or "none"}')
+                    yield Fault(element.sourceline, f'has no "{missing[0]}"; it has {", ".join(texts) or "none"}')
                 else:
-                    yield Pair(texts[0] or "", texts[1] or "")
-                _forget(element)
+                    yield Pair(pair[0] or "", pair[1] or "")
+                _free(element)
         except etree.XMLSyntaxError as error:
             why = str(error.msg).partition("\n")[0]
             raise DataError(f"{path}, line {error.lineno} is not XML: {why}") from error
@@ -58,7 +58,7 @@ def _variants(unit: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(element: Any) -> Iterator[str]:
-    # What stands inside <bpt>, <ph> and the like is the document's own code, "<b>" or "{1}": a part of the text.
+    # The content of <bpt>, <ph> and the like is code of the document, "<b>" or "{1}": a part of the text.
     yield element.text or ""
     for child in element:
         if isinstance(child.tag, str):  # no comment, no entity
@@ -66,23 +66,23 @@ def _text(element: Any) -> Iterator[str]:
         yield child.tail or ""
 
 
-def _two_of(said: dict[str, str], first: str, where: str) -> tuple[str, ...]:
-    if len(said) != 2:
-        raise DataError(f'{where} has the languages {", ".join(said)}; say which two, data.columns=["en","it"]')
-    return tuple(sorted(said, key=lambda language: not _is(language, first)))
+def _two_languages(texts: dict[str, str], first: str, where: str) -> tuple[str, ...]:
+    if len(texts) != 2:
+        raise DataError(f'{where} has the languages {", ".join(texts)}; name two of them, data.columns=["en","it"]')
+    return tuple(sorted(texts, key=lambda language: not _is(language, first)))
 
 
-def _of_language(said: dict[str, str], wanted: str) -> str | None:
-    return next((text for language, text in said.items() if _is(language, wanted)), None)
+def _in_language(texts: dict[str, str], prefix: str) -> str | None:
+    return next((text for language, text in texts.items() if _is(language, prefix)), None)
 
 
-def _is(language: str, wanted: str) -> bool:
-    language, wanted = language.lower().replace("_", "-"), wanted.lower().replace("_", "-")
-    return language == wanted or language.startswith(f"{wanted}-")
+def _is(language: str, prefix: str) -> bool:
+    language, prefix = language.lower().replace("_", "-"), prefix.lower().replace("_", "-")
+    return language == prefix or language.startswith(f"{prefix}-")
 
 
-def _forget(element: Any) -> None:
-    # What is read stays in the tree unless it is taken out.
+def _free(element: Any) -> None:
+    # An element stays in the tree until it is removed.
     element.clear()
     while element.getprevious() is not None:
         del element.getparent()[0]

@@ -8,26 +8,26 @@ from torch import Tensor
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Rows of ids side by side, the short ones filled up with `pad_id`. Returns (B, L), int64."""
+    """Rows of ids as one tensor, padded with `pad_id`. Returns (B, L), int64."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sentences that are learned from together. Shapes: source (B, S), target (B, T + 1)."""
+    """Pairs of one update. Shapes: source (B, S), target (B, T + 1)."""
 
     source: Tensor
     target: Tensor
 
     @property
     def target_in(self) -> Tensor:
-        """What the decoder is given: the target without its last id, (B, T)."""
+        """The input of the decoder: the target without its last id, (B, T)."""
         return self.target[:, :-1]
 
     @property
     def target_out(self) -> Tensor:
-        """What it should say: the target without its first id, (B, T)."""
+        """What it should predict: the target without its first id, (B, T)."""
         return self.target[:, 1:]
 
     def to(self, device: torch.device) -> "Batch":
@@ -35,9 +35,9 @@ class Batch:
         return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
 
     def duplicated(self) -> "Batch":
-        """Every sentence two times: the whole batch, and then the whole batch again."""
+        """The batch twice in one: all of it, and then all of it again."""
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
-    def micro_batches(self, pieces: int) -> list["Batch"]:
-        """The same sentences as at most so many batches, of nearly equal size."""
-        return [Batch(*sides) for sides in zip(self.source.chunk(pieces), self.target.chunk(pieces), strict=True)]
+    def micro_batches(self, count: int) -> list["Batch"]:
+        """The same pairs as at most `count` batches of nearly equal size."""
+        return [Batch(*sides) for sides in zip(self.source.chunk(count), self.target.chunk(count), strict=True)]

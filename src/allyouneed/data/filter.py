@@ -13,9 +13,9 @@ from ..corpus.data_report import MAX_EXAMPLES, DataReport, PartReport
 from ..corpus.pair import Pair
 from ..errors import DataError
 from .read import RULE_NUMBERS, Hashes, PairKeys, ReadPairs
+from .store import Indices
 
 Mask = NDArray[np.bool_]
-Indices = NDArray[np.int32]
 
 MAX_HELD_OUT = 2_000  # pairs of validation, and of the test, when they are split off
 TARGETS_REPEAT = 0.5  # share of the pairs; where more have a target that others have too, that is the task

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
 from ..corpus.clean import as_example
@@ -21,7 +20,7 @@ from .prepared import open_prepared, replacing_folder, stored_provenance, write_
 from .prepared_data import PreparedData
 from .provenance import compute_provenance, describe_difference, fingerprint
 from .read import CHUNK, ProgressCallback, ReadPairs, chunks, read_part
-from .store import EncodedIds, encode_within, open_writers
+from .store import EncodedIds, Indices, encode_within, open_writers
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, that subwords are learned from
 
@@ -105,7 +104,7 @@ def _build(
     write_prepared(folder, provenance, report, copy_statistics, dtype=dtype, weights=weights)
 
 
-def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: NDArray[np.int32]) -> Vocabulary:
+def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: Indices) -> Vocabulary:
     count = len(indices)
     if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
         indices = indices[:: max(1, -(-count // LEARN_FROM))]
@@ -119,7 +118,7 @@ def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: NDArray[np.in
 
 def _write_ids(
     train: ReadPairs,
-    indices: NDArray[np.int32],
+    indices: Indices,
     vocabulary: Vocabulary,
     folder: Path,
     dtype: str,

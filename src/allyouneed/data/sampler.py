@@ -1,8 +1,8 @@
-"""Which pairs are learned from together, and in what order (§5.1).
+"""Which pairs share a batch, and the order of the batches (§5.1).
 
-Similar lengths go together, so that little of a batch is padding; batches of all lengths then come
-in turn. A large corpus is walked window by window, each sorted for itself, so that a plan takes hardly
-any memory. The order of an epoch follows from the seed and the epoch's number alone, so a place in the
+Pairs of similar length share a batch, so that little of it is padding; the batches are then shuffled.
+A large corpus is planned window by window, each sorted by itself, so that a plan takes little
+memory. The order of an epoch follows from the seed and the number of the epoch alone, so a position in the
 data is one number: how many batches came before.
 """
 
@@ -11,15 +11,12 @@ from collections.abc import Iterator
 from itertools import count, islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ConfigError
 from .batch import Batch, pad
-from .store import EncodedPairs
+from .store import EncodedPairs, Indices
 
-Indices = NDArray[np.int32]
-
-WINDOW = 2**18  # pairs that are sorted by length together
+SORT_WINDOW = 2**18  # pairs that are sorted by length together
 
 
 def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> Iterator[Indices]:
@@ -32,33 +29,33 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
         raise ConfigError("there is no pair to train on")
     if (longest := max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))) > batch_tokens:
         raise ConfigError(f"train.batch_tokens must hold the longest sentence, {longest} tokens; got {batch_tokens}")
-    chance = np.random.default_rng((seed, epoch))
-    shown = _repeat_by_weight(pairs, chance)
-    chance.shuffle(shown)
-    for begin in range(0, len(shown), WINDOW):
-        cut = _by_length(pairs, shown[begin : begin + WINDOW], batch_tokens)
-        for i in chance.permutation(len(cut)):
+    rng = np.random.default_rng((seed, epoch))
+    indices = _repeat_by_weight(pairs, rng)
+    rng.shuffle(indices)
+    for begin in range(0, len(indices), SORT_WINDOW):
+        cut = _by_length(pairs, indices[begin : begin + SORT_WINDOW], batch_tokens)
+        for i in rng.permutation(len(cut)):
             yield cut[i]
         pairs.source.release_pages()
         pairs.target.release_pages()
 
 
-def _repeat_by_weight(pairs: EncodedPairs, chance: np.random.Generator) -> Indices:
-    """Each pair as often as an epoch shows it."""
-    everyone = np.arange(len(pairs), dtype=np.int32)
+def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
+    """The index of each pair as often as an epoch has it."""
+    everything = np.arange(len(pairs), dtype=np.int32)
     if all(weight == 1 for _, weight in pairs.weights):
-        return everyone
-    shown, begin = [], 0
+        return everything
+    repeated, begin = [], 0
     for end, weight in pairs.weights:
         times, rest = divmod(weight, 1)
-        shown += [everyone[begin:end]] * int(times)
-        shown.append(everyone[begin:end][chance.random(end - begin) < rest])
+        repeated += [everything[begin:end]] * int(times)
+        repeated.append(everything[begin:end][rng.random(end - begin) < rest])
         begin = end
-    return np.concatenate(shown)
+    return np.concatenate(repeated)
 
 
 def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[Indices]:
-    """Some pairs from the shortest to the longest, in batches; those of one length stay in their order."""
+    """Some pairs in batches, from the shortest to the longest; those of equal length keep their order."""
     sizes = np.maximum(pairs.source.lengths(chosen), pairs.target.lengths(chosen))
     order = np.argsort(sizes, kind="stable")
     chosen, sizes = chosen[order], sizes[order]
@@ -80,9 +77,9 @@ def batches(
     Targets are padded with `target_pad_id`, or with `pad_id` where both sides share a vocabulary.
     """
     plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
-    places = ((epoch, chosen) for epoch, plan in enumerate(plans) for chosen in plan)
-    for epoch, chosen in islice(places, skip, None):
-        yield collate(pairs, chosen, pad_id=pad_id, target_pad_id=target_pad_id, epoch=epoch)
+    planned = ((epoch, indices) for epoch, plan in enumerate(plans) for indices in plan)
+    for epoch, indices in islice(planned, skip, None):
+        yield collate(pairs, indices, pad_id=pad_id, target_pad_id=target_pad_id, epoch=epoch)
 
 
 def batches_by_length(
@@ -96,10 +93,10 @@ def batches_by_length(
 def collate(
     pairs: EncodedPairs, chosen: Indices, *, pad_id: int, target_pad_id: int | None = None, epoch: int = 0
 ) -> Batch:
-    """These pairs as one batch, spelled anew in every epoch if they are to be.
+    """These pairs as one batch, with subword sampling if `pairs` resample.
 
-    A batch is planned by the usual spelling; one by chance is longer, by about a fifth if a tenth of the merges
-    is left out.
+    A batch is planned by the lengths without sampling; with it, sentences are about a fifth longer if a tenth of
+    the merges is left out.
     """
     if pairs.resample:
         sources, targets = pairs.resample(chosen.tolist(), epoch)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from ..corpus.pair import Pair
 from ..text.tokenizer import Tokenizer
 
+Indices = NDArray[np.int32]
+
 SIDES = ("source", "target")
 CHUNK_LENGTHS = 1_000_000  # sentences whose lengths are counted at a time
 
@@ -63,7 +65,7 @@ class Side:
                 if isinstance(mapped.base, memoryview) and isinstance(mapped.base.obj, mmap.mmap):
                     mapped.base.obj.madvise(mmap.MADV_DONTNEED)
 
-    def lengths(self, indices: NDArray[np.int32]) -> NDArray[np.int32]:
+    def lengths(self, indices: Indices) -> NDArray[np.int32]:
         """How many ids each of these sentences has."""
         return (self.starts[indices + 1] - self.starts[indices]).astype(np.int32)
 

@@ -1,4 +1,4 @@
-"""Terms whose translation is settled: `term → translation`, from a file of two columns."""
+"""Terms with a fixed translation: `term → translation`, from a file of two columns."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,16 +7,16 @@ from pathlib import Path
 from ..corpus.lines import text_lines
 from ..errors import DataError
 
-_SIGNS = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
+_PUNCTUATION = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
 _ENDS = ".!?…:。！？"
 
 
 class Glossary:
-    """Terms and what each must become.
+    """Terms and the translations of each.
 
-    A term is found as whole words, ignoring case unless it has a capital letter; of two that overlap
-    the longer counts. With several translations any one of them will do; a capital at the beginning of
-    a sentence may be carried over.
+    A term matches whole words, and ignores case unless it has a capital letter; of two that overlap
+    the longer matches. Of several translations any one may be used; at the beginning of
+    a sentence it may have a capital.
     """
 
     def __init__(self, terms: Mapping[str, str | Iterable[str]]) -> None:
@@ -33,7 +33,7 @@ class Glossary:
 
     @classmethod
     def read(cls, path: str | Path) -> "Glossary":
-        """From a file of lines `term TAB translation`; a term on several lines may become any of its translations."""
+        """From a file of lines `term TAB translation`; a term on several lines has several translations."""
         terms: dict[str, list[str]] = {}
         for number, line in enumerate(text_lines(path), start=1):
             if not line or line.startswith("#"):
@@ -44,39 +44,39 @@ class Glossary:
             terms.setdefault(term, []).append(translation)
         return cls(terms)
 
-    def normalized(self, form: Callable[[str], str]) -> "Glossary":
-        """The same glossary, its terms and translations in another form."""
+    def normalized(self, normalization: Callable[[str], str]) -> "Glossary":
+        """The same glossary with its terms and translations normalized."""
         terms: dict[str, list[str]] = {}
         for term, translations in self._terms.items():
-            terms.setdefault(form(term), []).extend(map(form, translations))
+            terms.setdefault(normalization(term), []).extend(map(normalization, translations))
         return Glossary(terms)
 
     def __len__(self) -> int:
         return len(self._terms)
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Where terms stand in a text: (start, end)."""
+        """Where terms are in a text: (start, end)."""
         return [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
 
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The terms that stand in a text, one after another, and what each may become.
+        """The terms in a text, one after another, and the translations of each.
 
-        Where the text gives a term a capital, at the beginning of a sentence or because it is in a title,
+        Where a term has a capital in the text, at the beginning of a sentence or in a title,
         each translation may have one too.
         """
         if self._pattern is None:
             return
         for match in self._pattern.finditer(text):
-            found = " ".join(match.group().split())
-            term = found if found in self._terms else self._exact.get(found.lower())
+            matched = " ".join(match.group().split())
+            term = matched if matched in self._terms else self._exact.get(matched.lower())
             if term is not None:
-                capital = found[0].isupper() and (term[0] != found[0] or _begins_sentence(text, match.start()))
+                capital = matched[0].isupper() and (term[0] != matched[0] or _begins_sentence(text, match.start()))
                 yield term, _with_capitals(self._terms[term]) if capital else self._terms[term]
 
 
-def _begins_sentence(text: str, place: int) -> bool:
-    """Whether nothing but signs stands between a place and the beginning of the text, or the end of a sentence."""
-    before = text[:place].rstrip(_SIGNS)
+def _begins_sentence(text: str, position: int) -> bool:
+    """Whether only punctuation is between a position and the beginning of the text, or the end of a sentence."""
+    before = text[:position].rstrip(_PUNCTUATION)
     return not before or before[-1] in _ENDS
 
 

@@ -6,24 +6,24 @@ from itertools import accumulate, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
 
-Span = tuple[int, int]  # from a character up to another
+CharSpan = tuple[int, int]  # from a character up to another
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, outer blanks left out.
 
     The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops
-    of many scripts. It wants a language; a bundle does not know its own, and English is what the
-    library falls back on for most.
+    of many scripts. It needs a language; a bundle does not know its own, and English is the
+    fallback of the library for most.
     """
     return [sentence.strip() for sentence in segment("en", text) if sentence.strip()]
 
 
-def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[Span] = ()) -> list[str]:
-    """`text` in pieces that fit: sentences, and of one that does not fit, clauses; of these, words.
+def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[CharSpan] = ()) -> list[str]:
+    """`text` in segments that fit: sentences; where one does not fit, its clauses; where these do not, words.
 
-    Clauses and words are put together again as long as they fit. A word that does not fit stays as it
-    is. No cut goes through a span of `whole`, (start, end) each.
+    Neighbouring clauses and words are joined as long as they fit. A word that does not fit is a segment
+    by itself. No cut is inside a span of `whole`, (start, end) each.
     """
     ends = accumulate(len(sentence) for sentence in segment("en", text))
     pieces = [
@@ -34,7 +34,9 @@ def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[Span] = ()) -
     return [piece for piece in pieces if piece]
 
 
-def _cut_sentence(text: str, sentence: Span, fits: Callable[[str], bool], whole: Sequence[Span]) -> list[Span]:
+def _cut_sentence(
+    text: str, sentence: CharSpan, fits: Callable[[str], bool], whole: Sequence[CharSpan]
+) -> list[CharSpan]:
     def suits(start: int, end: int) -> bool:
         return fits(text[start:end].strip())
 
@@ -52,7 +54,7 @@ def _cut_sentence(text: str, sentence: Span, fits: Callable[[str], bool], whole:
     return pieces
 
 
-def _parts(span: Span, ends: Iterable[int], whole: Sequence[Span]) -> list[Span]:
+def _parts(span: CharSpan, ends: Iterable[int], whole: Sequence[CharSpan]) -> list[CharSpan]:
     """A span cut at those of `ends` that lie inside it, but not inside one of `whole`."""
     start, end = span
     inside = [cut for cut in ends if start < cut < end and not any(a < cut < b for a, b in whole)]

@@ -1,4 +1,4 @@
-"""What in a text is no language: URLs, placeholders, tags, numbers, signs. It is copied, not translated."""
+"""Spans that are copied, not translated: URLs, email addresses, placeholders, tags and numbers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Literal
 
 from ..config import SPANS
 
-# Quantifiers are possessive (`++`) wherever a text could be made so that giving back takes quadratic time.
+# Quantifiers are possessive (`++`) wherever backtracking could take quadratic time.
 
 # What printf and its kin read: an argument's name or number, flags, a width, a precision, a length, a conversion.
 _PRINTF = (
@@ -21,7 +21,7 @@ _BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", ran
 _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
     r"\{%[^{}%]*+%\}",
-    # {count, plural, one {# file} other {# files}}, as in ICU's messages: the whole, with what it says
+    # {count, plural, one {# file} other {# files}}, as in ICU messages: the whole of it
     r"\{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
     rf"[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
     # {}, {name!r:>10}, {x:{width}}, ${name}, %{name}
@@ -36,7 +36,7 @@ _PLACEHOLDERS = (
     r"\$\w++\$",
 )
 
-# In this order: what an earlier kind has taken, a later one does not see.
+# In this order: a span of an earlier kind is not searched for later kinds.
 _PATTERNS: dict[str, str] = {
     "urls": r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",
     "emails": r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++",
@@ -47,26 +47,26 @@ _PATTERNS: dict[str, str] = {
 
 
 def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]:
-    """The spans of these kinds, in the order they stand in; none overlaps another."""
+    """The spans of these kinds, in their order in the text; none overlaps another."""
     return [(match.lastgroup or "", match.group()) for match in span_matches(text, kinds)]
 
 
 def span_matches(text: str, kinds: Iterable[str] = SPANS) -> Iterator[re.Match[str]]:
-    """The same with their places; `lastgroup` is the kind."""
-    wanted = [kind for kind in SPANS if kind in set(kinds)]
-    if wanted:
-        yield from re.finditer("|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in wanted), text)
+    """The same with their positions; `lastgroup` is the kind."""
+    included = [kind for kind in SPANS if kind in set(kinds)]
+    if included:
+        yield from re.finditer("|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in included), text)
 
 
 Untranslatable = Literal["urls", "emails", "numbers", "signs"]
 
 
 def untranslatable(text: str) -> Untranslatable | None:
-    """What kind of thing `text` is, all of it, if there is nothing in it to translate.
+    """The kind of `text` if nothing in it needs translation, else None.
 
-    "numbers" have digits but no letter (a date, 3 %), "signs" neither (an emoji, an ellipsis).
+    "numbers" have digits but no letter (a date, 3 %), "signs" have neither (an emoji, an ellipsis).
     """
-    if not text or text.isspace() or text.isalpha():  # the last is most words, soon told
+    if not text or text.isspace() or text.isalpha():  # most words are alphabetic, which is quick to find out
         return None
     spans = find_spans(text, ("urls", "emails"))
     if len(spans) == 1 and spans[0][1] == text.strip():
@@ -78,25 +78,25 @@ def untranslatable(text: str) -> Untranslatable | None:
 
 @dataclass(slots=True)
 class CopyCount:
-    """How often a kind was seen in sources, and how often its target had the same."""
+    """How often a kind occurred in sources, and how often the target had the same text."""
 
     seen: int = 0
     same: int = 0
 
     def note(self, same: bool) -> None:
-        """One more was seen."""
+        """Count one more occurrence."""
         self.seen += 1
         self.same += same
 
 
-ENOUGH = 10  # seen this often, a kind is judged by itself
-OFTEN = 1 / 3  # copied in this share of what was seen, it may be copied: "2 dogs" is often "zwei Hunde"
-_AROUND = ".,;:!?()\"'"  # what may stand around a word
+ENOUGH = 10  # occurrences, from which on a kind is judged by itself
+OFTEN = 1 / 3  # share of the occurrences; copied more often, a kind may be copied ("2 dogs" is often "zwei Hunde")
+_AROUND = ".,;:!?()\"'"  # punctuation around a word
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
-    """What training pairs do with what needs no translation, by kind: as a whole source, and as a word inside one."""
+    """How often training pairs copy what needs no translation, by kind: as a whole source, and as a word in one."""
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
     inside: dict[str, CopyCount] = field(default_factory=dict)
@@ -104,16 +104,16 @@ class CopyStatistics:
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyStatistics":
         """Learned from the first `limit` pairs of a source and a target."""
-        habits = cls()
+        statistics = cls()
         for source, target in islice(pairs, limit):
             if kind := untranslatable(source):
-                habits.alone.setdefault(kind, CopyCount()).note(source.strip() == target.strip())
+                statistics.alone.setdefault(kind, CopyCount()).note(source.strip() == target.strip())
             else:
                 for word in source.split():
                     bare = word.strip(_AROUND) or word
                     if kind := untranslatable(bare):
-                        habits.inside.setdefault(kind, CopyCount()).note(bare in target)
-        return habits
+                        statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
+        return statistics
 
     @classmethod
     def from_table(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyStatistics":
@@ -123,10 +123,10 @@ class CopyStatistics:
         )
 
     def is_copied(self, text: str) -> bool:
-        """Whether `text` is nothing to translate, and of a kind that the training pairs often copied.
+        """Whether `text` needs no translation and is of a kind that the training pairs often copied.
 
-        A kind is judged by whole sources of it; if there were too few, by those inside sentences; if
-        these were too few as well, by all kinds together.
+        A kind is judged by whole sources of it; if there are too few, by words inside sources; if
+        these are too few as well, by all kinds together.
         """
         kind = untranslatable(text)
         if kind is None:

@@ -1,4 +1,4 @@
-"""The vocabulary a corpus gets: of which kind, how large, one for both sides or one each."""
+"""The vocabulary of a corpus: its kind and size, and whether both sides share it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from ..corpus.lines import read_lines
 from ..errors import ConfigError
 from .tokenizer import Tokenizer
 
-# Up to so many pairs, so many pieces; a rule of thumb after mozilla/translations' documentation.
-SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 1_000_000: 16_000}
-LARGEST = 32_000
-WORDS = 4  # times as many: a word is rarer than a piece
+# Vocabulary size up to so many pairs; a rule of thumb after mozilla/translations' documentation.
+VOCABULARY_SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 1_000_000: 16_000}
+MAX_VOCABULARY_SIZE = 32_000
+WORDS_PER_SUBWORD = 4  # words are rarer than subwords
 
 # The texts of a side; each call starts from the first.
 Texts = Callable[[], Iterator[str]]
@@ -21,7 +21,7 @@ Texts = Callable[[], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """How either side is written in ids; the same tokenizer twice if they share one."""
+    """The tokenizer of either side; the same one twice if they share it."""
 
     source: Tokenizer
     target: Tokenizer
@@ -32,9 +32,9 @@ class Vocabulary:
         return self.source is self.target
 
     def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
-        """The sizes of a model for this vocabulary. Refuses one that shares tables of two vocabularies."""
-        own = None if self.joint else len(self.target)
-        if own and model.tied_embeddings == "all":
+        """`model` with the sizes of this vocabulary. Refuses tied embeddings of two vocabularies."""
+        target_size = None if self.joint else len(self.target)
+        if target_size and model.tied_embeddings == "all":
             raise ConfigError(
                 "data.joint_vocabulary=false makes two vocabularies; "
                 'set model.tied_embeddings to "target" or "none" with it'
@@ -42,7 +42,7 @@ class Vocabulary:
         return replace(
             model,
             vocab_size=len(self.source),
-            target_vocab_size=own,
+            target_vocab_size=target_size,
             pad_id=self.source.pad_id,
             target_pad_id=None if self.joint else self.target.pad_id,
         )
@@ -59,17 +59,17 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, *, joint: bool) -> "Vocabulary":
-        """What `save` wrote, the target's own file too unless the sides share one."""
+        """What `save` wrote, with the target's file unless the sides share one vocabulary."""
         source = Tokenizer.load(folder / "tokenizer.json")
         return cls(source, source if joint else Tokenizer.load(folder / "tokenizer.target.json"))
 
 
 def vocab_size(data: DataConfig, pairs: int) -> int:
-    """How many ids a vocabulary gets, unless the corpus has fewer pieces: what is set, or by the number of pairs."""
+    """How many ids a vocabulary has at most: as set, or by the number of pairs."""
     if data.vocab_size:
         return data.vocab_size
-    size = next((size for most, size in SIZES.items() if pairs <= most), LARGEST)
-    return size * WORDS if data.vocabulary == "words" else size
+    size = next((size for most, size in VOCABULARY_SIZES.items() if pairs <= most), MAX_VOCABULARY_SIZE)
+    return size * WORDS_PER_SUBWORD if data.vocabulary == "words" else size
 
 
 def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
