@@ -247,7 +247,7 @@ def test_a_refused_line_can_be_left_out(saved: Path, tmp_path: Path) -> None:
     rows = run_here("translate", saved, tmp_path / "in", "--skip-refused", "--json", "--output", tmp_path / "out")
     assert rows.returncode == 3
     errors = [json.loads(line).get("error", "")[:12] for line in (tmp_path / "out").read_text().splitlines()]
-    assert errors == ["", "'X' at position", "", "is not UTF-8", ""]
+    assert errors == ["", "'X' at posit", "", "is not UTF-8", ""]
     assert run_here("translate", saved, "--skip-refused", stdin=b"abc\n").returncode == 0
     streamed = run_here("translate", saved, "--skip-refused", "--stream", stdin=b"X\nabc\n")
     assert (streamed.returncode, streamed.stdout[:1]) == (3, b"\n")

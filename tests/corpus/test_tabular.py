@@ -55,7 +55,7 @@ def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: 
         ("a.jsonl", '{"a":"a","b":"b"}\n' + "[" * 100_000 + '\n{"a":"c","b":"d"}\n', 2, "is nested too deeply"),
         ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, "is no object but \\['a', 'b'\\]"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a","b":null}\n{"a":"c","b":"d"}\n', 2, 'has None under "b"'),
-        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, "has the keys a; say which two"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, "has the keys a; name two of them"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"\\ud800","b":"b"}\n{"a":"c","b":"d"}\n', 2, "has half a character"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_row_of_other_columns_counts_the_lines_it_takes(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "columns", "why"),
     [
-        ("a\tb\tc\n", (), "line 1 has 3 columns, .*expected source and target. Say which two in data.columns"),
+        ("a\tb\tc\n", (), "line 1 has 3 columns, .*expected source and target. Name two in data.columns"),
         ("a b\n", (), "line 1 has 1 column, .*expected source and target"),
         ("a\tb\n", ("en", "it"), 'line 1 is no heading with "en" but .*number its columns'),
         ("a\tb\n", ("1", "3"), "line 1 has 2 columns; data.columns asks for .*counted from 1"),

@@ -34,7 +34,7 @@ def test_a_language_is_found_with_its_country_and_one_that_lacks_is_a_fault(tmp_
 
 
 def test_three_languages_need_a_choice(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="line 5 has the languages en, it, de; say which two"):
+    with pytest.raises(DataError, match="line 5 has the languages en, it, de; name two of them"):
         list(read_tmx(memory(tmp_path / "a.tmx", unit(en="a", it="b", de="c"))))
 
 
