@@ -1,8 +1,8 @@
-"""Every setting there is.
+"""Every setting.
 
 A recipe is a TOML file of five tables, `[data] [clean] [model] [train] [decode]`, whose keys are the fields
-below. `section.key=value` on a command line overrides one of them. `dataclasses.fields` of a section tell all about
-its settings: type, default, and in the metadata `help` and `range`.
+below. `section.key=value` on a command line overrides one of them. `dataclasses.fields` of a section describe
+its settings: type, default, and in the metadata `help`, `range` and `paper`.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from .settings import (
     setting,
 )
 
-# Sizes beyond these are mistakes: one table of them would fill the memory of any machine.
+# A larger size is a mistake: one matrix of it would fill the memory of any machine.
 _WIDTH = Range(at_least=1, at_most=2**16)
 _DEPTH = Range(at_least=1, at_most=1_000)
 _VOCABULARY = Range(at_least=1, at_most=2**24)
@@ -37,26 +37,61 @@ _VOCABULARY = Range(at_least=1, at_most=2**24)
 class ModelConfig(Checked):
     """The sizes of one Transformer; the defaults are Table 3's `base`. Lengths in tokens."""
 
-    vocab_size: int = setting(37_000, "ids of the vocabulary, or of the source's", _VOCABULARY)
-    target_vocab_size: int | None = setting(None, "ids of the target's vocabulary; none: the same", _VOCABULARY)
-    pad_id: int = setting(0, "the padding id of the vocabulary, or of the source's", COUNT_OR_NONE)
-    target_pad_id: int | None = setting(None, "the padding id of the target's vocabulary; none: pad_id", COUNT_OR_NONE)
-    d_model: int = setting(512, "width of the vectors between the layers", _WIDTH)
-    d_ff: int = setting(2048, "width inside the feed-forward layers", Range(at_least=1, at_most=2**18))
-    heads: int = setting(8, "heads of each attention", _WIDTH)
-    d_k: int | None = setting(None, "width of a head's queries and keys; none: d_model / heads", _WIDTH)
-    d_v: int | None = setting(None, "width of a head's values; none: d_model / heads", _WIDTH)
-    encoder_layers: int = setting(6, "layers of the encoder", _DEPTH)
-    decoder_layers: int = setting(6, "layers of the decoder", _DEPTH)
-    activation: Literal["relu", "gelu", "silu"] = setting("relu", "between the two feed-forward maps")
-    norm: Literal["post", "pre"] = setting("post", "normalise after each sublayer, as the paper does, or before it")
-    positions: Literal["sinusoidal", "learned"] = setting("sinusoidal", "how a token's position is added (§3.5)")
-    tied_embeddings: Literal["none", "target", "all"] = setting(
-        "all", "which embeddings are one with the projection's (§3.4)"
+    vocab_size: int = setting(37_000, "tokens of the vocabulary, or of the source's if there are two", _VOCABULARY)
+    target_vocab_size: int | None = setting(
+        None, "tokens of the target's vocabulary; left out: one vocabulary for both sides", _VOCABULARY
     )
-    max_length: int = setting(512, "longest sequence that it reads or writes", Range(at_least=1, at_most=2**20))
-    dropout: float = setting(0.1, "share of each sublayer's output and of the embeddings set to zero (§5.4)", SHARE)
-    attention_dropout: float = setting(0.0, "the same of the attention weights; the paper's text has none", SHARE)
+    pad_id: int = setting(
+        0, "id of the padding token of the vocabulary, or of the source's if there are two", COUNT_OR_NONE
+    )
+    target_pad_id: int | None = setting(
+        None, "id of the padding token of the target's vocabulary; left out: pad_id", COUNT_OR_NONE
+    )
+    d_model: int = setting(
+        512, "width of the embeddings and of every sublayer's output", _WIDTH, paper="512; big: 1,024"
+    )
+    d_ff: int = setting(
+        2048,
+        "width of the hidden layer of the feed-forward networks",
+        Range(at_least=1, at_most=2**18),
+        paper="2,048; big: 4,096",
+    )
+    heads: int = setting(8, "attention heads of each attention sublayer", _WIDTH, paper="8; big: 16")
+    d_k: int | None = setting(
+        None, "width of the queries and keys of a head; left out: d_model / heads", _WIDTH, paper="64"
+    )
+    d_v: int | None = setting(None, "width of the values of a head; left out: d_model / heads", _WIDTH, paper="64")
+    encoder_layers: int = setting(6, "layers of the encoder", _DEPTH, paper="6")
+    decoder_layers: int = setting(6, "layers of the decoder", _DEPTH, paper="6")
+    activation: Literal["relu", "gelu", "silu"] = setting(
+        "relu", "activation function of the feed-forward networks", paper="relu"
+    )
+    norm: Literal["post", "pre"] = setting(
+        "post",
+        "where layer normalization stands: after each residual connection (post) or before each sublayer (pre)",
+        paper="post",
+    )
+    positions: Literal["sinusoidal", "learned"] = setting(
+        "sinusoidal",
+        "position embeddings: fixed sines and cosines, or learned",
+        paper="sinusoidal; learned in row E of Table 3",
+    )
+    tied_embeddings: Literal["none", "target", "all"] = setting(
+        "all",
+        "embedding matrices that share their weights with the output projection: those of the source and "
+        "the target, that of the target, or none",
+        paper="all",
+    )
+    max_length: int = setting(
+        512, "maximum length of a source or target, in tokens with the special ones", Range(at_least=1, at_most=2**20)
+    )
+    dropout: float = setting(
+        0.1,
+        "dropout rate of the embeddings and of every sublayer's output",
+        SHARE,
+        paper="0.1; big: 0.3, for English–French 0.1",
+    )
+    attention_dropout: float = setting(0.0, "dropout rate of the attention weights", SHARE, paper="not mentioned")
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -109,11 +144,15 @@ class CorpusConfig(Checked):
     A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
     """
 
-    train: str | tuple[str, ...] = setting((), "pairs to learn from")
-    valid: str | tuple[str, ...] = setting((), "pairs to validate with")
-    test: str | tuple[str, ...] = setting((), "pairs to test with")
+    train: str | tuple[str, ...] = setting((), "training pairs")
+    valid: str | tuple[str, ...] = setting((), "validation pairs")
+    test: str | tuple[str, ...] = setting((), "test pairs")
     columns: tuple[str, ...] = setting((), _COLUMNS)
-    weight: float = setting(1.0, "how often an epoch shows its pairs", Range(more_than=0, at_most=10_000))
+    weight: float = setting(
+        1.0,
+        "how many times an epoch contains the training pairs; 0.5: half of them",
+        Range(more_than=0, at_most=10_000),
+    )
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -129,32 +168,57 @@ class CorpusConfig(Checked):
 class DataConfig(Checked):
     """Which pairs to learn from, and how they become ids; docs/data.md has examples."""
 
-    train: str | tuple[str, ...] = setting((), 'a file of pairs, two aligned files [source, target], or "dates:train"')
-    valid: str | tuple[str, ...] = setting((), "the same; without any, a share of train is held out")
-    test: str | tuple[str, ...] = setting((), "the same")
-    columns: tuple[str, ...] = setting((), _COLUMNS)
-    corpus: tuple[CorpusConfig, ...] = setting((), "more corpora, each with its weight")
-    data_dir: str = setting("", "goes before the paths above")
-    cache_dir: str = setting("", "where encoded pairs are kept, for several runs to use; empty: in the run's folder")
-    max_train_samples: int = setting(0, "draw this many training pairs; 0: all", COUNT_OR_NONE)
-    max_valid_samples: int = setting(0, "draw this many validation pairs; 0: all", COUNT_OR_NONE)
-    held_out: float = setting(
-        0.02, "share of the pairs for validation; as many again for a test; 0: none", Range(at_least=0, at_most=0.4)
+    train: str | tuple[str, ...] = setting(
+        (), 'training pairs: one file, two aligned files [source, target], or a task such as "dates:train"'
     )
-    max_malformed: float = setting(0.01, "skip at most this share of a file", SHARE)
-    seed: int = setting(1, "of the split and of what max_train_samples draws", SEED)
-    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting("bpe", "what a token is")
-    vocab_size: int = setting(0, "tokens to learn; 0: from the number of pairs", Range(at_least=0, at_most=2**24))
-    joint_vocabulary: bool = setting(True, "one vocabulary for both sides")
-    alphabet: str = setting("", 'of "characters"; empty: those of the training pairs')
+    valid: str | tuple[str, ...] = setting((), "validation pairs, in the same forms; without any, held_out decides")
+    test: str | tuple[str, ...] = setting((), "test pairs, in the same forms")
+    columns: tuple[str, ...] = setting((), _COLUMNS)
+    corpus: tuple[CorpusConfig, ...] = setting((), "further corpora, each with its weight: [[data.corpus]]")
+    data_dir: str = setting("", "folder that relative paths of pairs start from")
+    cache_dir: str = setting(
+        "", "folder for the encoded pairs, which several runs can share; empty: the folder of the run"
+    )
+    max_train_samples: int = setting(0, "number of training pairs to draw at random; 0: all", COUNT_OR_NONE)
+    max_valid_samples: int = setting(0, "number of validation pairs to draw at random; 0: all", COUNT_OR_NONE)
+    held_out: float = setting(
+        0.02,
+        "fraction of the training pairs to use as validation pairs if there are none, and as many again as "
+        "test pairs; 0: none",
+        Range(at_least=0, at_most=0.4),
+    )
+    max_malformed: float = setting(
+        0.01,
+        "largest fraction of a file's pairs that may be malformed and skipped; beyond it the file is refused",
+        SHARE,
+    )
+    seed: int = setting(
+        1, "seed of the held-out split and of the draw of max_train_samples and max_valid_samples", SEED
+    )
+    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting(
+        "bpe",
+        "kind of tokens: learned subwords (bpe, unigram), words, characters, or the subwords of bpe_codes",
+        paper="byte-pair encoding; word pieces for English–French",
+    )
+    vocab_size: int = setting(
+        0,
+        "tokens to learn; 0: chosen from the number of pairs",
+        Range(at_least=0, at_most=2**24),
+        paper="about 37,000; English–French: 32,000",
+    )
+    joint_vocabulary: bool = setting(True, "one vocabulary for source and target instead of two", paper="true")
+    alphabet: str = setting("", 'characters of vocabulary "characters"; empty: those of the training pairs')
     byte_fallback: bool = setting(
-        False, '"characters" too spells what it lacks in bytes; "bpe" and "unigram" always do'
+        False, 'vocabulary "characters" encodes unknown characters as bytes; "bpe" and "unigram" always do'
     )
     bpe_codes: str = setting(
-        "", 'of "codes": a file of merges as subword-nmt writes it, for text whose words stand apart'
+        "", 'merges of vocabulary "codes": a file of subword-nmt, for text that is tokenized already'
     )
     subword_sampling: float = setting(
-        0.0, "segment anew in every epoch: BPE-dropout's share of merges, or unigram's temperature", SHARE
+        0.0,
+        "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
+        "BPE-dropout skips, or the smoothing parameter of unigram; 0: off",
+        SHARE,
     )
 
     def __post_init__(self) -> None:
@@ -194,17 +258,31 @@ class DataConfig(Checked):
 class CleanConfig(Checked):
     """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
 
-    unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "the normal form that text is brought to")
-    strip_control: bool = setting(True, "a tab or a line's end becomes a blank, other control characters go")
-    max_chars: int = setting(5_000, "on a side; 0: any", COUNT_OR_NONE)
-    max_length_ratio: float = setting(
-        5.0, "of the sides' lengths, 20 added to each, more than 1; 0: any", Range(at_least=0, at_most=1_000_000)
+    unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "Unicode normalization of every text")
+    strip_control: bool = setting(True, "replace tabs and line breaks by spaces, and remove other control characters")
+    max_chars: int = setting(
+        5_000, "drop pairs with a side longer than this, in characters; 0: keep them", COUNT_OR_NONE
     )
-    drop_copies: int = setting(4, "drop sides that are equal and have this many words or more; 0: keep", COUNT_OR_NONE)
-    deduplicate: bool = setting(True, "drop all but the first of equal pairs")
-    overlap: Literal["either", "source", "target", "none"] = setting("either", "drop what also stands in valid or test")
+    max_length_ratio: float = setting(
+        5.0,
+        "drop pairs if one side is longer than the other by more than this factor, 20 characters added to "
+        "both; 0: keep them",
+        Range(at_least=0, at_most=1_000_000),
+    )
+    drop_copies: int = setting(
+        4, "drop pairs with equal sides of at least this many words; 0: keep them", COUNT_OR_NONE
+    )
+    deduplicate: bool = setting(True, "keep only the first of several equal pairs")
+    overlap: Literal["either", "source", "target", "none"] = setting(
+        "either",
+        "drop training pairs that also occur in the validation or test pairs: with either side, with the "
+        "source or with the target",
+    )
     max_dropped: float = setting(
-        0.5, "a rule that would drop more of the pairs than this is left out, and told", Range(more_than=0, at_most=1)
+        0.5,
+        "largest fraction of the pairs that one of these filters may drop; a filter that would drop more is "
+        "not applied, and a message says so",
+        Range(more_than=0, at_most=1),
     )
 
     def __post_init__(self) -> None:
@@ -217,54 +295,84 @@ class CleanConfig(Checked):
 class TrainConfig(Checked):
     """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
 
-    steps: int = setting(100_000, "updates", COUNT)
+    steps: int = setting(100_000, "updates of the weights", COUNT, paper="100,000; big: 300,000")
     optimizer: Literal["adam", "adamw", "muon"] = setting(
-        "adam", "muon: for the matrices inside the layers, adam for the rest"
+        "adam", "muon: Muon for the matrices inside the layers, and Adam for the other weights", paper="adam, β₂ 0.98"
     )
     weight_decay: float = setting(
-        0.0, 'of "adamw" and of the matrices of "muon", times the rate', Range(at_least=0, at_most=1_000)
+        0.0,
+        'decoupled weight decay of "adamw", and of the matrices of "muon"; the learning rate multiplies it',
+        Range(at_least=0, at_most=1_000),
     )
     precision: Literal["float32", "bfloat16", "auto"] = setting(
-        "float32", "of the products; auto: whichever is faster here"
+        "float32", "number type of matrix products; auto: the faster one on this machine"
     )
-    batch_tokens: int = setting(25_000, "of source and of target, padding included, at most (§5.1)", COUNT)
+    batch_tokens: int = setting(
+        25_000,
+        "maximum source tokens and maximum target tokens of a batch, padding included",
+        COUNT,
+        paper="about 25,000 of each",
+    )
     schedule: Literal["paper", "inverse-sqrt", "cosine", "constant"] = setting(
-        "paper", "of the rate, after the warm-up"
+        "paper",
+        "how the learning rate changes after the warmup; paper: with the inverse square root of the step",
+        paper="paper",
     )
-    warmup: int = setting(4_000, "updates", COUNT)
+    warmup: int = setting(
+        4_000, "updates over which the learning rate rises linearly to its peak", COUNT, paper="4,000"
+    )
     learning_rate: float = setting(
         0.0,
-        'the peak, reached at the end of the warm-up; 0: the paper\'s, (d_model · warmup)^-0.5, with schedule "paper"',
+        'peak learning rate, at the end of the warmup; 0, only with schedule "paper": the paper\'s peak, '
+        "(d_model · warmup)^-0.5",
         Range(at_least=0, at_most=1_000),
+        paper="0.0007 for base",
     )
-    cooldown: int = setting(0, "updates at the end over which the rate falls to zero", COUNT_OR_NONE)
-    label_smoothing: float = setting(0.1, "share of the target spread over all words (§5.4)", SHARE)
+    cooldown: int = setting(
+        0, "last updates, over which the learning rate falls linearly to zero; 0: none", COUNT_OR_NONE, paper="0"
+    )
+    label_smoothing: float = setting(
+        0.1, "label smoothing: the probability that the target distribution spreads over all tokens", SHARE, paper="0.1"
+    )
     r_drop: float = setting(
         0.0,
-        "go through each batch twice and weigh how far the two differ; 0: go once",
+        "R-Drop: weight of the symmetric KL divergence between two passes with different dropout; 0: one pass",
         Range(at_least=0, at_most=1_000),
     )
-    clip_norm: float = setting(0.0, "scale gradients down to this norm; 0: never", Range(at_least=0, at_most=1_000_000))
-    accumulate_steps: int = setting(1, "batches that make one update", COUNT)
-    validate_every: int = setting(1_000, "updates between validations, each with a checkpoint", COUNT)
-    average_checkpoints: int = setting(5, "pauses at the end whose mean becomes the model (§6.1)", COUNT)
+    clip_norm: float = setting(
+        0.0,
+        "maximum norm of the gradient; a larger gradient is scaled down; 0: no limit",
+        Range(at_least=0, at_most=1_000_000),
+    )
+    accumulate_steps: int = setting(1, "batches whose gradients are accumulated for one update", COUNT)
+    validate_every: int = setting(
+        1_000, "updates between two validations; each writes a checkpoint", COUNT, paper="a checkpoint every 10 minutes"
+    )
+    average_checkpoints: int = setting(
+        5, "checkpoints at the end of training whose mean becomes the model", COUNT, paper="5; big: 20"
+    )
     ema_decay: float = setting(
-        0.0, "the model is a running mean that keeps this share of itself at each update; 0: off", SHARE
+        0.0, "decay of an exponential moving average of the weights, which becomes the model; 0: off", SHARE
     )
     patience: int = setting(
         0,
-        "stop after this many validations without an early_stopping_metric better by 0.1 %, and keep the best; 0: off",
+        "early stopping: end the run after this many validations in which early_stopping_metric improves by "
+        "less than 0.1 %, and keep the best weights; 0: off",
         COUNT_OR_NONE,
     )
-    early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting("loss", "of the validation pairs")
-    validate_samples: int = setting(
-        500, "validation pairs translated at each pause for BLEU and chrF; 0: none", COUNT_OR_NONE
+    early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting(
+        "loss", "validation metric that early stopping uses"
     )
-    init_from: str = setting("", "a bundle whose weights and vocabulary to begin with")
-    tensorboard: bool = setting(True, "write its files too, when it is installed")
-    seed: int = setting(1, "of the first weights, the order of the pairs, and dropout", SEED)
-    threads: int = setting(0, "0: one for each core", Range(at_least=0, at_most=1_024))
-    device: str = setting("auto", '"auto", "cpu", "cuda" or "mps"')
+    validate_samples: int = setting(
+        500, "validation pairs to translate at each validation, for BLEU and chrF; 0: none", COUNT_OR_NONE
+    )
+    init_from: str = setting(
+        "", "folder of a bundle whose weights and vocabulary the run starts with; empty: random weights"
+    )
+    tensorboard: bool = setting(True, "write TensorBoard files too, if TensorBoard is installed")
+    seed: int = setting(1, "seed of the initial weights, the order of the pairs, and dropout", SEED)
+    threads: int = setting(0, "CPU threads; 0: one for each core", Range(at_least=0, at_most=1_024))
+    device: str = setting("auto", "auto, cpu, cuda or mps", paper="8 P100 GPUs")
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -298,63 +406,74 @@ class DecodeConfig(Checked):
     Lengths in tokens; those of an output count its end token, those of an input no special tokens.
     """
 
-    beam: int = setting(4, "hypotheses kept at each step; 1 is greedy search", Range(at_least=1, at_most=10_000))
+    beam: int = setting(
+        4, "beam size: hypotheses kept at each step; 1: greedy search", Range(at_least=1, at_most=10_000), paper="4"
+    )
     alpha: float = setting(
-        0.6, "exponent of the length penalty; more favours longer outputs", Range(at_least=0, at_most=10)
+        0.6,
+        "exponent of the length penalty; higher values favour longer translations",
+        Range(at_least=0, at_most=10),
+        paper="0.6",
     )
     length_penalty: Literal["gnmt", "plain"] = setting(
-        "gnmt",
-        "scores are log-probabilities divided by ((5 + length)/6)^alpha (gnmt, Wu et al. 2016) or length^alpha (plain)",
+        "gnmt", "length penalty: ((5 + length) / 6)^alpha of Wu et al. (gnmt), or length^alpha (plain)", paper="gnmt"
     )
     patience: float = setting(
         1.0,
-        "a search ends once beam · patience hypotheses have ended and none still active scores better",
+        "finish a sentence once beam · patience hypotheses are finished and no active one can still be better",
         Range(more_than=0, at_most=1_000),
     )
-    nbest: int = setting(1, "translations of each sentence, best first", Range(at_least=1, at_most=10_000))
-    beam_groups: int = setting(1, "diverse beam search: groups that the beam is split into", COUNT)
+    nbest: int = setting(1, "translations of each sentence, best first", Range(at_least=1, at_most=10_000), paper="1")
+    beam_groups: int = setting(1, "diverse beam search: groups that the beam is divided into; 1: off", COUNT)
     diversity_penalty: float = setting(
         0.5,
-        "diverse beam search: cost in nats of a token that another group has at the same position",
+        "diverse beam search: penalty, in nats, for a token that another group has chosen at this step",
         Range(at_least=0, at_most=1_000),
     )
     extra_length: int = setting(
-        50, "an output has at most this many tokens more than length_ratio times its input", COUNT
+        50, "maximum output length beyond length_ratio times the input length, in tokens", COUNT, paper="50"
     )
     length_ratio: float = setting(
         1.0,
-        "an output has at most extra_length tokens more than this many times its input",
+        "maximum output length as a multiple of the input length, plus extra_length",
         Range(at_least=0, at_most=1_000),
+        paper="1",
     )
-    max_length: int = setting(0, "an output has at most this many tokens; 0: the model's max_length", COUNT_OR_NONE)
-    min_length: int = setting(0, "an output has at least this many tokens", COUNT_OR_NONE)
+    max_length: int = setting(0, "maximum output length in tokens; 0: the max_length of the model", COUNT_OR_NONE)
+    min_length: int = setting(0, "minimum output length in tokens", COUNT_OR_NONE)
     min_ratio: float = setting(
-        0.0, "an output has at least this many times the tokens of its input", Range(at_least=0, at_most=1_000)
+        0.0, "minimum output length as a multiple of the input length", Range(at_least=0, at_most=1_000)
     )
     no_repeat_ngram_size: int = setting(
-        0, "no n-gram of this many tokens occurs twice in an output; 0: any may", COUNT_OR_NONE
+        0, "no n-gram of this many tokens occurs twice in an output; 0: off", COUNT_OR_NONE
     )
     repetition_penalty: float = setting(
-        1.0, "more than 1 makes tokens less likely that the output already has", Range(more_than=0, at_most=1_000)
+        1.0,
+        "penalty of tokens that the output already contains: above 1 they become less likely; 1: off",
+        Range(more_than=0, at_most=1_000),
     )
-    sample: bool = setting(False, "draw tokens at random instead of searching for the most likely output")
+    sample: bool = setting(False, "sample each token at random instead of searching")
     temperature: float = setting(
         1.0,
-        "sampling: less than 1 favours likely tokens, more than 1 unlikely ones",
+        "sampling: divisor of the logits; below 1 likely tokens become more likely",
         Range(at_least=0.001, at_most=1_000),
     )
-    top_k: int = setting(0, "sampling: draw only from this many most likely tokens; 0: from all", COUNT_OR_NONE)
+    top_k: int = setting(0, "sampling: only from this many of the most likely tokens; 0: from all", COUNT_OR_NONE)
     top_p: float = setting(
         1.0,
-        "sampling: draw only from the fewest tokens whose probabilities sum to this",
+        "sampling: only from the smallest set of tokens with at least this total probability",
         Range(more_than=0, at_most=1),
     )
-    seed: int = setting(1, "sampling: the same seed draws the same tokens", SEED)
-    copy_spans: tuple[Span, ...] = setting((), "kinds of spans that are copied unchanged")
-    replace_unknown: bool = setting(False, "replace an unknown token by the source word that it attends to most")
-    copy_untranslatable: bool = setting(True, "copy a text that has nothing to translate, if the training pairs did so")
-    retry_repetition: bool = setting(True, "decode a repetitive output again, with repeated n-grams banned")
-    batch_size: int = setting(64, "sentences translated together", COUNT)
+    seed: int = setting(1, "sampling: random seed", SEED)
+    copy_spans: tuple[Span, ...] = setting((), "kinds of spans to copy unchanged into the translation")
+    replace_unknown: bool = setting(
+        False, "replace an unknown token in the output by the source word that it attends to most"
+    )
+    copy_untranslatable: bool = setting(
+        True, "copy a text that has nothing to translate, such as a number, if the training pairs do so"
+    )
+    retry_repetition: bool = setting(True, "translate again if an output is repetitive, then without repeated n-grams")
+    batch_size: int = setting(64, "sentences decoded together", COUNT)
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)

@@ -46,9 +46,9 @@ COUNT_OR_NONE = Range(at_least=0, at_most=2**31 - 1)
 SEED = Range(at_least=0, at_most=2**63 - 1)
 
 
-def setting(default: Value, meaning: str, allowed: Range | None = None) -> Value:
-    """A field of a settings class; its metadata hold what it means and, of a number, the range."""
-    return field(default=default, metadata={"help": meaning, "range": allowed})
+def setting(default: Value, meaning: str, allowed: Range | None = None, *, paper: str = "") -> Value:
+    """A field of a settings class; its metadata hold its meaning, the range of a number, and the paper's value."""
+    return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper})
 
 
 def require_whole(name: str, value: object, *, least: int = 1) -> None:
@@ -77,7 +77,7 @@ class Checked:
             if isinstance(value, list) and _takes_tuple(kind):  # TOML has lists only
                 value = tuple(value)
             if not (_fits(value, kind) or (kind is float and type(value) is int)):
-                raise ConfigError(f"{known.name} must be {_in_words(kind)}; got {shown(value)}")
+                raise ConfigError(f"{known.name} must be {describe_type(kind)}; got {shown(value)}")
             if allowed is not None and value is not None and value not in allowed:
                 raise ConfigError(f"{known.name} must be {allowed}; got {shown(value)}")
             for text in value if isinstance(value, tuple) else (value,):
@@ -203,15 +203,16 @@ def _fits(value: object, kind: Any) -> bool:
     return type(value) is kind
 
 
-def _in_words(kind: Any) -> str:
+def describe_type(kind: Any) -> str:
+    """The values of a type in words: "a whole number", 'one of "post", "pre"'."""
     if _choices(kind):
-        return " or ".join(_in_words(part) for part in _choices(kind))
+        return " or ".join(describe_type(part) for part in _choices(kind))
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(f'"{choice}"' for choice in get_args(kind))
     if get_origin(kind) is tuple:
         part = get_args(kind)[0]
         if get_origin(part) is Literal:
-            return f"a list of some of {_in_words(part).removeprefix('one of ')}"
+            return f"a list of some of {describe_type(part).removeprefix('one of ')}"
         return "a list of strings" if part is str else "a list of tables"
     words = {
         int: "a whole number",

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from ..errors import AllYouNeedError, Interrupted
 from .check import check
+from .config import config
 from .demo import demo
 from .evaluate import evaluate
 from .everywhere import Debug, Version, Wishes, with_debug
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, score, explain, check, paper, export):
+for command in (demo, train, translate, evaluate, score, explain, check, config, paper, export):
     app.command()(with_debug(command))
 
 

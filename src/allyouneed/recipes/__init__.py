@@ -6,6 +6,7 @@ from pathlib import Path
 from ..errors import ConfigError
 
 _HERE = Path(__file__).parent
+SCHEMA = _HERE / "recipe.schema.json"  # for editors; written by docs/make/schema.py
 
 
 def recipe_names() -> list[str]:

@@ -1,0 +1,163 @@
+"""The settings as a reference: for the docs, for the command line, and as a JSON Schema for editors."""
+
+import dataclasses
+import textwrap
+from collections.abc import Iterator
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+import tomli_w
+
+from .config import (
+    FROM_VOCABULARY,
+    CleanConfig,
+    CorpusConfig,
+    DataConfig,
+    DecodeConfig,
+    ModelConfig,
+    Recipe,
+    TrainConfig,
+)
+from .errors import ConfigError
+from .recipes import SCHEMA
+from .settings import Checked, describe_type
+from .suggest import suggestion
+
+SECTIONS: dict[str, type[Checked]] = {
+    "data": DataConfig,
+    "data.corpus": CorpusConfig,
+    "clean": CleanConfig,
+    "model": ModelConfig,
+    "train": TrainConfig,
+    "decode": DecodeConfig,
+}
+
+
+class Setting(NamedTuple):
+    """One setting: its full name, allowed values, default as TOML, meaning, and the paper's value if it has one."""
+
+    section: str
+    key: str
+    values: str
+    default: str
+    meaning: str
+    paper: str
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line."""
+        return f"{self.section}.{self.key}"
+
+    def describe(self) -> str:
+        """Its meaning, allowed values and the paper's value, as sentences."""
+        paper = f" In the paper: {self.paper}." if self.paper else ""
+        return f"{_sentence(self.meaning)} {_sentence(self.values)}{paper}"
+
+
+def list_settings(section: str) -> list[Setting]:
+    """The settings of a section of a recipe."""
+    return [
+        Setting(
+            section,
+            known.name,
+            ", ".join(filter(None, [describe_type(known.type), str(known.metadata["range"] or "")])),
+            _toml(known.default),
+            known.metadata["help"],
+            known.metadata["paper"],
+        )
+        for known in _fields(section)
+    ]
+
+
+def find_settings(name: str) -> list[Setting]:
+    """The settings that `name` stands for: all of a section, one by its full name, or all keys of that name."""
+    known = [setting for section in SECTIONS for setting in list_settings(section)]
+    return [setting for setting in known if name in (setting.section, setting.name, setting.key)]
+
+
+def refuse_misspelt(name: str) -> None:
+    """Refuse the name of a setting that does not exist, if it resembles one that does."""
+    section, _, key = name.rpartition(".")
+    known = [setting.key for setting in list_settings(section)] if section in SECTIONS else []
+    elsewhere = {setting.key: setting.name for other in SECTIONS for setting in list_settings(other)}
+    meant = suggestion(key, known, elsewhere)
+    if known and not meant:
+        raise ConfigError(f'unknown key "{key}" in [{section}]; known keys: {", ".join(known)}')
+    if meant and (known or not section):
+        raise ConfigError(f"{name} is no setting; did you mean {meant}?")
+
+
+def commented_recipe(recipe: Recipe) -> str:
+    """A recipe as TOML with every setting below a comment that describes it; reading it gives the same recipe."""
+    lines = [f"#:schema {SCHEMA.as_uri()}"]
+    for section in SECTIONS:
+        if section == "data.corpus":
+            for corpus in recipe.data.corpus:
+                lines += ["", "[[data.corpus]]", *_commented(section, corpus)]
+        else:
+            lines += ["", f"[{section}]", *_commented(section, getattr(recipe, section))]
+    return "\n".join(lines) + "\n"
+
+
+def recipe_schema() -> dict[str, Any]:
+    """The JSON Schema of a recipe, which editors complete and check TOML files with."""
+    sections = {section: _table_schema(section) for section in SECTIONS if "." not in section}
+    sections["data"]["properties"]["corpus"] |= {"type": "array", "items": _table_schema("data.corpus")}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "A recipe of allyouneed",
+        "type": "object",
+        "properties": sections,
+        "additionalProperties": False,
+    }
+
+
+def _commented(section: str, values: Checked) -> Iterator[str]:
+    for setting in list_settings(section):
+        value = getattr(values, setting.key)
+        if setting.name != "data.corpus":
+            yield from textwrap.wrap(setting.describe(), 100, initial_indent="# ", subsequent_indent="# ")
+            yield f"# {setting.key} is left out" if value is None else f"{setting.key} = {_toml(value)}"
+
+
+def _table_schema(section: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": (SECTIONS[section].__doc__ or "").split("\n")[0],
+        "properties": {known.name: _value_schema(known) for known in _fields(section)},
+        "additionalProperties": False,
+    }
+
+
+def _value_schema(known: "dataclasses.Field[Any]") -> dict[str, Any]:
+    paper = f" In the paper: {known.metadata['paper']}." if known.metadata["paper"] else ""
+    schema = {"description": _sentence(known.metadata["help"]) + paper} | _type_schema(known.type)
+    names = {"at_least": "minimum", "more_than": "exclusiveMinimum"}
+    names |= {"at_most": "maximum", "less_than": "exclusiveMaximum"}
+    if allowed := known.metadata["range"]:
+        schema |= {names[end]: bound for end, bound in allowed.ends().items()}
+    return schema if known.default is None else schema | {"default": known.default}
+
+
+def _type_schema(kind: Any) -> dict[str, Any]:
+    if get_origin(kind) is Literal:
+        return {"enum": list(get_args(kind))}
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        return {"type": "array"} | ({} if item is CorpusConfig else {"items": _type_schema(item)})
+    if parts := [part for part in get_args(kind) if part is not NoneType]:  # TOML has no null: a key is left out
+        return _type_schema(parts[0]) if len(parts) == 1 else {"anyOf": [_type_schema(part) for part in parts]}
+    return {"type": {int: "integer", float: "number", str: "string", bool: "boolean"}[kind]}
+
+
+def _fields(section: str) -> "list[dataclasses.Field[Any]]":
+    hidden = FROM_VOCABULARY if section == "model" else ()
+    return [known for known in dataclasses.fields(SECTIONS[section]) if known.name not in hidden]
+
+
+def _toml(value: object) -> str:
+    return "left out" if value is None else tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
