@@ -16,6 +16,7 @@ docs: .venv/installed-docs
 	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack
 	$(BIN)/python docs/make/tasks.py
 	$(BIN)/python docs/make/pictures.py
+	$(BIN)/python docs/make/schema.py
 	$(BIN)/python docs/make/pages.py
 	$(BIN)/sphinx-build -qW docs build/site
 	@echo "The site is in build/site/index.html"

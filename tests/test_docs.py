@@ -5,7 +5,7 @@ import io
 import re
 import shlex
 import tomllib
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -14,17 +14,9 @@ from typer.testing import CliRunner
 
 import allyouneed
 from allyouneed.cli import app
-from allyouneed.config import (
-    FROM_VOCABULARY,
-    CleanConfig,
-    CorpusConfig,
-    DataConfig,
-    DecodeConfig,
-    ModelConfig,
-    Recipe,
-    TrainConfig,
-)
+from allyouneed.config import CleanConfig, Recipe
 from allyouneed.legacy import KEYS, WEIGHTS
+from allyouneed.reference import SECTIONS
 from conftest import Demo
 
 ROOT = Path(__file__).parent.parent
@@ -155,20 +147,9 @@ def test_every_target_of_the_makefile_is_in_its_first_line() -> None:
     assert all(target in first for target in targets if target != "format")
 
 
-@pytest.mark.parametrize(
-    ("page", "kinds"),
-    [
-        ("training", (ModelConfig, TrainConfig)),
-        ("data", (DataConfig, CorpusConfig, CleanConfig)),
-        ("decoding", (DecodeConfig,)),
-    ],
-)
-def test_every_setting_of_a_recipe_is_on_the_page_that_the_readme_names(page: str, kinds: tuple[type, ...]) -> None:
-    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    names = {known.name for kind in kinds for known in fields(kind)} - set(FROM_VOCABULARY)
-    assert [
-        name for name in sorted(names) if not re.search(rf"`[^`\n]*\b{name}\b|^(\[\[data\.)?{name}\b", text, re.M)
-    ] == []
+def test_every_section_of_a_recipe_is_on_the_page_of_settings() -> None:
+    text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+    assert re.findall(r"^<!-- table: settings of (.+) -->$", text, re.MULTILINE) == list(SECTIONS)
 
 
 @pytest.mark.parametrize("block", blocks(ROOT / "docs/data.md", "toml"))

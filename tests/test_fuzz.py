@@ -217,6 +217,7 @@ CALLS = {
     "explain": ["bundle", "100 001", "--format", "json"],
     "check": ["bundle" if TRIES else "folder"],  # the checks take seconds
     "paper": [],
+    "config": ["dates"],
     "export": ["bundle", "--to", "ctranslate2", "--output", "exported"],
     "train": ["recipe.toml", "--output", "run"],
     "demo": ["--output", "bundle"],

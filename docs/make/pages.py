@@ -6,12 +6,12 @@ A table stands between `<!-- table: NAME -->` and `<!-- end -->`; what stands th
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
-from allyouneed.config import FROM_VOCABULARY, ModelConfig, TrainConfig
 from allyouneed.paper import ROWS, count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
+from allyouneed.reference import SECTIONS, list_settings
 
 HERE = Path(__file__).parent
 TASKS = ("dates", "reverse", "sort", "locales", "numbers")
@@ -50,17 +50,13 @@ def one_task(name: str) -> Iterator[str]:
     yield f"Measured on {about['date']} by `python docs/make/tasks.py {name}`: {about['machine']}, one thread."
 
 
-def settings_of(kind: type) -> Iterator[str]:
-    """Every setting of a table of a recipe. What follows from the vocabulary is none."""
-    yield "| setting | default | values | |"
-    yield "|---|---|---|---|"
-    types = get_type_hints(kind)
-    for known in fields(kind):
-        if known.name not in FROM_VOCABULARY:
-            choices = get_args(types[known.name]) if get_origin(types[known.name]) is Literal else ()
-            values = ", ".join(map(json.dumps, choices))
-            default = "" if known.default is None else json.dumps(known.default)
-            yield f"| `{known.name}` | {default} | {values} | {known.metadata['help']} |"
+def settings(section: str) -> Iterator[str]:
+    """Every setting of a section of a recipe."""
+    yield "| setting | meaning | values | default | in the paper |"
+    yield "|---|---|---|---|---|"
+    for known in list_settings(section):
+        default = known.default if known.default == "left out" else f"`{known.default}`"
+        yield f"| `{known.key}` | {known.meaning} | {known.values} | {default} | {known.paper} |"
 
 
 def table_3() -> Iterator[str]:
@@ -82,11 +78,11 @@ def table_3_anew() -> Iterator[str]:
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "ablations": ablations,
     "tasks": tasks,
-    "settings of model": lambda: settings_of(ModelConfig),
-    "settings of train": lambda: settings_of(TrainConfig),
     "table 3": table_3,
     "table 3 anew": table_3_anew,
-} | {f"task {name}": lambda name=name: one_task(name) for name in TASKS}
+}
+TABLES |= {f"task {name}": partial(one_task, name) for name in TASKS}
+TABLES |= {f"settings of {section}": partial(settings, section) for section in SECTIONS}
 
 
 def record(name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .config import (
 )
 from .errors import ConfigError
 from .recipes import SCHEMA
-from .settings import Checked, describe_type
+from .settings import Checked, describe_type, refuse_unknown
 from .suggest import suggestion
 
 SECTIONS: dict[str, type[Checked]] = {
@@ -78,12 +78,11 @@ def find_settings(name: str) -> list[Setting]:
 def refuse_misspelt(name: str) -> None:
     """Refuse the name of a setting that does not exist, if it resembles one that does."""
     section, _, key = name.rpartition(".")
-    known = [setting.key for setting in list_settings(section)] if section in SECTIONS else []
     elsewhere = {setting.key: setting.name for other in SECTIONS for setting in list_settings(other)}
-    meant = suggestion(key, known, elsewhere)
-    if known and not meant:
-        raise ConfigError(f'unknown key "{key}" in [{section}]; known keys: {", ".join(known)}')
-    if meant and (known or not section):
+    if section in SECTIONS:
+        known = [setting.key for setting in list_settings(section)]
+        refuse_unknown({key: None}, known, where=f"[{section}]", elsewhere=elsewhere)
+    elif not section and (meant := suggestion(key, (), elsewhere)):
         raise ConfigError(f"{name} is no setting; did you mean {meant}?")
 
 
@@ -136,7 +135,8 @@ def _value_schema(known: "dataclasses.Field[Any]") -> dict[str, Any]:
     names |= {"at_most": "maximum", "less_than": "exclusiveMaximum"}
     if allowed := known.metadata["range"]:
         schema |= {names[end]: bound for end, bound in allowed.ends().items()}
-    return schema if known.default is None else schema | {"default": known.default}
+    default = list(known.default) if isinstance(known.default, tuple) else known.default
+    return schema if default is None else schema | {"default": default}
 
 
 def _type_schema(kind: Any) -> dict[str, Any]:
