@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from allyouneed.paper import ROWS, count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
+from allyouneed.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.reference import SECTIONS, list_settings
 
 HERE = Path(__file__).parent
@@ -65,8 +65,8 @@ def table_3() -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|"
     for row in ROWS:
         printed = f"{row.millions} M" if row.millions else ""
-        fits = f"{vocabulary_of_printed(row):,}" if row.millions else ""
-        flops = flops_per_pair_of_tokens(row.model) / 1e6
+        fits = f"{matching_vocabulary(row):,}" if row.millions else ""
+        flops = flops_per_token_pair(row.model) / 1e6
         yield f"| {row.name} | {count_parameters(row.model):,} | {printed} | {fits} | {flops:.0f} |"
 
 

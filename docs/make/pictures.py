@@ -24,40 +24,40 @@ HERE = Path(__file__).parent
 PICTURES = HERE.parent / "pictures"
 
 
-def one_look(story: Trace) -> Figure:
+def one_look(trace: Trace) -> Figure:
     """Equation 1 for one place: what it finds everywhere, and what softmax makes of it."""
-    weights = attentions(story)["decoder.layers.1.cross_attention"]
-    row = story.decoder_targets.index("5")  # the day
+    weights = attentions(trace)["decoder.layers.1.cross_attention"]
+    row = trace.decoder_targets.index("5")  # the day
     figure = new_figure(7.5, 2.6)
     axes = figure.subplots()
     wide = 0.8 / len(weights)
     for head, of_head in enumerate(weights):
-        places = [i + (head - len(weights) / 2) * wide for i in range(len(story.source_pieces))]
+        places = [i + (head - len(weights) / 2) * wide for i in range(len(trace.source_pieces))]
         axes.bar(places, of_head[row].tolist(), width=wide, color=COLOURS[head], label=f"head {head + 1}", align="edge")
-    axes.set_xticks(range(len(story.source_pieces)), story.source_pieces, family="monospace")
+    axes.set_xticks(range(len(trace.source_pieces)), trace.source_pieces, family="monospace")
     axes.set(
-        title=f"before it writes “{story.decoder_targets[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1)
+        title=f"before it writes “{trace.decoder_targets[row]}”, the decoder looks at", ylabel="weight", ylim=(0, 1)
     )
     axes.legend(frameon=False)
     return figure
 
 
-def hidden_units(story: Trace) -> Figure:
+def hidden_units(trace: Trace) -> Figure:
     """The units of one feed-forward network: most are silent, each fires for some letters."""
-    hidden = story.recording["encoder.layers.0.feed_forward.hidden"][:, :96]
+    hidden = trace.recording["encoder.layers.0.feed_forward.hidden"][:, :96]
     figure = new_figure(8.5, 2.8)
     axes = figure.subplots()
     image = matrix(axes, hidden, low=0, high=float(hidden.max()), colours=SHARES)
-    axes.set_yticks(range(len(story.source_pieces)), story.source_pieces, family="monospace", fontsize=8)
+    axes.set_yticks(range(len(trace.source_pieces)), trace.source_pieces, family="monospace", fontsize=8)
     silent = 100 * float((hidden == 0).float().mean())
     axes.set(title=f"after the ReLU: {silent:.0f} % are zero (units 1 to 96 of 256)", xlabel="unit")
     figure.colorbar(image, ax=axes, shrink=0.8)
     return figure
 
 
-def normalized(story: Trace) -> Figure:
+def normalized(trace: Trace) -> Figure:
     """One vector before and after layer normalization: the same shape, mean 0 and variance 1."""
-    before = story.recording["source.sum"][1] + story.recording["encoder.layers.0.attention.output"][1]
+    before = trace.recording["source.sum"][1] + trace.recording["encoder.layers.0.attention.output"][1]
     after = (before - before.mean()) / before.var(unbiased=False).sqrt()
     figure = new_figure(8.5, 2.8)
     for axes, values, colour, name in zip(
@@ -69,15 +69,15 @@ def normalized(story: Trace) -> Figure:
     return figure
 
 
-def logits(story: Trace) -> Figure:
+def logits(trace: Trace) -> Figure:
     """What the projection says at every place: the likeliest letters."""
-    chances = story.recording["logits"].softmax(-1)
+    chances = trace.recording["logits"].softmax(-1)
     shown = sorted({int(i) for i in chances.topk(2).indices.flatten()})
     figure = new_figure(8.5, 4.0)
     axes = figure.subplots()
     image = matrix(axes, chances[:, shown].T, low=0, high=1, colours=SHARES)
-    axes.set_xticks(range(len(story.decoder_inputs)), story.decoder_inputs, family="monospace", rotation=90)
-    axes.set_yticks(range(len(shown)), [story.pieces.get(i, "?") for i in shown], family="monospace", fontsize=8)
+    axes.set_xticks(range(len(trace.decoder_inputs)), trace.decoder_inputs, family="monospace", rotation=90)
+    axes.set_yticks(range(len(shown)), [trace.pieces.get(i, "?") for i in shown], family="monospace", fontsize=8)
     axes.set(xlabel="given", title="probability of the next letter")
     figure.colorbar(image, ax=axes, shrink=0.8)
     return figure
@@ -123,8 +123,8 @@ CURVES = {
 
 def build_attention(name: str, *, rows: str, columns: str) -> Callable[[Trace], Figure]:
     """Draws one attention; `rows` and `columns` name the pieces that label it."""
-    return lambda story: attention_figure(
-        attentions(story)[name], source=getattr(story, columns), target=getattr(story, rows)
+    return lambda trace: attention_figure(
+        attentions(trace)[name], source=getattr(trace, columns), target=getattr(trace, rows)
     )
 
 
@@ -144,8 +144,8 @@ OF_RECORDS: dict[str, Callable[[], Figure]] = (
 
 def of_a_model(translator: Translator) -> dict[str, Figure]:
     """The pictures of one date in a model."""
-    story, beam = trace_translation(translator.using(beam=1), TEXT), trace_translation(translator.using(beam=4), TEXT)
-    return {name: draw(beam if name == "tree" else story) for name, draw in OF_A_MODEL.items()}
+    trace, beam = trace_translation(translator.using(beam=1), TEXT), trace_translation(translator.using(beam=4), TEXT)
+    return {name: draw(beam if name == "tree" else trace) for name, draw in OF_A_MODEL.items()}
 
 
 def main(arguments: list[str]) -> None:

@@ -53,10 +53,10 @@ def measure(task: str, seed: int) -> tuple[Bundle, dict[str, float]]:
 
 def draw(task: str, bundle: Bundle) -> None:
     """Cross-attention of the last layer, while the example of the task is written."""
-    story = trace_translation(Translator(bundle), EXAMPLES[task])
-    weights = attentions(story)[f"decoder.layers.{bundle.model.config.decoder_layers - 1}.cross_attention"]
+    trace = trace_translation(Translator(bundle), EXAMPLES[task])
+    weights = attentions(trace)[f"decoder.layers.{bundle.model.config.decoder_layers - 1}.cross_attention"]
     save(
-        attention_figure(weights, source=story.source_pieces, target=story.decoder_targets),
+        attention_figure(weights, source=trace.source_pieces, target=trace.decoder_targets),
         PICTURES / f"task-{task}.svg",
     )
 

@@ -37,13 +37,13 @@ def names(verdicts: Any) -> list[str]:
 
 
 def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids) -> None:
-    found = list(engines.every_engine_is_the_model(long, ids))
+    found = list(engines.engines_agree(long, ids))
     assert [verdict.check for verdict in found] == [
         "plain", "fast", "compiled", "int8 maps", "int8", "int8 compiled",
     ]  # fmt: skip
     assert names(found) == []
-    assert names([engines.positions_differ(long), engines.the_best_of_all_is_found()]) == []
-    assert names([engines.losses_are_the_definition(long, ids)]) == []
+    assert names([engines.positions_differ(long), engines.beam_search_is_exhaustive()]) == []
+    assert names([engines.losses_match_definition(long, ids)]) == []
 
 
 def test_two_sentences_are_long(ids: Ids) -> None:
@@ -70,7 +70,7 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
     monkeypatch.setattr(position, "_cut", wrapped)
     found = engines.positions_differ(long)
     assert not found.passed
-    assert "places 0 and 16 of the source" in found.explanation
+    assert "positions 0 and 16 of the source" in found.explanation
 
 
 def test_a_source_that_is_reversed_beyond_20_words_is_found(
@@ -79,7 +79,7 @@ def test_a_source_that_is_reversed_beyond_20_words_is_found(
     encode = Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, x: encode(self, x.flip(1) if x.size(1) > 20 else x))
     with torch.inference_mode():
-        assert not checks.neighbours_change_nothing(long, ids).passed
+        assert not checks.batch_changes_nothing(long, ids).passed
 
 
 def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_a_past_that_is_not_reordered_is_found(long: Transformer, ids: Ids, monk
         return reorder(self, hypotheses if self.ancestry_mask is None else torch.arange(len(hypotheses)))
 
     monkeypatch.setattr(CachedState, "reorder", off)
-    assert names(engines.every_engine_is_the_model(long, ids))[:2] == ["fast", "compiled"]
+    assert names(engines.engines_agree(long, ids))[:2] == ["fast", "compiled"]
 
 
 @pytest.mark.parametrize("of", [int8, compiled])
@@ -104,7 +104,7 @@ def test_int8_scales_that_are_a_tenth_off_are_found(
         return numbers, 1.1 * scale
 
     monkeypatch.setattr(of, "quantize", larger)
-    found = names(engines.every_engine_is_the_model(long, ids))
+    found = names(engines.engines_agree(long, ids))
     assert found[0] == ("int8 maps" if of is int8 else "int8 compiled")
 
 
@@ -126,7 +126,7 @@ def test_a_loss_over_padding_is_found(
         return wrong(vectors @ table.T, target, **others)
 
     monkeypatch.setattr(engines, way, wrong if way == "mean_loss" else projected)
-    found = engines.losses_are_the_definition(long, ids)
+    found = engines.losses_match_definition(long, ids)
     assert not found.passed
     assert way in found.explanation
 
@@ -140,7 +140,7 @@ def test_a_gradient_of_the_wrong_sign_is_found(long: Transformer, ids: Ids, monk
         return found
 
     monkeypatch.setattr(loss, "_into_gradient", upwards)
-    assert "gradient" in engines.losses_are_the_definition(long, ids).explanation
+    assert "gradient" in engines.losses_match_definition(long, ids).explanation
 
 
 def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,5 +151,5 @@ def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.Monke
         return beam.beam_search(*given, **others, penalty=inverted)
 
     monkeypatch.setattr(engines, "beam_search", searched)
-    found: CheckResult = engines.the_best_of_all_is_found()
+    found: CheckResult = engines.beam_search_is_exhaustive()
     assert not found.passed

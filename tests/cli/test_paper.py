@@ -9,7 +9,7 @@ import allyouneed.paper
 from allyouneed.cli import app
 from allyouneed.config import Recipe
 from allyouneed.errors import InputError, OutputError
-from allyouneed.paper import ROWS, Result
+from allyouneed.paper import ROWS, AblationResult
 
 
 def test_the_table_is_printed() -> None:
@@ -41,10 +41,10 @@ def test_an_ablation_leaves_its_table_and_its_picture(tmp_path: Path) -> None:
 def test_a_file_of_pairs_gets_a_small_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Recipe] = []
 
-    def ablate(recipe: Recipe, output: Path, **_: object) -> list[Result]:
+    def ablate(recipe: Recipe, output: Path, **_: object) -> list[AblationResult]:
         asked.append(recipe)
         output.mkdir()
-        return [Result(ROWS[0], recipe, 1, 2.0, 3.0, 4.0)]
+        return [AblationResult(ROWS[0], recipe, 1, 2.0, 3.0, 4.0)]
 
     monkeypatch.setattr(allyouneed.paper, "ablate", ablate)
     (tmp_path / "pairs.tsv").write_text("a\tb\n")

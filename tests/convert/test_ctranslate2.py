@@ -35,9 +35,9 @@ def test_a_converted_model_says_the_same(tmp_path: Path, norm: str, activation: 
     bundle = make_bundle(norm=norm, activation=activation, tied_embeddings=share, positions=positions)
     convert(bundle, tmp_path / "out")
     proof = prove(bundle, tmp_path / "out", random_sources(bundle, 20, seed=1))
-    assert (proof.same, proof.sentences) == (20, 20)
-    assert proof.words > 20
-    assert proof.apart < 1e-4
+    assert (proof.identical, proof.sentences) == (20, 20)
+    assert proof.tokens > 20
+    assert proof.max_difference < 1e-4
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -63,8 +63,8 @@ def test_a_wrong_weight_does_not_pass_the_proof(tmp_path: Path) -> None:
     with torch.no_grad():
         bundle.model.projection.table.add_(torch.randn(bundle.model.projection.table.shape) * 0.5)
     proof = prove(bundle, tmp_path / "out", random_sources(bundle, 20, seed=1))
-    assert proof.same < 20
-    assert proof.apart > 0.01
+    assert proof.identical < 20
+    assert proof.max_difference > 0.01
 
 
 @pytest.mark.parametrize("sizes", [{"d_k": 5}, {"d_v": 9}, {"d_model": 14, "heads": 4, "d_k": 4, "d_v": 4}])

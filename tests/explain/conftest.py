@@ -1,4 +1,4 @@
-"""One story, told once, that the tests of this room look at."""
+"""One trace, told once, that the tests of this room look at."""
 
 from dataclasses import replace
 
@@ -24,5 +24,5 @@ def translator_of_tests() -> Translator:
 
 
 @pytest.fixture(scope="session")
-def story(translator_of_tests: Translator) -> Trace:
+def trace(translator_of_tests: Translator) -> Trace:
     return trace_translation(translator_of_tests, "abcd")

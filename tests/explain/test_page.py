@@ -9,8 +9,8 @@ from allyouneed.translator import Translator
 
 
 @pytest.fixture(scope="module")
-def page(story: Trace, translator_of_tests: Translator) -> str:
-    return build_page(story, translator_of_tests)
+def page(trace: Trace, translator_of_tests: Translator) -> str:
+    return build_page(trace, translator_of_tests)
 
 
 def test_the_page_needs_nothing_else(page: str) -> None:

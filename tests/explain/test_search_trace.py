@@ -40,18 +40,18 @@ def test_the_log_probability_of_the_answer_is_the_search_s(translator: Translato
     assert trace.score(sentence) == pytest.approx(trace.hypothesis.score, abs=1e-4)
 
 
-def test_why_it_ended_is_said(bundle: Bundle) -> None:
+def test_the_end_of_the_search_is_explained(bundle: Bundle) -> None:
     with torch.no_grad():
         bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
     bounded = trace_search(Translator(bundle, decode=DecodeConfig(beam=1, extra_length=1)), "a")
-    assert "its bound of 2 tokens" in bounded.why_it_ended()
+    assert "its limit of 2 tokens" in bounded.explain_ending()
 
 
 def test_candidates_come_best_first(translator: Translator) -> None:
     best = trace_search(translator, "abc").best((), 5)
-    chances = [chance for _, chance in best]
-    assert chances == sorted(chances, reverse=True)
-    assert sum(chances) <= 1.0001
+    probabilities = [probability for _, probability in best]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert sum(probabilities) <= 1.0001
 
 
 def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:

@@ -18,12 +18,12 @@ from allyouneed.explain.trace import (
 from allyouneed.translator import Translator
 
 
-def test_a_story_has_a_place_for_every_piece(story: Trace) -> None:
-    assert story.source_pieces == ["<sos>", "a", "b", "c", "d", "<eos>"]
-    assert story.decoder_inputs[1:] == story.decoder_targets[:-1]
-    assert (story.decoder_inputs[0], story.decoder_targets[-1]) == ("<sos>", "<eos>")
-    assert story.recording["logits"].shape[0] == len(story.decoder_targets)
-    assert len(attentions(story)) == 1 + 2 * 2
+def test_a_trace_has_a_place_for_every_piece(trace: Trace) -> None:
+    assert trace.source_pieces == ["<sos>", "a", "b", "c", "d", "<eos>"]
+    assert trace.decoder_inputs[1:] == trace.decoder_targets[:-1]
+    assert (trace.decoder_inputs[0], trace.decoder_targets[-1]) == ("<sos>", "<eos>")
+    assert trace.recording["logits"].shape[0] == len(trace.decoder_targets)
+    assert len(attentions(trace)) == 1 + 2 * 2
 
 
 def test_an_empty_text_is_refused(bundle: Bundle) -> None:
@@ -45,8 +45,8 @@ def test_an_output_that_fills_the_model_is_told_whole(bundle: Bundle) -> None:
     assert len(trace_translation(translator, "abc").decoder_targets) == bundle.model.config.max_length
 
 
-def test_every_head_is_described(story: Trace) -> None:
-    heads = describe_heads(story)
+def test_every_head_is_described(trace: Trace) -> None:
+    heads = describe_heads(trace)
     assert len(heads) == 5 * 3
     assert all(0 <= head.entropy <= math.log2(16) for head in heads)
 
@@ -72,15 +72,15 @@ def test_in_cross_attention_the_same_place_is_that_of_the_written_word() -> None
     assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "the same place"
 
 
-def test_the_stream_has_a_stage_for_every_sublayer(story: Trace) -> None:
-    assert [stage.part for stage in residual_stream(story, "encoder")] == [
+def test_the_stream_has_a_stage_for_every_sublayer(trace: Trace) -> None:
+    assert [stage.part for stage in residual_stream(trace, "encoder")] == [
         "embedding", "1 attention", "1 feed forward",
     ]  # fmt: skip
-    assert len(residual_stream(story, "decoder")) == 1 + 2 * 3
-    assert all(stage.norm > 0 for stage in residual_stream(story, "decoder"))
+    assert len(residual_stream(trace, "decoder")) == 1 + 2 * 3
+    assert all(stage.norm > 0 for stage in residual_stream(trace, "decoder"))
 
 
-def test_alignment_is_a_distribution_for_each_written_piece(story: Trace) -> None:
-    alignment = alignment_matrix(story)
-    assert alignment.shape == (len(story.decoder_targets), len(story.source_pieces))
-    torch.testing.assert_close(alignment.sum(-1), torch.ones(len(story.decoder_targets)))
+def test_alignment_is_a_distribution_for_each_written_piece(trace: Trace) -> None:
+    alignment = alignment_matrix(trace)
+    assert alignment.shape == (len(trace.decoder_targets), len(trace.source_pieces))
+    torch.testing.assert_close(alignment.sum(-1), torch.ones(len(trace.decoder_targets)))

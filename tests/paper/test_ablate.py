@@ -5,7 +5,7 @@ import pytest
 
 from allyouneed.config import Recipe
 from allyouneed.errors import ConfigError
-from allyouneed.paper.ablate import Result, ablate, picture, scaled
+from allyouneed.paper.ablate import AblationResult, ablate, ablation_figure, scale_recipe
 from allyouneed.paper.table import ROWS
 from allyouneed.recipes import recipe_path
 from allyouneed.train import learning_rate_at
@@ -33,25 +33,32 @@ def dates() -> Recipe:
     ],
 )  # fmt: skip
 def test_a_row_changes_the_base_by_the_same_factor(dates: Recipe, name: str, field: str, value: object) -> None:
-    assert getattr(scaled(dates, BY_NAME[name], steps=10).model, field) == value
+    assert getattr(scale_recipe(dates, BY_NAME[name], steps=10).model, field) == value
 
 
 def test_label_smoothing_is_a_row_s_own(dates: Recipe) -> None:
-    assert scaled(dates, BY_NAME["D-ls2"], steps=10).train.label_smoothing == 0.2
-    assert scaled(dates, BY_NAME["A1"], steps=10).train.label_smoothing == dates.train.label_smoothing
+    assert scale_recipe(dates, BY_NAME["D-ls2"], steps=10).train.label_smoothing == 0.2
+    assert scale_recipe(dates, BY_NAME["A1"], steps=10).train.label_smoothing == dates.train.label_smoothing
 
 
 @pytest.mark.parametrize("schedule", ["paper", "cosine"])
 def test_a_short_run_warms_up_faster_to_the_same_rate(schedule: str) -> None:
     recipe = Recipe.read(recipe_path("dates"), [f"train.schedule={schedule}", "train.cooldown=0"])
-    short = scaled(recipe, BY_NAME["base"], steps=50).train
+    short = scale_recipe(recipe, BY_NAME["base"], steps=50).train
     assert short.warmup == 10
     highest = [learning_rate_at(train.warmup, train, d_model=64) for train in (recipe.train, short)]
     assert highest[0] == pytest.approx(highest[1])
 
 
+@pytest.mark.parametrize(("schedule", "factor"), [("paper", 2**-0.5), ("cosine", 1.0)])
+def test_equation_3_gives_a_wider_row_a_lower_peak(schedule: str, factor: float) -> None:
+    recipe = Recipe.read(recipe_path("dates"), [f"train.schedule={schedule}", "train.cooldown=0"])
+    wide = scale_recipe(recipe, BY_NAME["C-d1024"], steps=1_000)
+    assert wide.train.learning_rate == pytest.approx(recipe.train.learning_rate * factor)
+
+
 def test_every_row_can_be_scaled(dates: Recipe) -> None:
-    assert {scaled(dates, row, steps=10).train.steps for row in ROWS} == {10}
+    assert {scale_recipe(dates, row, steps=10).train.steps for row in ROWS} == {10}
 
 
 def test_rows_are_trained_and_measured(tmp_path: Path) -> None:
@@ -81,8 +88,10 @@ def test_without_validation_pairs_nothing_can_be_compared(tmp_path: Path) -> Non
 
 
 def test_the_picture_shows_each_row_against_the_first(dates: Recipe) -> None:
-    results = [Result(BY_NAME[name], dates, 1, 10.0 + i, 20.0 - i, 1.0) for i, name in enumerate(["base", "A1"])]
-    left, right = picture(results).axes
+    results = [
+        AblationResult(BY_NAME[name], dates, 1, 10.0 + i, 20.0 - i, 1.0) for i, name in enumerate(["base", "A1"])
+    ]
+    left, right = ablation_figure(results).axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["base", "A1"]
     theirs, ours = (line.get_xdata() for line in left.lines[1:])
     assert theirs == pytest.approx([0, 100 * (5.29 / 4.92 - 1)])

@@ -13,8 +13,8 @@ from allyouneed.paper.table import (
     VOCABULARY,
     Row,
     count_parameters,
-    flops_per_pair_of_tokens,
-    vocabulary_of_printed,
+    flops_per_token_pair,
+    matching_vocabulary,
 )
 from allyouneed.recipes import paper_names, recipe_path
 
@@ -62,7 +62,7 @@ def test_parameters_are_exactly_these(row: Row) -> None:
 @pytest.mark.parametrize("row", [row for row in ROWS if row.millions], ids=lambda row: row.name)
 def test_one_vocabulary_explains_the_printed_figures(row: Row) -> None:
     """With 41,000 words every printed figure but big's is ours, to within the million it is rounded to."""
-    fits = vocabulary_of_printed(row)
+    fits = matching_vocabulary(row)
     assert fits is not None
     apart = count_parameters(row.model, vocabulary=41_000) / 1e6 - (row.millions or 0)
     assert abs(apart) < 1 if row.name != "big" else 5 < apart < 6
@@ -74,5 +74,5 @@ def test_flops_are_those_pytorch_counts() -> None:
     source, target = torch.randint(1, 97, (3, 11)), torch.randint(1, 97, (3, 11))
     with torch.inference_mode(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
         model(source, target)
-    expected = 3 * 11 * flops_per_pair_of_tokens(config, length=11, vocabulary=97)
+    expected = 3 * 11 * flops_per_token_pair(config, length=11, vocabulary=97)
     assert counted.get_total_flops() == expected

@@ -1,4 +1,4 @@
-"""Properties of the function a model is, whatever it has learned: each is tried on a few sentences."""
+"""Properties of every right Transformer, whatever it has learned; each is tried on a few sentences."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -10,16 +10,15 @@ from torch.utils.hooks import RemovableHandle
 from ..config import ModelConfig
 from ..data.batch import pad
 from ..decode import beam_search, greedy_search, make_step
-from ..inference import AnyEngine, make_engine
 from ..nn import FeedForward, MultiHeadAttention, Transformer
 from .result import CheckResult, Ids
 
-ALIVE_AT_LEAST = 0.1  # of a network's units; trained models leave many for rare words
-TOLERANCE = 1e-3  # of logits: far above rounding in float32, far below any fault
+MIN_ACTIVE_UNITS = 0.1  # share of a feed-forward network's units; trained models keep many for rare tokens
+MAX_LOGIT_DIFFERENCE = 1e-3  # of logits: far above rounding in float32, far below any fault
 
 
 def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
-    """Another word at place t changes no logits before t, and all from t on."""
+    """Another token at position t changes no logits before t, and all from t on."""
     batch = ids.batch(model.config.pad_id)
     longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
     source, target = batch.source[longest : longest + 1], torch.tensor([ids.targets[longest][:-1]])
@@ -29,21 +28,21 @@ def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
         other = target.clone()
         other[0, t] = _another(int(target[0, t]), model.config)
         change = (model.decode(other, memory) - before).abs().amax(-1)[0]
-        if change[:t].max() > TOLERANCE:
-            return _wrong_mask(f"at place {int(change[:t].argmax())} changed when the word", t, "sees the future")
+        if change[:t].max() > MAX_LOGIT_DIFFERENCE:
+            return _wrong_mask(f"at position {int(change[:t].argmax())} changes with the token", t, "sees the future")
         if change[t:].min() == 0:
             blind = t + int(change[t:].argmin())
-            return _wrong_mask(f"at place {blind} does not change with the word", t, "does not see its past")
-    return CheckResult("future", True, "every prediction depends on all words before it and on none after")
+            return _wrong_mask(f"at position {blind} does not change with the token", t, "does not see its past")
+    return CheckResult("future", True, "every prediction depends on all earlier tokens and on no later one")
 
 
-def _wrong_mask(prediction: str, place: int, fault: str) -> CheckResult:
-    words = f"the prediction {prediction} at place {place}: the decoder {fault}. "
-    return CheckResult("future", False, words + "Look at the mask over the past (nn/mask.py, causal_mask).")
+def _wrong_mask(prediction: str, t: int, fault: str) -> CheckResult:
+    words = f"the prediction {prediction} at position {t}: the decoder {fault}. "
+    return CheckResult("future", False, words + "See causal_mask in nn/mask.py.")
 
 
 def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
-    """A sentence gets the same logits with padding behind it as without."""
+    """A sentence gets the same logits with padding after it as without."""
     pad_id = model.config.pad_id
     short = min(range(len(ids.sources)), key=lambda i: len(ids.sources[i]))
     source, target = torch.tensor([ids.sources[short]]), torch.tensor([ids.targets[short][:-1]])
@@ -54,58 +53,46 @@ def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
     )
     for side, padded in (("source", model(more_source, target)), ("target", model(source, more_target))):
         change = (padded[:, : alone.size(1)] - alone).abs().max().item()
-        if change > TOLERANCE:
+        if change > MAX_LOGIT_DIFFERENCE:
             return CheckResult(
                 "padding", False,
-                f"padding behind the {side} changes the logits by {change:.3g}: somebody looks at it. "
-                "Look at the mask over words (nn/mask.py, padding_mask) and at pad_id.",
+                f"padding after the {side} changes the logits by {change:.3g}: it is attended to. "
+                "See padding_mask in nn/mask.py, and pad_id.",
             )  # fmt: skip
-    return CheckResult("padding", True, "padding behind either sentence changes nothing")
+    return CheckResult("padding", True, "padding after source and target changes nothing")
 
 
-def neighbours_change_nothing(model: Transformer, ids: Ids) -> CheckResult:
+def batch_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
     """A sentence gets the same logits in a batch as alone."""
     batch = ids.batch(model.config.pad_id)
     together = model(batch.source, batch.target_in)
     for i in range(len(ids.sources)):
         alone = model(torch.tensor([ids.sources[i]]), torch.tensor([ids.targets[i][:-1]]))
         change = (together[i, : alone.size(1)] - alone[0]).abs().max().item()
-        if change > TOLERANCE:
+        if change > MAX_LOGIT_DIFFERENCE:
             return CheckResult(
                 "batch", False,
                 f"sentence {i + 1} of a batch has logits that differ by {change:.3g} from those it has alone: "
-                "sentences of a batch are mixed somewhere.",
+                "the sentences of a batch are mixed.",
             )  # fmt: skip
-    return CheckResult("batch", True, f"{len(ids.sources)} sentences together get what each gets alone")
+    return CheckResult("batch", True, f"{len(ids.sources)} sentences have the same logits in a batch as alone")
 
 
-def cached_is_uncached(model: Transformer, ids: Ids) -> CheckResult:
-    """Word by word, with what is kept of the past, gives the logits of the whole sentence at once."""
+def cache_matches_full_pass(model: Transformer, ids: Ids) -> CheckResult:
+    """Decoding token by token, with the KV cache, gives the logits of one pass over the whole sentence."""
     source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
-    whole = model(source, target)[0]
-    return (
-        _differs(model, source, target, whole)
-        or _differs(make_engine(model), source, target, whole)
-        or CheckResult(
-            "cache",
-            True,
-            "decoding word by word, by the plain step and the fast one, gives the logits of the whole at once",
-        )
-    )
-
-
-def _differs(writer: Transformer | AnyEngine, source: Tensor, target: Tensor, whole: Tensor) -> CheckResult | None:
-    state: Any = writer.start(source)
-    for t, word in enumerate(target[0]):
-        logits, state = writer.step(word[None], state)
-        change = (logits[0] - whole[t]).abs().max().item()
-        if change > TOLERANCE:
+    expected = model(source, target)[0]
+    state = model.start(source)
+    for t, token in enumerate(target[0]):
+        logits, state = model.step(token[None], state)
+        change = (logits[0] - expected[t]).abs().max().item()
+        if change > MAX_LOGIT_DIFFERENCE:
             return CheckResult(
                 "cache", False,
-                f"at word {t + 1} decoding with the kept past differs by {change:.3g} from decoding anew: "
-                "step and forward of the decoder disagree (nn/decoder.py, inference/eager.py), or a position is off.",
+                f"at token {t + 1} decoding with the KV cache differs by {change:.3g} from decoding without: "
+                "step and forward of the decoder disagree (nn/decoder.py), or a position is wrong.",
             )  # fmt: skip
-    return None
+    return CheckResult("cache", True, "decoding with the KV cache gives the logits of the whole sentence")
 
 
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
@@ -120,36 +107,38 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
         if one.ids != other.ids:
             return CheckResult(
                 "beam", False,
-                f"for sentence {i} a beam of 1 finds {other.ids}, greedy search {one.ids}: a search errs."
+                f"for sentence {i} a beam of 1 finds {other.ids}, but greedy search {one.ids}: one of them is wrong."
             )  # fmt: skip
     return CheckResult("beam", True, f"a beam of 1 and greedy search find the same {len(greedy)} sentences")
 
 
 def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
-    """Every head adds something to the stream, and a tenth of each feed-forward network fires for some word."""
+    """Every head has weights, and a tenth of each feed-forward network's units are active for some token."""
     dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
     silent = units = 0
     for name, fires in _firing(model, ids).items():
         silent, units = silent + int((~fires).sum()), units + len(fires)
-        if fires.sum() < ALIVE_AT_LEAST * len(fires):
+        if fires.sum() < MIN_ACTIVE_UNITS * len(fires):
             dead.append(f"{name}, {int((~fires).sum())} of {len(fires)} units")
     if dead:
         return CheckResult(
             "alive", False,
-            f"dead, so that their weights do nothing: {'; '.join(dead)}. Rates that are too high kill; "
-            "units that were never needed show a d_ff larger than the task.",
+            f"parts that contribute nothing: {'; '.join(dead)}. The learning rate may have been too high, "
+            "or d_ff is larger than the task needs.",
         )  # fmt: skip
-    return CheckResult("alive", True, f"every head does something; {units - silent:,} of {units:,} units fire")
+    return CheckResult(
+        "alive", True, f"every head has weights; {units - silent:,} of {units:,} feed-forward units are active"
+    )
 
 
 def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
-    """For each feed-forward network, which of its units are not zero for some word, (F,)."""
+    """For each feed-forward network, which of its units are not zero for some token, (F,)."""
     batch = ids.batch(model.config.pad_id)
     fire: dict[str, Tensor] = {}
 
-    def note(name: str, part: FeedForward, words: Tensor) -> RemovableHandle:
+    def note(name: str, part: FeedForward, tokens: Tensor) -> RemovableHandle:
         def hook(_: nn.Module, __: Any, output: Tensor) -> None:
-            fire[name] = (part.activation(output[words]).abs() > 1e-6).any(0)
+            fire[name] = (part.activation(output[tokens]).abs() > 1e-6).any(0)
 
         return part.inner.register_forward_hook(hook)
 
@@ -163,7 +152,7 @@ def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
 
 
 def _dead_heads(model: Transformer) -> list[tuple[str, int]]:
-    """Heads whose share of the output map, or whose values, are zero."""
+    """Heads whose part of the output map, or whose value map, is zero."""
     dead = []
     for name, part in model.named_modules():
         if isinstance(part, MultiHeadAttention):
@@ -173,7 +162,7 @@ def _dead_heads(model: Transformer) -> list[tuple[str, int]]:
     return dead
 
 
-def _another(word: int, config: ModelConfig) -> int:
-    """Some other word of the target's vocabulary, no padding."""
-    others = (i for i in range(config.effective_target_vocab_size) if i not in (word, config.pad_id))
+def _another(token: int, config: ModelConfig) -> int:
+    """Some other token of the target vocabulary that is not padding."""
+    others = (i for i in range(config.effective_target_vocab_size) if i not in (token, config.pad_id))
     return next(others)

@@ -1,4 +1,4 @@
-"""What a check takes and what it says."""
+"""Inputs and results of checks."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ import torch
 from ..config import ModelConfig
 from ..data.batch import Batch, pad
 
-LONG = 40  # words of the longest sentences; faults that begin with the second or third dozen show
+LONG = 40  # tokens of the longest sentences: faults that begin at token 20 or 30 show
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check found, in words. `fine` is None where it could not be made."""
+    """The result of one check. `passed` is None if the check could not be made."""
 
     check: str
     passed: bool | None
@@ -21,7 +21,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Sentences to try a model on: ids with their start and end signs, of different lengths."""
+    """Sentences of different lengths to try a model on, as ids with `<sos>` and `<eos>`."""
 
     sources: list[list[int]]
     targets: list[list[int]]
@@ -38,27 +38,27 @@ def random_ids(
     *,
     sos_id: int,
     eos_id: int,
-    source_signs: tuple[int, int] | None = None,
+    source_special_ids: tuple[int, int] | None = None,
     count: int = 6,
     seed: int = 1,
     long: int = LONG,
 ) -> Ids:
-    """`count` pairs of random words for a model whose start and end signs are these; the source may have its own.
+    """`count` pairs of random sentences; the source may have other ids for `<sos>` and `<eos>`.
 
-    The first two are about `long` words long, the others 12 at most.
+    The first two have about `long` tokens, the others at most 12.
     """
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     ids = range(min(config.vocab_size, config.effective_target_vocab_size))
-    begin, end = source_signs or (sos_id, eos_id)
-    words = [i for i in ids if i not in (config.pad_id, sos_id, eos_id, begin, end)]
+    source_sos, source_eos = source_special_ids or (sos_id, eos_id)
+    tokens = [i for i in ids if i not in (config.pad_id, sos_id, eos_id, source_sos, source_eos)]
     room = max(1, config.max_length - 4)
     longest = min(long, room)
 
-    def sentence(place: int, begin: int, end: int) -> list[int]:
-        length = longest - place % longest  # lengths differ, so that there is padding
-        if place >= 2:  # two long ones are enough
-            length = min(12, room) - place % min(12, room)
-        return [begin, *(words[i] for i in torch.randint(len(words), (length,), generator=chance).tolist()), end]
+    def sentence(index: int, sos: int, eos: int) -> list[int]:
+        length = longest - index % longest  # lengths differ, so that there is padding
+        if index >= 2:  # two long ones are enough
+            length = min(12, room) - index % min(12, room)
+        return [sos, *(tokens[i] for i in torch.randint(len(tokens), (length,), generator=rng).tolist()), eos]
 
-    sources = [sentence(i, begin, end) for i in range(count)]
+    sources = [sentence(i, source_sos, source_eos) for i in range(count)]
     return Ids(sources, [sentence((i + count // 2) % count, sos_id, eos_id) for i in range(count)], sos_id, eos_id)

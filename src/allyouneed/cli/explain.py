@@ -77,13 +77,13 @@ def explain(
         assert bundle is not None
         assert text is not None
         translator = Translator.load(bundle, device="cpu", beam=beam)
-        story = trace_translation(translator, text)
+        trace = trace_translation(translator, text)
         if form is Form.html:
-            write_whole(place, build_page(story, translator))
+            write_whole(place, build_page(trace, translator))
         elif form is Form.json:
-            write_whole(place, to_json(trace_values(story), indent=1) + "\n")
+            write_whole(place, to_json(trace_values(trace), indent=1) + "\n")
         else:
-            figures = {name: draw(story) for name, draw in FIGURES.items()} | attention_figures(story)
+            figures = {name: draw(trace) for name, draw in FIGURES.items()} | attention_figures(trace)
     if pictures:
         paths = {name: place / f"{name}.{suffix}" for name in figures}
         if not overwrite:
@@ -94,4 +94,4 @@ def explain(
             save(figure, paths[name])
             console.print(str(paths[name]))
     else:
-        console.print(f"{story.text} → {story.translation}\n{place}")
+        console.print(f"{trace.text} → {trace.translation}\n{place}")

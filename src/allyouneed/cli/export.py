@@ -39,13 +39,13 @@ def export(
     made = Bundle.load(bundle, device=torch.device("cpu"))
     convert(made, output)
     proof = prove(made, output, random_sources(made, sentences, seed=1))
-    if proof.same < proof.sentences:
+    if proof.identical < proof.sentences:
         shutil.rmtree(output)
         raise ExportError(
-            f"{to} translated {proof.sentences - proof.same} of {proof.sentences} sentences otherwise than this "
-            f"model (log-probabilities up to {proof.apart:.1e} apart), so {output} was removed"
+            f"{to} translated {proof.sentences - proof.identical} of {proof.sentences} sentences otherwise than this "
+            f"model (log-probabilities up to {proof.max_difference:.1e} apart), so {output} was removed"
         )
     print(
-        f"{output}: {proof.same} of {proof.sentences} sentences the same, all {proof.words:,} words; "
-        f"log-probabilities at most {proof.apart:.0e} apart"
+        f"{output}: {proof.identical} of {proof.sentences} sentences the same, all {proof.tokens:,} words; "
+        f"log-probabilities at most {proof.max_difference:.0e} apart"
     )

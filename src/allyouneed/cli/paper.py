@@ -83,15 +83,15 @@ def _rows(names: str | None) -> "list[Row]":
 
 
 def _print(rows: "list[Row]") -> None:
-    from ..paper import count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
+    from ..paper import count_parameters, flops_per_token_pair, matching_vocabulary
 
     print(f"{'row':<10}{'parameters':>13}{'printed':>9}{'vocabulary that fits':>22}{'MFLOPs a token':>16}{'BLEU':>7}")
     for row in rows:
         config = row.model
-        fits = vocabulary_of_printed(row)
+        fits = matching_vocabulary(row)
         print(
             f"{row.name:<10}{count_parameters(config):>13,}{f'{row.millions} M' if row.millions else '':>9}"
-            f"{f'{fits:,}' if fits else '':>22}{flops_per_pair_of_tokens(config) / 1e6:>16.0f}{row.bleu:>7.1f}"
+            f"{f'{fits:,}' if fits else '':>22}{flops_per_token_pair(config) / 1e6:>16.0f}{row.bleu:>7.1f}"
         )
     print(
         """
@@ -115,13 +115,13 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
 
     from ..device import configure_process
     from ..explain import save
-    from ..paper import ablate, picture, small_base
+    from ..paper import ablate, ablation_figure, build_small_base
 
     configure_process(recipe.train.threads if recipe else 0)
     names = ("row", "N", "d_model", "d_ff", "h", "d_k", "P_drop", "ε_ls", "parameters", "perplexity", "BLEU", "seconds")
     results, lines = [], [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
     print("\n".join(lines), flush=True)
-    for result in ablate(recipe or small_base(data), output, minutes=minutes, rows=rows):
+    for result in ablate(recipe or build_small_base(data), output, minutes=minutes, rows=rows):
         model, smoothing = result.recipe.model, result.recipe.train.label_smoothing
         results.append(result)
         lines.append(
@@ -132,16 +132,16 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
         print(lines[-1], flush=True)
         write_whole(output / "table.md", "\n".join(lines) + "\n")
     print(f"\n{results[0].recipe.train.steps:,} updates each; {output}/table.md, {output}/table.svg")
-    save(picture(results), output / "table.svg")
+    save(ablation_figure(results), output / "table.svg")
 
 
 def _draw(bundle: Path, sentences: Path, output: Path) -> None:
     from ..corpus.readers import read_lines
     from ..explain import save
-    from ..paper import findings
+    from ..paper import find_patterns
     from ..translator import Translator
 
-    found = findings(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
+    found = find_patterns(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
     output.mkdir(parents=True)
     for finding in found:
         print(f"{finding.name}: {finding.words}")

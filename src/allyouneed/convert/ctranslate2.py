@@ -27,8 +27,8 @@ from ..text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours → theirs
-NEVER = -1e9  # the logit of what our searches never say, here as a bias of the projection
+CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours → theirs
+BANNED_LOGIT = -1e9  # the logit of what our searches never say, here as a bias of the projection
 
 
 def convert(bundle: Bundle, folder: Path) -> None:
@@ -47,10 +47,10 @@ def convert(bundle: Bundle, folder: Path) -> None:
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=config.norm == "pre",
-        activation=library.specs.Activation[ACTIVATIONS[config.activation]],
+        activation=library.specs.Activation[CT2_ACTIVATIONS[config.activation]],
     )
     with torch.no_grad():
-        _transformer(spec, bundle.model, never=_never(bundle.source_tokenizer))
+        _transformer(spec, bundle.model, never=banned_ids(bundle.source_tokenizer))
     names = bundle.source_tokenizer.names()
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
@@ -79,9 +79,9 @@ class Proof:
     """
 
     sentences: int
-    same: int
-    words: int
-    apart: float
+    identical: int
+    tokens: int
+    max_difference: float
 
 
 def prove(bundle: Bundle, folder: Path, sources: list[list[int]], *, longest: int = 64) -> Proof:
@@ -92,36 +92,42 @@ def prove(bundle: Bundle, folder: Path, sources: list[list[int]], *, longest: in
     """
     library = _library()
     names = bundle.source_tokenizer.names()
-    theirs = library.Translator(str(folder), device="cpu", compute_type="float32")
+    translator = library.Translator(str(folder), device="cpu", compute_type="float32")
     tokens = [[names[i] for i in source[1:-1]] for source in sources]
     longest = min(longest, bundle.model.config.max_length - 1)
     written = [
         [names.index(word) for word in result.hypotheses[0]]
-        for result in theirs.translate_batch(tokens, beam_size=1, max_decoding_length=longest, min_decoding_length=0)
+        for result in translator.translate_batch(
+            tokens, beam_size=1, max_decoding_length=longest, min_decoding_length=0
+        )
     ]
-    scored = theirs.score_batch(tokens, [[names[i] for i in ids] for ids in written])
-    never = _never(bundle.source_tokenizer)
+    scored = translator.score_batch(tokens, [[names[i] for i in ids] for ids in written])
+    never = banned_ids(bundle.source_tokenizer)
     same, words, apart = 0, 0, 0.0
     for source, ids, scores in zip(sources, written, scored, strict=True):
-        ours = _log_probabilities(bundle.model, source, [bundle.source_tokenizer.sos_id, *ids], never)  # (T + 1, V)
-        said = torch.tensor([*ids, bundle.source_tokenizer.eos_id][:longest])
-        same += torch.equal(ours.argmax(-1)[: len(said)], said)
-        gains = ours.gather(1, torch.tensor([*ids, bundle.source_tokenizer.eos_id])[:, None])[:, 0]
-        apart = max(apart, float((gains - torch.tensor(scores.log_probs)).abs().max()))
-        words += len(said)
+        log_probabilities = _log_probabilities(
+            bundle.model, source, [bundle.source_tokenizer.sos_id, *ids], never
+        )  # (T + 1, V)
+        expected = torch.tensor([*ids, bundle.source_tokenizer.eos_id][:longest])
+        same += torch.equal(log_probabilities.argmax(-1)[: len(expected)], expected)
+        token_log_probabilities = log_probabilities.gather(
+            1, torch.tensor([*ids, bundle.source_tokenizer.eos_id])[:, None]
+        )[:, 0]
+        apart = max(apart, float((token_log_probabilities - torch.tensor(scores.log_probs)).abs().max()))
+        words += len(expected)
     return Proof(len(sources), same, words, apart)
 
 
 def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
     """Sentences of 1 to 30 random words, as ids with `<sos>` and `<eos>`."""
-    chance = random.Random(seed)
-    signs = {bundle.source_tokenizer.eos_id, *_never(bundle.source_tokenizer)}
-    words = [i for i in range(len(bundle.source_tokenizer)) if i not in signs]
+    rng = random.Random(seed)
+    excluded = {bundle.source_tokenizer.eos_id, *banned_ids(bundle.source_tokenizer)}
+    words = [i for i in range(len(bundle.source_tokenizer)) if i not in excluded]
     longest = min(30, bundle.model.config.max_length - 2)
     return [
         [
             bundle.source_tokenizer.sos_id,
-            *chance.choices(words, k=chance.randint(1, longest)),
+            *rng.choices(words, k=rng.randint(1, longest)),
             bundle.source_tokenizer.eos_id,
         ]
         for _ in range(count)
@@ -131,11 +137,11 @@ def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
 @torch.inference_mode()
 def _log_probabilities(model: Transformer, source: list[int], target: list[int], never: tuple[int, ...]) -> Tensor:
     logits = model(torch.tensor([source]), torch.tensor([target]))[0]
-    logits[:, never] = NEVER
+    logits[:, never] = BANNED_LOGIT
     return logits.log_softmax(-1)  # type: ignore[no-any-return]
 
 
-def _never(tokenizer: Tokenizer) -> tuple[int, ...]:
+def banned_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(i for i in (tokenizer.pad_id, tokenizer.sos_id, tokenizer.unk_id) if i is not None)
 
 
@@ -170,18 +176,18 @@ def _refuse_what_it_cannot_express(model: Transformer) -> None:
 def _transformer(spec: Any, model: Transformer, never: tuple[int, ...]) -> None:
     spec.encoder.embeddings[0].weight = _array(model.source_embedding.table)
     spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
-    for theirs, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
-        _encoder_block(theirs, encoder_block)  # type: ignore[arg-type]
+    for layer_spec, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
+        _encoder_block(layer_spec, encoder_block)  # type: ignore[arg-type]
     spec.decoder.embeddings.weight = _array(model.target_embedding.table)
     spec.decoder.position_encodings.encodings = _array(model.target_position.encoding)
-    for theirs, decoder_block in zip(spec.decoder.layer, model.decoder.layers, strict=True):
-        _decoder_block(theirs, decoder_block)  # type: ignore[arg-type]
+    for layer_spec, decoder_block in zip(spec.decoder.layer, model.decoder.layers, strict=True):
+        _decoder_block(layer_spec, decoder_block)  # type: ignore[arg-type]
     if model.config.norm == "pre":
         _norm(spec.encoder.layer_norm, model.encoder.norm)  # type: ignore[arg-type]
         _norm(spec.decoder.layer_norm, model.decoder.norm)  # type: ignore[arg-type]
     spec.decoder.projection.weight = _array(model.projection.table)
     spec.decoder.projection.bias = np.zeros(model.config.effective_target_vocab_size, dtype=np.float32)
-    spec.decoder.projection.bias[list(never)] = NEVER
+    spec.decoder.projection.bias[list(never)] = BANNED_LOGIT
 
 
 def _encoder_block(spec: Any, block: EncoderBlock) -> None:

@@ -1,4 +1,4 @@
-"""A story in pictures: one function a figure."""
+"""A trace in pictures: one function a figure."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,29 +13,29 @@ from .trace import Trace, alignment_matrix, attention_label, attentions, residua
 MOST_BRANCHES = 40  # of the tree, drawn
 
 
-def embedding_figure(story: Trace) -> Figure:
+def embedding_figure(trace: Trace) -> Figure:
     """Embedding, position and their sum, for every piece of the source and the first dimensions."""
     names = ("embedding", "position", "sum")
-    parts = [story.recording[f"source.{name}"][:, :32] for name in names]
+    parts = [trace.recording[f"source.{name}"][:, :32] for name in names]
     reach = float(max(part.abs().max() for part in parts))
-    rows = len(story.source_pieces)
+    rows = len(trace.source_pieces)
     figure = new_figure(9.5, max(2.4, 0.2 * rows + 1.3))
     panels = figure.subplots(1, 3, sharey=True)
     titles = ("√d_model · embedding", "+ position", "= what goes in")
     for axes, part, title in zip(panels, parts, titles, strict=True):
         image = matrix(axes, part, low=-reach, high=reach, colours=SIGNED)
         axes.set(title=title, xlabel="dimension")
-    panels[0].set_yticks(range(rows), story.source_pieces, family="monospace", fontsize=8, parse_math=False)
+    panels[0].set_yticks(range(rows), trace.source_pieces, family="monospace", fontsize=8, parse_math=False)
     figure.colorbar(image, ax=panels, shrink=0.8)
     return figure
 
 
-def stream_figure(story: Trace) -> Figure:
+def stream_figure(trace: Trace) -> Figure:
     """How long the vectors of the residual stream are after each sublayer, and how far each sublayer moves them."""
     figure = new_figure(9.5, 5.6)
     panels = figure.subplots(2, 2, sharey="row", squeeze=False)
     for column, stack in enumerate(("encoder", "decoder")):
-        stages = residual_stream(story, stack)
+        stages = residual_stream(trace, stack)
         names = [stage.part for stage in stages]
         above, below = panels[0][column], panels[1][column]
         above.plot(names, [stage.norm for stage in stages], "o-", color=BLUE, linewidth=2)
@@ -48,20 +48,20 @@ def stream_figure(story: Trace) -> Figure:
     return figure
 
 
-def lens_figure(story: Trace) -> Figure:
+def lens_figure(trace: Trace) -> Figure:
     """The logit lens: what the model would say if each decoder layer were its last, and how sure it would be."""
     layers = [
-        x for name, x in story.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
+        x for name, x in trace.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
     ]
-    columns = len(story.decoder_targets)
+    columns = len(trace.decoder_targets)
     sure, words = torch.stack(layers).softmax(-1).max(-1)
-    wide = 0.35 + 0.085 * max(len(story.pieces.get(int(i), "")) for i in words.flatten())
+    wide = 0.35 + 0.085 * max(len(trace.pieces.get(int(i), "")) for i in words.flatten())
     figure = new_figure(max(4.0, wide * columns + 1.6), 0.45 * len(layers) + 1.7)
     axes = figure.subplots()
     image = matrix(axes, sure, low=0, high=1, colours=SHARES)
     for row in range(len(layers)):
         for column in range(columns):
-            piece = story.pieces.get(int(words[row, column]), "?")
+            piece = trace.pieces.get(int(words[row, column]), "?")
             colour = "#111111" if sure[row, column] > 0.55 else "#fefefe"
             axes.text(
                 column, row, piece, ha="center", va="center", color=colour, fontsize=8, family="monospace",
@@ -69,43 +69,43 @@ def lens_figure(story: Trace) -> Figure:
             )  # fmt: skip
     axes.set_yticks(range(len(layers)), [f"after layer {i + 1}" for i in range(len(layers))])
     axes.set_xticks(
-        range(columns), story.decoder_targets, rotation=90, family="monospace", fontsize=8, parse_math=False
+        range(columns), trace.decoder_targets, rotation=90, family="monospace", fontsize=8, parse_math=False
     )
     axes.set_xlabel("what it says in the end")
     figure.colorbar(image, ax=axes, label="probability", aspect=10)
     return figure
 
 
-def alignment_figure(story: Trace) -> Figure:
+def alignment_figure(trace: Trace) -> Figure:
     """Lines from each written piece to the pieces of the source it leans on."""
-    weights = alignment_matrix(story)
-    most = max(len(story.source_pieces), len(story.decoder_targets))
+    weights = alignment_matrix(trace)
+    most = max(len(trace.source_pieces), len(trace.decoder_targets))
     figure = new_figure(max(5.0, 0.42 * most), 3.2)
     axes = figure.subplots()
-    above = [(i + 0.5) * most / len(story.source_pieces) for i in range(len(story.source_pieces))]
-    below = [(t + 0.5) * most / len(story.decoder_targets) for t in range(len(story.decoder_targets))]
+    above = [(i + 0.5) * most / len(trace.source_pieces) for i in range(len(trace.source_pieces))]
+    below = [(t + 0.5) * most / len(trace.decoder_targets) for t in range(len(trace.decoder_targets))]
     for t, row in enumerate(weights):
         for i, weight in enumerate(row.tolist()):
             if weight > 0.08:
                 axes.plot([above[i], below[t]], [0.86, 0.14], color=BLUE, alpha=min(1.0, weight), linewidth=4 * weight)
     style: Any = {"ha": "center", "family": "monospace", "fontsize": 9, "rotation": 90}
-    for x, piece in zip(above, story.source_pieces, strict=True):
+    for x, piece in zip(above, trace.source_pieces, strict=True):
         axes.text(x, 0.9, piece, va="bottom", parse_math=False, **style)
-    for x, piece in zip(below, story.decoder_targets, strict=True):
+    for x, piece in zip(below, trace.decoder_targets, strict=True):
         axes.text(x, 0.1, piece, va="top", parse_math=False, **style)
     axes.set(xlim=(0, most), ylim=(-0.3, 1.3))
     axes.axis("off")
     return figure
 
 
-def tree_figure(story: Trace) -> Figure:
+def tree_figure(trace: Trace) -> Figure:
     """The search as a tree: every beginning it went on with, the answer in another colour."""
-    answer = tuple(story.search.hypothesis.ids)
-    branches = sorted(story.search.log_probabilities, key=lambda b: (answer[: len(b)] != b, len(b)))
+    answer = tuple(trace.search.hypothesis.ids)
+    branches = sorted(trace.search.log_probabilities, key=lambda b: (answer[: len(b)] != b, len(b)))
     kept = _with_roots(branches[: MOST_BRANCHES + len(answer)])
     rows = _rows(kept, answer)
     deepest = max(map(len, kept))
-    piece = max((len(story.pieces.get(b[-1], "")) for b in kept if b), default=1)
+    piece = max((len(trace.pieces.get(b[-1], "")) for b in kept if b), default=1)
     wide = 0.3 + 0.08 * piece
     figure = new_figure(max(5.0, wide * (deepest + 2)), 0.3 * (max(rows.values()) + 1) + 1.0)
     axes = figure.subplots()
@@ -116,18 +116,18 @@ def tree_figure(story: Trace) -> Figure:
         if beginning:
             start = 0.45
             if x > 1:
-                start = x - 0.95 + 0.08 * len(story.pieces.get(beginning[-2], "?")) / wide
+                start = x - 0.95 + 0.08 * len(trace.pieces.get(beginning[-2], "?")) / wide
             axes.plot([start, x - 0.05], [rows[beginning[:-1]], y], color=colour, linewidth=2.5 if right else 1)
-        label = story.pieces.get(beginning[-1], "?") if beginning else "<sos>"
+        label = trace.pieces.get(beginning[-1], "?") if beginning else "<sos>"
         axes.text(
             x or 0.4, y, label, ha="left" if x else "right", va="center", fontsize=8, family="monospace",
             parse_math=False, color=GREEN if right else "#888888", weight="bold" if right else "normal",
         )  # fmt: skip
     places = {(len(beginning), row) for beginning, row in rows.items()}
-    for sentence, score in list(story.search.ended().items())[: story.search.config.beam]:
+    for sentence, score in list(trace.search.ended().items())[: trace.search.config.beam]:
         if sentence in rows:
             below = (len(sentence) + 1, rows[sentence]) in places  # a longer one goes on in this row
-            behind = 0.0 if below else 0.15 + 0.08 * len(story.pieces[sentence[-1]]) / wide
+            behind = 0.0 if below else 0.15 + 0.08 * len(trace.pieces[sentence[-1]]) / wide
             axes.text(
                 len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
                 va="center", fontsize=8, color=COLOURS[5],
@@ -161,16 +161,16 @@ def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
     return rows
 
 
-def attention_figures(story: Trace) -> dict[str, Figure]:
+def attention_figures(trace: Trace) -> dict[str, Figure]:
     """Every attention of the model, a figure each."""
     return {
         name.replace(".layers.", "-").replace(".", "-"): attention_figure(
             weights,
-            source=story.decoder_inputs if name.endswith("self_attention") else story.source_pieces,
-            target=story.source_pieces if name.startswith("encoder") else story.decoder_targets,
+            source=trace.decoder_inputs if name.endswith("self_attention") else trace.source_pieces,
+            target=trace.source_pieces if name.startswith("encoder") else trace.decoder_targets,
             title=attention_label(name),
         )
-        for name, weights in attentions(story).items()
+        for name, weights in attentions(trace).items()
     }
 
 

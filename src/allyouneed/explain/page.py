@@ -1,4 +1,4 @@
-"""A story as one HTML page that needs nothing else: no network, no other file."""
+"""A trace as one HTML page that needs nothing else: no network, no other file."""
 
 from html import escape
 from pathlib import Path
@@ -14,7 +14,7 @@ from .values import MOST_CANDIDATES
 _PAGE = Path(__file__).with_name("page.html")
 
 
-def build_page(story: Trace, translator: Translator) -> str:
+def build_page(trace: Trace, translator: Translator) -> str:
     """The page, as HTML."""
     config = translator.model.config
     sizes = (
@@ -22,39 +22,39 @@ def build_page(story: Trace, translator: Translator) -> str:
         f"{config.heads} heads, {translator.model.parameter_count():,} parameters"
     )
     return Template(_PAGE.read_text(encoding="utf-8")).substitute(
-        text=escape(story.text),
-        translation=escape(story.translation),
+        text=escape(trace.text),
+        translation=escape(trace.translation),
         sizes=sizes,
-        pieces=_pieces(story),
-        numbers=_numbers(story),
-        steps=_steps(story),
-        why=escape(story.search.why_it_ended()),
-        heads=_heads(story),
-        attention=_for_script(_attention(story)),
-        **{name: to_svg(draw(story)) for name, draw in FIGURES.items()},
+        pieces=_pieces(trace),
+        numbers=_numbers(trace),
+        steps=_steps(trace),
+        why=escape(trace.search.explain_ending()),
+        heads=_heads(trace),
+        attention=_for_script(_attention(trace)),
+        **{name: to_svg(draw(trace)) for name, draw in FIGURES.items()},
     )
 
 
-def _pieces(story: Trace) -> str:
+def _pieces(trace: Trace) -> str:
     def row(pieces: list[str], ids: list[int]) -> str:
         return "".join(
             f"<span class=piece>{escape(piece)}<small>{i}</small></span>" for piece, i in zip(pieces, ids, strict=True)
         )
 
-    written = ["<sos>", *story.decoder_targets]
+    written = ["<sos>", *trace.decoder_targets]
     return (
-        f"<p class=label>read</p><p>{row(story.source_pieces, story.source_ids)}</p>"
-        f"<p class=label>written</p><p>{row(written, story.target_ids)}</p>"
+        f"<p class=label>read</p><p>{row(trace.source_pieces, trace.source_ids)}</p>"
+        f"<p class=label>written</p><p>{row(written, trace.target_ids)}</p>"
     )
 
 
-def _numbers(story: Trace) -> str:
+def _numbers(trace: Trace) -> str:
     """Embedding, position and sum in numbers, for the first dimensions and the last."""
-    embedding, position, whole = (story.recording[f"source.{name}"] for name in ("embedding", "position", "sum"))
+    embedding, position, whole = (trace.recording[f"source.{name}"] for name in ("embedding", "position", "sum"))
     shown = [*range(min(5, embedding.size(1))), embedding.size(1) - 1]
     head = "".join(f"<th>{dimension + 1}</th>" for dimension in shown)
     rows = []
-    for place, piece in enumerate(story.source_pieces):
+    for place, piece in enumerate(trace.source_pieces):
         for label, x in (("embedding", embedding), ("+ position", position), ("= sum", whole)):
             cells = "".join(f"<td>{x[place, dimension]:+.4f}</td>" for dimension in shown)
             first = f"<th rowspan=3>{place}<th rowspan=3 class=mono>{escape(piece)}" if label == "embedding" else ""
@@ -62,18 +62,18 @@ def _numbers(story: Trace) -> str:
     return f"<table><thead><tr><th>place<th>piece<th>dimension{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _steps(story: Trace) -> str:
+def _steps(trace: Trace) -> str:
     """The likeliest candidates at every word of the answer."""
-    answer = story.search.hypothesis.ids
+    answer = trace.search.hypothesis.ids
     rows = []
-    for t, piece in enumerate(story.decoder_targets):
+    for t, piece in enumerate(trace.decoder_targets):
         beginning = tuple(answer[:t])
-        if beginning not in story.search.log_probabilities:
+        if beginning not in trace.search.log_probabilities:
             break
         bars = "".join(
-            f"<span class='candidate{' chosen' if story.pieces[i] == piece else ''}'>"
-            f"<i style='width:{100 * chance:.1f}%'></i><b>{escape(story.pieces[i])}</b> {_percent(chance)}</span>"
-            for i, chance in story.search.best(beginning, MOST_CANDIDATES)
+            f"<span class='candidate{' chosen' if trace.pieces[i] == piece else ''}'>"
+            f"<i style='width:{100 * chance:.1f}%'></i><b>{escape(trace.pieces[i])}</b> {_percent(chance)}</span>"
+            for i, chance in trace.search.best(beginning, MOST_CANDIDATES)
         )
         rows.append(f"<li><span class=written>{escape(piece)}</span>{bars}")
     return f"<ol class=steps>{''.join(rows)}</ol>"
@@ -83,9 +83,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 0.001 else "&lt; 0.1 %"
 
 
-def _heads(story: Trace) -> str:
+def _heads(trace: Trace) -> str:
     rows = []
-    for head in describe_heads(story):
+    for head in describe_heads(trace):
         shares = (head.itself, head.previous, head.next, head.start, head.end)
         cells = "".join(f"<td style='--share:{share:.2f}'>{100 * share:.0f}</td>" for share in shares)
         rows.append(
@@ -98,16 +98,16 @@ def _heads(story: Trace) -> str:
     )
 
 
-def _attention(story: Trace) -> list[dict[str, object]]:
+def _attention(trace: Trace) -> list[dict[str, object]]:
     """What the script draws: every attention, its weights in 255ths."""
     return [
         {
             "name": attention_label(name),
-            "rows": story.source_pieces if name.startswith("encoder") else story.decoder_targets,
-            "columns": story.decoder_inputs if name.endswith("self_attention") else story.source_pieces,
+            "rows": trace.source_pieces if name.startswith("encoder") else trace.decoder_targets,
+            "columns": trace.decoder_inputs if name.endswith("self_attention") else trace.source_pieces,
             "heads": [(head * 255).round().int().tolist() for head in weights],
         }
-        for name, weights in attentions(story).items()
+        for name, weights in attentions(trace).items()
     ]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..decode import alignment_layer
 from ..errors import InputError
 from ..translator import Translator
-from .recording import Seen, recorded
+from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search
 
 
@@ -24,7 +24,7 @@ class Trace:
     source_pieces: list[str]  # the pieces of the source, signs included
     decoder_inputs: list[str]  # what the decoder is given, place by place
     decoder_targets: list[str]  # what it is asked for
-    recording: Seen  # a recording of this one sentence, without the batch's axis
+    recording: Recording  # a recording of this one sentence, without the batch's axis
     search: SearchTrace
     pieces: dict[int, str]  # of every id that the search's best candidates name
 
@@ -80,18 +80,18 @@ class Head:
     role: str
 
 
-def describe_heads(story: Trace) -> list[Head]:
+def describe_heads(trace: Trace) -> list[Head]:
     """What each head of each attention does with this sentence."""
     found = []
-    for part, weights in attentions(story).items():
+    for part, weights in attentions(trace).items():
         for number, head in enumerate(weights, start=1):
             found.append(_head(part, number, head, crossing=part.endswith("cross_attention")))
     return found
 
 
-def attentions(story: Trace) -> dict[str, Tensor]:
+def attentions(trace: Trace) -> dict[str, Tensor]:
     """The weights (H, T, S) of every attention, encoder first."""
-    return {name: x for name, x in story.recording.items() if name.endswith(("attention",)) and x.dim() == 3}
+    return {name: x for name, x in trace.recording.items() if name.endswith(("attention",)) and x.dim() == 3}
 
 
 def _head(part: str, number: int, weights: Tensor, *, crossing: bool) -> Head:
@@ -137,11 +137,11 @@ class Stage:
     change: float
 
 
-def residual_stream(story: Trace, stack: str) -> list[Stage]:
+def residual_stream(trace: Trace, stack: str) -> list[Stage]:
     """The stream of "encoder" or "decoder", from the sum of embedding and position up."""
-    before = story.recording["source.sum" if stack == "encoder" else "target.sum"]
+    before = trace.recording["source.sum" if stack == "encoder" else "target.sum"]
     stages = [Stage("embedding", float(before.norm(dim=-1).mean()), 0.0)]
-    for name, after in story.recording.items():
+    for name, after in trace.recording.items():
         if name.startswith(f"{stack}.") and name.endswith("_residual"):
             moved = (after - before).norm(dim=-1) / before.norm(dim=-1)
             number, _, part = name.removeprefix(f"{stack}.layers.").removesuffix("_residual").partition(".")
@@ -154,10 +154,10 @@ def residual_stream(story: Trace, stack: str) -> list[Stage]:
     return stages
 
 
-def alignment_matrix(story: Trace) -> Tensor:
+def alignment_matrix(trace: Trace) -> Tensor:
     """Which source piece each written piece leans on, (T, S): cross-attention, the mean of a layer's heads.
 
     Of the same layer as the alignments of a translation.
     """
-    crossing = [x for name, x in attentions(story).items() if name.endswith("cross_attention")]
+    crossing = [x for name, x in attentions(trace).items() if name.endswith("cross_attention")]
     return crossing[alignment_layer(len(crossing))].mean(0)

@@ -1,19 +1,19 @@
 """The paper's numbers as commands: Table 3, its ablations on other data, and figures 3 to 5 from a model of ours."""
 
-from .ablate import Result, ablate, picture, small_base
-from .figures import Finding, findings
-from .table import ROWS, Row, count_parameters, flops_per_pair_of_tokens, vocabulary_of_printed
+from .ablate import AblationResult, ablate, ablation_figure, build_small_base
+from .attention_patterns import AttentionPattern, find_patterns
+from .table import ROWS, Row, count_parameters, flops_per_token_pair, matching_vocabulary
 
 __all__ = [
     "ROWS",
-    "Finding",
-    "Result",
+    "AblationResult",
+    "AttentionPattern",
     "Row",
     "ablate",
+    "ablation_figure",
+    "build_small_base",
     "count_parameters",
-    "findings",
-    "flops_per_pair_of_tokens",
-    "picture",
-    "small_base",
-    "vocabulary_of_printed",
+    "find_patterns",
+    "flops_per_token_pair",
+    "matching_vocabulary",
 ]

@@ -58,7 +58,7 @@ def count_parameters(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> in
         return Transformer(replace(config, vocab_size=vocabulary)).parameter_count()
 
 
-def vocabulary_of_printed(row: Row) -> int | None:
+def matching_vocabulary(row: Row) -> int | None:
     """The vocabulary with which a row would have as many parameters as are printed for it."""
     if row.millions is None:
         return None
@@ -66,7 +66,7 @@ def vocabulary_of_printed(row: Row) -> int | None:
     return VOCABULARY + round((row.millions * 1_000_000 - count_parameters(config)) / config.d_model)
 
 
-def flops_per_pair_of_tokens(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
+def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
     """Multiplications and additions, forward, for one source and one target token in sentences of `length` tokens.
 
     Those of matrix products, which are all but a few percent. An update costs three times as many.

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from allyouneed.bundle import Bundle
-from allyouneed.check.text import matches_baseline, save_baseline, text_survives
+from allyouneed.check.baseline import matches_baseline, save_baseline
+from allyouneed.check.round_trip import text_round_trips
 from allyouneed.errors import BundleError, InputError
 from allyouneed.text.tokenizer import Tokenizer
 
@@ -18,7 +19,7 @@ from allyouneed.text.tokenizer import Tokenizer
     ids=["characters", "bpe"],
 )
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
-    found = text_survives([(tokenizer, ["a-b c"])])
+    found = text_round_trips([(tokenizer, ["a-b c"])])
     assert found.passed, found.explanation
 
 
@@ -27,9 +28,9 @@ def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pyte
         return "".join(self.pieces(i for i in ids if i < 9))
 
     monkeypatch.setattr(Tokenizer, "decode", forgetful)
-    found = text_survives([(bundle.source_tokenizer, ["abcj"])])
+    found = text_round_trips([(bundle.source_tokenizer, ["abcj"])])
     assert not found.passed
-    assert "'abcj' becomes ids and comes back as 'abc'" in found.explanation
+    assert "'abcj' is 'abc' after encoding and decoding" in found.explanation
 
 
 def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
@@ -44,9 +45,9 @@ def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def test_nothing_to_remember_and_broken_probes_are_refused(bundle: Bundle, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no text to remember"):
+    with pytest.raises(InputError, match="needs a text to translate"):
         save_baseline(bundle, tmp_path, [""])
     for content in ("[1]", "[" * 100_000):
         (tmp_path / "baseline.json").write_text(content)
-        with pytest.raises(BundleError, match="no list of remembered translations; write it anew with --save-baseline"):
+        with pytest.raises(BundleError, match="not a list of translations; write it again with --save-baseline"):
             matches_baseline(bundle, tmp_path)

@@ -23,7 +23,7 @@ PRONOUNS = {"he", "she", "it", "they", "him", "her", "his", "its", "their", "the
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AttentionPattern:
     """One figure: what was looked for, what was found in words, and its drawing (None if nothing was found)."""
 
     name: str
@@ -41,7 +41,7 @@ class _Head:
     weights: Tensor
 
 
-def findings(translator: Translator, sentences: Sequence[str]) -> list[Finding]:
+def find_patterns(translator: Translator, sentences: Sequence[str]) -> list[AttentionPattern]:
     """The three figures, each from the sentence and the head that show it best. Refuses no sentence at all."""
     heads = list(_heads(translator, [sentence for sentence in sentences if sentence.strip()]))
     if not heads:
@@ -63,7 +63,7 @@ def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
                 yield _Head(tokenizer.pieces(ids), layer + 1, head, weights)
 
 
-def _long_range(heads: Sequence[_Head]) -> Finding:
+def _long_range(heads: Sequence[_Head]) -> AttentionPattern:
     """Figure 3: the look of at least 0.3 that reaches farthest, signs and full stops left out."""
     looks = [
         (abs(place - other), float(head.weights[place, other]), head, place, other)
@@ -72,7 +72,7 @@ def _long_range(heads: Sequence[_Head]) -> Finding:
         if head.weights[place, other] >= SURE
     ]
     if not looks:
-        return Finding("figure-3", f"No head gives another word a weight of {SURE} or more.", None)
+        return AttentionPattern("figure-3", f"No head gives another word a weight of {SURE} or more.", None)
     far, weight, head, place, other = max(looks, key=lambda look: look[:2])
     sentences = {tuple(head.pieces) for head in heads}
     have_one = {tuple(look[2].pieces) for look in looks if look[0] >= 10}
@@ -83,14 +83,16 @@ def _long_range(heads: Sequence[_Head]) -> Finding:
     )
     same = [one for one in heads if one.pieces == head.pieces and one.layer == head.layer]
     rows = [_only(one.weights, place) for one in same]
-    return Finding("figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same]))
+    return AttentionPattern(
+        "figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same])
+    )
 
 
-def _anaphora(heads: Sequence[_Head]) -> Finding:
+def _anaphora(heads: Sequence[_Head]) -> AttentionPattern:
     """Figure 4: the pronoun that looks hardest at a word two or more places before it."""
     looks = [look for head in heads for look in _looks_back(head)]
     if not looks:
-        return Finding("figure-4", "No sentence has an English pronoun with two words before it.", None)
+        return AttentionPattern("figure-4", "No sentence has an English pronoun with two words before it.", None)
     weight, head, place, other = max(looks, key=lambda look: look[0])
     its_own = [look[0] for look in looks if (look[1].layer, look[1].head) == (head.layer, head.head)]
     words_found = (
@@ -100,7 +102,7 @@ def _anaphora(heads: Sequence[_Head]) -> Finding:
         "(median)."
     )
     rows = [_only(head.weights, place)]
-    return Finding("figure-4", words_found, _lines(head.pieces, rows, f"layer {head.layer}", [head.head]))
+    return AttentionPattern("figure-4", words_found, _lines(head.pieces, rows, f"layer {head.layer}", [head.head]))
 
 
 def _looks_back(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
@@ -113,7 +115,7 @@ def _looks_back(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
             yield weight, head, place, other
 
 
-def _structure(heads: Sequence[_Head]) -> Finding:
+def _structure(heads: Sequence[_Head]) -> AttentionPattern:
     """Figure 5: the two heads of one layer, in one sentence of eight tokens or more, that are sure and agree least."""
     pairs = [
         (min(float(head.weights.max(-1).values.mean()) for head in pair) * (apart := _apart(*pair)), apart, pair)
@@ -122,7 +124,7 @@ def _structure(heads: Sequence[_Head]) -> Finding:
         if len(pair[0].pieces) >= 8
     ]
     if not pairs:
-        return Finding("figure-5", "No sentence has eight tokens, or the layers have one head only.", None)
+        return AttentionPattern("figure-5", "No sentence has eight tokens, or the layers have one head only.", None)
     _, apart, (one, other) = max(pairs, key=lambda pair: pair[0])
     words = (
         f"Division of work: in layer {one.layer}, heads {one.head} and {other.head} put {100 * apart:.0f} % of their "
@@ -130,7 +132,7 @@ def _structure(heads: Sequence[_Head]) -> Finding:
         f"{100 * median(pair[1] for pair in pairs):.0f} % (median)."
     )
     rows = [one.weights, other.weights]
-    return Finding("figure-5", words, _lines(one.pieces, rows, f"layer {one.layer}", [one.head, other.head]))
+    return AttentionPattern("figure-5", words, _lines(one.pieces, rows, f"layer {one.layer}", [one.head, other.head]))
 
 
 def _only(weights: Tensor, place: int) -> Tensor:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.check.data import load_pairs, no_overlap
+from allyouneed.check.overlap import load_pairs, no_overlap
 from allyouneed.config import Recipe
 from allyouneed.corpus.pair import Pair
 
@@ -63,5 +63,5 @@ def test_the_test_of_a_task_counts() -> None:
 @pytest.mark.parametrize("where", ["nowhere.tsv", "hf://somebody/something"])
 def test_data_that_is_not_at_hand_is_not_looked_for(where: str) -> None:
     train, held_out = load_pairs(Recipe.from_tables({"data": {"train": where}}))
-    assert no_overlap(train, held_out).explanation == "the data is not at hand"
+    assert no_overlap(train, held_out).explanation == "the data is not here"
     assert load_pairs(None) == ([], [])

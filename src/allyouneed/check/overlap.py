@@ -1,4 +1,4 @@
-"""Is what a model is measured on kept apart from what it was trained on?"""
+"""Are the held-out pairs absent from the training pairs?"""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from ..data.filter import select_pairs
 from ..data.read import read_part
 from .result import CheckResult
 
-MOST_OVERLAP = 0.01  # of the held-out pairs
+MAX_OVERLAP = 0.01  # of the held-out pairs
 
 
 def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
-    """What a recipe trains on and what it holds out, as training selects them; nothing where a file is not at hand.
+    """The training pairs and the held-out pairs of a recipe, as training selects them; both empty if a file is missing.
 
-    Every corpus counts, and the share that is held out where none is named. A hub is not asked.
+    All corpora are read, and held-out shares are drawn as in training. Nothing is downloaded.
     """
-    if recipe is None or not _is_at_hand(recipe.data):
+    if recipe is None or not _is_local(recipe.data):
         return [], []
     with tempfile.TemporaryDirectory() as folder:
         train, valid, test = (
@@ -32,30 +32,30 @@ def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
 
 
 def no_overlap(train: Sequence[Pair], held_out: Sequence[Pair]) -> CheckResult:
-    """At most one in a hundred held-out pairs stands among those trained on."""
+    """At most 1 % of the held-out pairs are training pairs."""
     if not train or not held_out:
-        return CheckResult("overlap", None, "the data is not at hand" if not train else "no pair is held out")
+        return CheckResult("overlap", None, "the data is not here" if not train else "no pairs are held out")
     trained_on = set(train)
     seen = [pair for pair in held_out if pair in trained_on]
     share = f"{len(seen):,} of {len(held_out):,} held-out pairs ({100 * len(seen) / len(held_out):.2f} %)"
-    if len(seen) > MOST_OVERLAP * len(held_out):
+    if len(seen) > MAX_OVERLAP * len(held_out):
         return CheckResult(
-            "overlap", False, f"{share} were trained on, such as {seen[0].source!r}: scores on them flatter."
+            "overlap", False, f"{share} are training pairs, such as {seen[0].source!r}: scores on them are too high."
         )
-    return CheckResult("overlap", True, f"{share} were trained on")
+    return CheckResult("overlap", True, f"{share} are training pairs")
 
 
 def _tests_of_tasks(data: DataConfig) -> Iterator[Pair]:
-    """Training leaves these alone: they are made when they are asked for."""
+    """Test pairs of generated tasks, which training does not read."""
     for corpus in data.corpora():
         if is_task(corpus.test):
             yield from read_pairs(corpus.test, limit=data.max_valid_samples, seed=data.seed)
 
 
-def _is_at_hand(data: DataConfig) -> bool:
-    def here(where: Where) -> bool:
+def _is_local(data: DataConfig) -> bool:
+    def is_local(where: Where) -> bool:
         files = local_paths(where, folder=data.data_dir)
         return is_task(where) or (bool(files) and all(file.is_file() for file in files))
 
     parts = [part for corpus in data.corpora() for part in (corpus.train, corpus.valid, corpus.test) if part]
-    return bool(parts) and all(map(here, parts))
+    return bool(parts) and all(map(is_local, parts))

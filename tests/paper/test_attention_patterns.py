@@ -4,7 +4,7 @@ import torch
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
 from allyouneed.explain.draw import to_svg
-from allyouneed.paper.figures import _anaphora, _Head, _long_range, _structure, findings
+from allyouneed.paper.attention_patterns import _anaphora, _Head, _long_range, _structure, find_patterns
 from allyouneed.translator import Translator
 
 PIECES = ["<sos>", "␣the", "␣dog", "␣saw", "␣the", "␣man", "␣and", "␣his", "␣hat", ".", "<eos>"]
@@ -56,7 +56,7 @@ def test_the_heads_that_agree_least_are_figure_5() -> None:
 
 
 def test_a_real_model_gives_three_findings(bundle: Bundle) -> None:
-    found = findings(Translator(bundle), ["abcdefghij", "", "cab"])
+    found = find_patterns(Translator(bundle), ["abcdefghij", "", "cab"])
     assert [one.name for one in found] == ["figure-3", "figure-4", "figure-5"]
     assert found[2].figure is not None
     assert to_svg(found[2].figure).startswith("<svg")
@@ -64,4 +64,4 @@ def test_a_real_model_gives_three_findings(bundle: Bundle) -> None:
 
 def test_no_sentence_is_refused(bundle: Bundle) -> None:
     with pytest.raises(InputError, match="need a sentence"):
-        findings(Translator(bundle), ["", " "])
+        find_patterns(Translator(bundle), ["", " "])
