@@ -84,9 +84,12 @@ def test_help_does_not_wait_for_torch() -> None:
 
 def test_the_public_names() -> None:
     assert dir(allyouneed) == [
-        "AllYouNeedError", "Bundle", "BundleError", "ConfigError", "DataConfig", "DataError", "DecodeConfig",
-        "InputError", "ModelConfig", "MultiHeadAttention", "OutputError", "PositionalEncoding", "Recipe",
-        "Tokenizer", "TrainConfig", "Transformer", "Translator", "fit", "recipe_path",
+        "Alignment", "AllYouNeedError", "Bundle", "BundleError", "CleanConfig", "ConfigError", "CorpusConfig",
+        "DataConfig", "DataError", "DecodeConfig", "Draft", "Evaluation", "ExportError", "Glossary", "InputError",
+        "Interrupted", "MissingExtraError", "ModelConfig", "MultiHeadAttention", "OutputError", "PositionalEncoding",
+        "Recipe", "Sample", "Scored", "SilentCallback", "Tokenizer", "TrainConfig", "TrainingCallback",
+        "TrainingError", "Transformer", "Translation", "Translator", "Update", "Validation", "evaluate", "fit",
+        "recipe_path",
     ]  # fmt: skip
     for name in allyouneed.__all__:
         assert getattr(allyouneed, name).__name__ == name

@@ -1,78 +1,81 @@
-"""The front door: the public names, each fetched from its room when it is first asked for.
-
-So `import allyouneed` and `allyouneed --help` do not wait for torch.
-"""
+"""The public names, each imported from its room when it is first used, so that `import allyouneed` is quick."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .bundle import Bundle
-    from .config import DataConfig, DecodeConfig, ModelConfig, Recipe, TrainConfig
-    from .errors import (
-        AllYouNeedError,
-        BundleError,
-        ConfigError,
-        DataError,
-        InputError,
-        OutputError,
-    )
-    from .nn import MultiHeadAttention, PositionalEncoding, Transformer
-    from .recipes import recipe_path
-    from .run import fit
-    from .text.tokenizer import Tokenizer
-    from .translator import Translator
+    from .bundle import Bundle as Bundle
+    from .config import CleanConfig as CleanConfig
+    from .config import CorpusConfig as CorpusConfig
+    from .config import DataConfig as DataConfig
+    from .config import DecodeConfig as DecodeConfig
+    from .config import ModelConfig as ModelConfig
+    from .config import Recipe as Recipe
+    from .config import TrainConfig as TrainConfig
+    from .errors import AllYouNeedError as AllYouNeedError
+    from .errors import BundleError as BundleError
+    from .errors import ConfigError as ConfigError
+    from .errors import DataError as DataError
+    from .errors import ExportError as ExportError
+    from .errors import InputError as InputError
+    from .errors import Interrupted as Interrupted
+    from .errors import MissingExtraError as MissingExtraError
+    from .errors import OutputError as OutputError
+    from .errors import TrainingError as TrainingError
+    from .evaluation import evaluate as evaluate
+    from .evaluation import fit as fit
+    from .nn import MultiHeadAttention as MultiHeadAttention
+    from .nn import PositionalEncoding as PositionalEncoding
+    from .nn import Transformer as Transformer
+    from .recipes import recipe_path as recipe_path
+    from .run import Draft as Draft
+    from .run import Evaluation as Evaluation
+    from .run import Sample as Sample
+    from .run import SilentCallback as SilentCallback
+    from .run import TrainingCallback as TrainingCallback
+    from .run import Validation as Validation
+    from .text.glossary import Glossary as Glossary
+    from .text.tokenizer import Tokenizer as Tokenizer
+    from .train import Update as Update
+    from .translator import Alignment as Alignment
+    from .translator import Scored as Scored
+    from .translator import Translation as Translation
+    from .translator import Translator as Translator
 
 _ROOMS = {
-    "AllYouNeedError": "errors",
-    "Bundle": "bundle",
-    "BundleError": "errors",
-    "ConfigError": "errors",
-    "DataConfig": "config",
-    "DataError": "errors",
-    "DecodeConfig": "config",
-    "InputError": "errors",
-    "ModelConfig": "config",
-    "MultiHeadAttention": "nn",
-    "OutputError": "errors",
-    "PositionalEncoding": "nn",
-    "Recipe": "config",
-    "Tokenizer": "text.tokenizer",
-    "TrainConfig": "config",
-    "Transformer": "nn",
-    "Translator": "translator",
-    "fit": "run",
-    "recipe_path": "recipes",
+    "bundle": ("Bundle",),
+    "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
+    "errors": (
+        "AllYouNeedError",
+        "BundleError",
+        "ConfigError",
+        "DataError",
+        "ExportError",
+        "InputError",
+        "Interrupted",
+        "MissingExtraError",
+        "OutputError",
+        "TrainingError",
+    ),
+    "evaluation": ("evaluate", "fit"),
+    "nn": ("MultiHeadAttention", "PositionalEncoding", "Transformer"),
+    "recipes": ("recipe_path",),
+    "run": ("Draft", "Evaluation", "Sample", "SilentCallback", "TrainingCallback", "Validation"),
+    "text.glossary": ("Glossary",),
+    "text.tokenizer": ("Tokenizer",),
+    "train": ("Update",),
+    "translator": ("Alignment", "Scored", "Translation", "Translator"),
 }
+_ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = [
-    "AllYouNeedError",
-    "Bundle",
-    "BundleError",
-    "ConfigError",
-    "DataConfig",
-    "DataError",
-    "DecodeConfig",
-    "InputError",
-    "ModelConfig",
-    "MultiHeadAttention",
-    "OutputError",
-    "PositionalEncoding",
-    "Recipe",
-    "Tokenizer",
-    "TrainConfig",
-    "Transformer",
-    "Translator",
-    "fit",
-    "recipe_path",
-]
+__all__ = sorted(_ROOM)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOMS:
+    if name not in _ROOM:
         raise AttributeError(f"module 'allyouneed' has no attribute {name!r}")
-    return getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    return getattr(import_module(f".{_ROOM[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

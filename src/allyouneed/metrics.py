@@ -44,12 +44,12 @@ def exact_match(translations: Sequence[str], references: References) -> Score:
     return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
 
 
-def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> list[float]:
+def sentence_chrf(translations: Sequence[str], references: References) -> list[float]:
     """chrF2 of each sentence by itself, from 0 to 100."""
     _refuse_unpaired(translations, references)
     metric = CHRF()
     pairs = zip(translations, references, strict=True)
-    return [metric.sentence_score(translation, [reference]).score for translation, reference in pairs]
+    return [metric.sentence_score(translation, _all(reference)).score for translation, reference in pairs]
 
 
 def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: References) -> Score:

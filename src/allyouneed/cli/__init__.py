@@ -13,7 +13,7 @@ from ..errors import AllYouNeedError, Interrupted
 from .check import check
 from .config import config
 from .demo import demo
-from .evaluate import evaluate
+from .evaluate import evaluate_command
 from .everywhere import Debug, Version, Wishes, with_debug
 from .explain import explain
 from .export import export
@@ -33,8 +33,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate, score, explain, check, config, paper, export):
-    app.command()(with_debug(command))
+for command in (demo, train, translate, evaluate_command, score, explain, check, config, paper, export):
+    app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 
 
 @app.callback()

@@ -35,15 +35,15 @@ def demo(
 
     from ..corpus.readers import read_pairs
     from ..device import configure_process
-    from ..evaluation import evaluate_bundle
+    from ..evaluation import fit
     from ..metrics import exact_match
-    from ..run import fit, replaced
+    from ..run import replaced
     from ..translator import Translator
 
     configure_process(recipe.train.threads)
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, TrainingScreen(samples=False) as screen:
-        bundle = fit(recipe, folder, callback=screen, evaluate=evaluate_bundle)
+        bundle = fit(recipe, folder, callback=screen)
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)

@@ -9,7 +9,7 @@ from .search_options import SearchSettings, with_search_options
 
 
 @with_search_options
-def evaluate(
+def evaluate_command(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     source: Annotated[
         Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
@@ -64,7 +64,7 @@ def evaluate(
       allyouneed evaluate runs/mine --source valid.en --target valid.de --alpha 1.4
     """
     from ..errors import ConfigError, InputError
-    from ..metrics import bleu, chrf, exact_match, refuse_unknown_tokenizer
+    from ..metrics import refuse_unknown_tokenizer
     from .screen import announce_pipes, console, progress
     from .testset import read_test_set
 
@@ -78,6 +78,7 @@ def evaluate(
         console.print(f"{len(sources):,} test pairs that {bundle} held out")
 
     from ..device import retain_freed_memory
+    from ..evaluation import evaluate
     from ..translator import Translator
 
     retain_freed_memory()
@@ -86,15 +87,8 @@ def evaluate(
     )
     try:
         with progress("translating", total=len(sources)) as done:
-            translations = translator.translate(sources, on_progress=done)
+            result = evaluate(translator, zip(sources, references, strict=True), tokenize=tokenize, on_progress=done)
     except InputError as error:
         raise InputError(f"{name}, line {error.line}: {error}") from error
-    # An accent that is a character of its own counts as another word: references get the form of what is compared.
-    form = translator.bundle.normalization
-    references = [[form(reference) for reference in of_one] for of_one in references]
-    for score in (
-        bleu(translations, references, tokenize=tokenize),
-        chrf(translations, references),
-        exact_match(translations, references),
-    ):
-        print(f"{score.name:<12}{score.value:>7.2f}   {score.signature}")
+    for metric, title in (("bleu", "BLEU"), ("chrf", "chrF2"), ("exact", "exact match")):
+        print(f"{title:<12}{result.scores[metric]:>7.2f}   {result.signatures[metric]}")

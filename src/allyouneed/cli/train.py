@@ -80,8 +80,8 @@ def train(
     recipe = _recipe(what, more or [], init_from=init_from, auto=auto)
 
     from ..device import configure_process
-    from ..evaluation import evaluate_bundle
-    from ..run import Draft, fit, replaced, source_paths
+    from ..evaluation import fit
+    from ..run import Draft, replaced, source_paths
 
     configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
     sources = [*source_paths(recipe), Path(what)]
@@ -89,7 +89,7 @@ def train(
     with making as folder, TrainingScreen() as screen:
         if folder != place:
             screen.on_message("replace", f"{place} stays until this run, which grows in {folder}, has ended")
-        bundle = fit(recipe, folder, callback=screen, evaluate=evaluate_bundle, resume=resume)
+        bundle = fit(recipe, folder, callback=screen, resume=resume)
     console.print(f"\nThe model is in {place}, with {place}/report.html.")
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
@@ -127,13 +127,13 @@ def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recip
 def _tested(bundle: "Bundle", run: Path) -> str:
     """How well a finished model translates some of the test set of its run, in a line."""
     from ..errors import AllYouNeedError
-    from ..evaluation import evaluate_bundle
+    from ..evaluation import evaluate_greedily
     from .testset import held_out_pairs
 
     try:
         pairs = held_out_pairs(run)
         some = pairs[:: -(-len(pairs) // MOST_TESTED)]
-        scores = evaluate_bundle(bundle, some).scores
+        scores = evaluate_greedily(bundle, some).scores
     except AllYouNeedError as error:
         return f"No test scores: {error}."
     told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())

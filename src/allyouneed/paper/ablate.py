@@ -8,17 +8,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..bundle import Bundle
 from ..config import ModelConfig, Recipe, TrainConfig
-from ..corpus.readers import Pair
 from ..errors import ConfigError
+from ..evaluation import evaluate
 from ..explain.draw import BLUE, ORANGE, new_figure
-from ..metrics import bleu
 from ..recipes import recipe_path
-from ..run import Evaluation, Validation, fit
+from ..run import Validation, run_training
 from ..run.callback import SilentCallback
 from ..train import Update, paper_learning_rate
-from ..translator import Translator
 from .table import ROWS, Row
 
 TRIAL_UPDATES = 10  # updates of each row that show how fast the machine is
@@ -66,7 +63,7 @@ def ablate(
     steps = max(2, min(recipe.train.steps, int(minutes * 60 / seconds_per_round)))
     for row in rows:
         row_recipe, recorder = scale_recipe(recipe, row, steps=steps), _Recorder()
-        bundle = fit(row_recipe, output / row.name, callback=recorder, evaluate=_translate)
+        bundle = run_training(row_recipe, output / row.name, callback=recorder, evaluate=evaluate)
         validation = recorder.validation
         if validation.valid_loss is None:
             raise ConfigError("an ablation needs validation pairs: set data.valid, or data.held_out to more than 0")
@@ -172,10 +169,5 @@ def ablation_figure(results: Sequence[AblationResult]) -> Figure:
 
 def _seconds_per_update(recipe: Recipe, row: Row, output: Path, trial: int) -> float:
     recorder = _Recorder()
-    fit(scale_recipe(recipe, row, steps=trial + 1), output, callback=recorder)
+    run_training(scale_recipe(recipe, row, steps=trial + 1), output, callback=recorder)
     return (recorder.times[-1] - recorder.times[1]) / trial  # the first update does what is done once
-
-
-def _translate(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-    translations = Translator(bundle).translate([pair.source for pair in pairs])
-    return Evaluation({"bleu": bleu(translations, [pair.target for pair in pairs]).value})

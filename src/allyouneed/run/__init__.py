@@ -1,8 +1,8 @@
 """A whole training run: from a recipe to a bundle, and on with it after an interruption."""
 
 from .auto import Draft
-from .callback import Evaluation, Evaluator, Sample, TrainingCallback, Validation
-from .fit import fit
+from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
+from .fit import run_training
 from .replace import replaced, source_paths
 
 __all__ = [
@@ -10,9 +10,10 @@ __all__ = [
     "Evaluation",
     "Evaluator",
     "Sample",
+    "SilentCallback",
     "TrainingCallback",
     "Validation",
-    "fit",
     "replaced",
+    "run_training",
     "source_paths",
 ]

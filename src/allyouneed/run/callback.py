@@ -1,7 +1,7 @@
 """What a run tells others while it goes on, and what it asks of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..bundle import Bundle
@@ -25,6 +25,7 @@ class Evaluation:
 
     scores: Mapping[str, float]
     samples: Sequence[Sample] = ()
+    signatures: Mapping[str, str] = field(default_factory=dict)  # how each score was computed, as sacrebleu says it
 
 
 # Scores a model on some validation pairs, in whatever it likes.

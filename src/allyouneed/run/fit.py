@@ -35,7 +35,7 @@ from .run import Run
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
 
-def fit(
+def run_training(
     recipe: Recipe | Draft,
     output: str | Path,
     *,

@@ -16,7 +16,7 @@ WRITTEN = (
     "recipe.toml", "checkpoint.safetensors", "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "data-report.json",
     "metrics.jsonl", "samples.jsonl", "validation.jsonl", "log.txt", "report.html", "tensorboard/events.*",
-    "cross_attention.png", "baseline.json", ".*.partial",
+    "cross_attention.png", "baseline.json", ".*.partial", "pairs/*.jsonl", "pairs/.*.partial",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),
 )  # fmt: skip
 FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}

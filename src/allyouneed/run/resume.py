@@ -32,7 +32,7 @@ def refuse_a_run(output: Path) -> None:
     # A process killed at its very beginning leaves no more than prepared pairs and a .partial file.
     if output.exists() and not (
         output.is_dir()
-        and all(path.suffix == ".partial" or path.name == "data" for path in output.iterdir())
+        and all(path.suffix == ".partial" or path.name in ("data", "pairs") for path in output.iterdir())
         and not unrelated(output)
     ):
         raise OutputError(

@@ -1,0 +1,50 @@
+"""Pairs from memory: an iterable of pairs or rows, a polars or pandas frame, a data set of Hugging Face."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import DataError
+from .pair import Pair
+from .tabular import pair_of
+
+
+def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
+    """The pairs of an iterable or a frame, one after another; an error calls them `name`.
+
+    A row is a (source, target) pair of strings, or a mapping such as a row of a data set. `columns` names the source
+    and the target of a frame or a mapping; without it, these are `source` and `target`, the two languages of its
+    `translation`, or its only two. Refuses a string, a mapping of splits, and, by number, a row that is no pair.
+    """
+    for number, row in enumerate(_rows(pairs, name), start=1):
+        named = row if isinstance(row, Mapping) else _named(row)
+        found = pair_of(named, columns if isinstance(row, Mapping) else ()) if named is not None else _expected(row)
+        if isinstance(found, str):
+            raise DataError(f"{name}, row {number} {found}")
+        yield found
+
+
+def _rows(pairs: Any, name: str) -> Iterable[Any]:
+    if hasattr(pairs, "collect_schema") and hasattr(pairs, "collect"):  # a lazy frame of polars
+        pairs = pairs.collect()
+    if hasattr(pairs, "iter_rows"):  # a frame of polars
+        return pairs.iter_rows(named=True)  # type: ignore[no-any-return]
+    if hasattr(pairs, "itertuples"):  # a frame of pandas; iterating over it would give the names of its columns
+        names = list(pairs.columns)
+        return (dict(zip(names, row, strict=True)) for row in pairs.itertuples(index=False, name=None))
+    if isinstance(pairs, Mapping):
+        raise DataError(f"{name} is a mapping with the keys {', '.join(map(str, pairs))}; give one of its values")
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise DataError(
+            f"{name} must be an iterable of (source, target) pairs; got {pairs!r:.60}; a file goes into data"
+        )
+    return pairs
+
+
+def _named(row: object) -> Mapping[str, object] | None:
+    if isinstance(row, str | bytes) or not isinstance(row, Sequence) or len(row) != 2:
+        return None
+    return {"source": row[0], "target": row[1]}
+
+
+def _expected(row: object) -> str:
+    return f"must be (source, target), two strings; got {row!r:.60}"
