@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import DataError
 from .pair import Pair
-from .tabular import pair_of
+from .tabular import row_to_pair
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
@@ -17,7 +17,7 @@ def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs
     """
     for number, row in enumerate(_rows(pairs, name), start=1):
         named = row if isinstance(row, Mapping) else _named(row)
-        found = pair_of(named, columns if isinstance(row, Mapping) else ()) if named is not None else _expected(row)
+        found = row_to_pair(named, columns if isinstance(row, Mapping) else ()) if named is not None else _expected(row)
         if isinstance(found, str):
             raise DataError(f"{name}, row {number} {found}")
         yield found
