@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import DataError
-from .pair import Pair
+from .pair import Fault, Pair
 from .tabular import row_to_pair
 
 
@@ -16,10 +16,14 @@ def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs
     `translation`, or its only two. Refuses a string, a mapping of splits, and, by number, a row that is no pair.
     """
     for number, row in enumerate(_rows(pairs, name), start=1):
-        named = row if isinstance(row, Mapping) else _named(row)
-        found = row_to_pair(named, columns if isinstance(row, Mapping) else ()) if named is not None else _expected(row)
-        if isinstance(found, str):
-            raise DataError(f"{name}, row {number} {found}")
+        if isinstance(row, Mapping):
+            found = row_to_pair(row, columns, number)
+        elif isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
+            found = row_to_pair({"source": row[0], "target": row[1]}, (), number)
+        else:
+            found = Fault(number, f"must be (source, target), two strings; got {row!r:.60}")
+        if isinstance(found, Fault):
+            raise DataError(f"{name}, row {number} {found.reason}")
         yield found
 
 
@@ -38,13 +42,3 @@ def _rows(pairs: Any, name: str) -> Iterable[Any]:
             f"{name} must be an iterable of (source, target) pairs; got {pairs!r:.60}; a file goes into data"
         )
     return pairs
-
-
-def _named(row: object) -> Mapping[str, object] | None:
-    if isinstance(row, str | bytes) or not isinstance(row, Sequence) or len(row) != 2:
-        return None
-    return {"source": row[0], "target": row[1]}
-
-
-def _expected(row: object) -> str:
-    return f"must be (source, target), two strings; got {row!r:.60}"
