@@ -1,8 +1,11 @@
 """The compiled loops are held to PyTorch, and used where they are quicker; whole steps are `test_fast.py`'s."""
 
+import ctypes
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -31,10 +34,32 @@ def test_a_map_of_floats_is_linear(seed: int, rows: int, deep: int, wide: int) -
     torch.testing.assert_close(found, F.linear(x, scale[:, None] * numbers, bias), atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.skipif(not WITH_VPDPBUSD, reason="this processor has no VPDPBUSD")
+def plain_product(rows: int) -> Callable[..., None]:
+    """What VPDPBUSD does, in NumPy, so that the kernel around it is tested on every processor."""
+
+    def multiply(levels: int, row_bytes: int, weights: int, fours: int, sums: int) -> None:
+        panel = np.ctypeslib.as_array((ctypes.c_int8 * (fours * 256)).from_address(weights)).reshape(fours, 64, 4)
+        for r in range(rows):
+            row = np.ctypeslib.as_array((ctypes.c_uint8 * (4 * fours)).from_address(levels + r * row_bytes))
+            result = np.ctypeslib.as_array((ctypes.c_int32 * 64).from_address(sums + r * 256))
+            result[:] = np.einsum("fi,foi->o", row.reshape(fours, 4).astype(np.int32), panel.astype(np.int32))
+
+    return multiply
+
+
+def plain_linear_int8(x: Any, weights: Any, result: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "multiply_one_row", plain_product(1))
+        patch.setattr(kernels, "multiply_four_rows", plain_product(4))
+        kernels.linear_int8(x, weights, 0, result)
+
+
+@pytest.mark.parametrize("apply", [plain_linear_int8, *([kernels.map_rows] if WITH_VPDPBUSD else [])])
 @given(st.integers(0, 2**31), st.integers(1, 9), st.integers(1, 70), st.integers(1, 140), st.sampled_from([-9, 0, 9]))
 @settings(deadline=None, max_examples=60)
-def test_a_map_of_bytes_is_linear_of_what_was_rounded(seed: int, rows: int, deep: int, wide: int, middle: int) -> None:
+def test_a_map_of_bytes_is_linear_of_what_was_rounded(
+    apply: Callable[..., None], seed: int, rows: int, deep: int, wide: int, middle: int
+) -> None:
     """Of every row by itself, to 256 steps between its least and greatest number, 0 among them."""
     chance = torch.Generator().manual_seed(seed)
     x = middle + torch.randn(rows, deep, generator=chance)
@@ -43,7 +68,7 @@ def test_a_map_of_bytes_is_linear_of_what_was_rounded(seed: int, rows: int, deep
     step = (high - low) / 255
     numbers, scale = quantize(weight)
     found = torch.empty(rows, wide)
-    kernels.map_rows(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
+    apply(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
     in_steps = ((x - low) / step + 0.5).floor()
     expected = F.linear(low + step * in_steps, scale[:, None] * numbers, bias)
     # A number in the middle between two steps may go to either.

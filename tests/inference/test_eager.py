@@ -16,7 +16,6 @@ from allyouneed.data.batch import pad
 from allyouneed.decode import beam_search
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
 from allyouneed.inference import EngineStep, make_engine, pick_precision
-from allyouneed.inference.compiled import has_vpdpbusd
 from allyouneed.inference.custom_parts import find_custom_part
 from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from allyouneed.translator import Translator
@@ -271,7 +270,7 @@ def test_every_way_refuses_the_same_with_the_same_error(
 
 @pytest.mark.parametrize(("precision", "compiled"), WAYS)
 def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bool) -> None:
-    """60 sources, alone, in pairs, all at once, sorted. In int8 without compiled code a near tie may turn."""
+    """60 sources: alone, in pairs, all at once, and sorted by length."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
     model = Transformer(ModelConfig(vocab_size=1_000, **sizes)).eval()
@@ -292,6 +291,5 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     pairs = [ids for i in range(0, 60, 2) for ids in translated(sources[i : i + 2])]
     order = sorted(range(60), key=lambda i: lengths[i])
     by_length = dict(zip(order, translated([sources[i] for i in order]), strict=True))
-    exact = precision == "float32" or (compiled and has_vpdpbusd())
     for others in (pairs, translated(sources), [by_length[i] for i in range(60)]):
-        assert sum(one != other for one, other in zip(alone, others, strict=True)) <= (0 if exact else 2)
+        assert others == alone

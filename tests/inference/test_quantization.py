@@ -1,12 +1,19 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allyouneed.config import ModelConfig
 from allyouneed.errors import ConfigError
+from allyouneed.inference import make_engine, pick_precision
+from allyouneed.inference.compiled import has_vpdpbusd
 from allyouneed.inference.dispatch import FBGEMM_MAX_MULTIPLICATIONS
-from allyouneed.inference.quantization import Int8Linear, quantize, supports_int8
+from allyouneed.inference.quantization import Int8Linear, _operators_work, quantize, supports_int8
+from allyouneed.nn import Transformer
 
 
 def test_weights_are_rounded_to_the_nearest_of_255_steps_of_their_row() -> None:
@@ -58,5 +65,28 @@ def test_it_needs_an_x86_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert supports_int8(torch.device("cpu"))
     assert not supports_int8(torch.device("meta"))
     monkeypatch.setattr("allyouneed.inference.quantization.supports_int8", lambda device: False)
-    with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor; got cpu with'):
+    with pytest.raises(ConfigError, match='precision "int8" needs an x86 processor and the quantized operators'):
         Int8Linear(torch.randn(3, 3), None)
+
+
+def removed(*_: Any) -> None:
+    raise AttributeError("'_OpNamespace' 'quantized' object has no attribute 'linear_dynamic'")
+
+
+@pytest.mark.parametrize("fault", [removed, lambda levels, *_: torch.zeros(1, 2)])
+def test_without_the_quantized_operators_the_default_is_float32(
+    config: ModelConfig, monkeypatch: pytest.MonkeyPatch, fault: Any
+) -> None:
+    """They are gone, or give wrong results."""
+    large = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2))
+    assert pick_precision(large) == "int8"
+    monkeypatch.setattr(torch.ops.quantized, "linear_dynamic", fault)
+    _operators_work.cache_clear()
+    try:
+        assert pick_precision(large) == "float32"
+        with pytest.raises(ConfigError, match='where they do not work; use "float32", or with VNNI compiled=True'):
+            make_engine(large, precision="int8")
+        if has_vpdpbusd():  # all int8 products are then of the compiled kernels
+            make_engine(large, precision="int8", compiled=True).start(torch.tensor([[1, 2]]))
+    finally:
+        _operators_work.cache_clear()

@@ -1,16 +1,15 @@
-"""A linear map whose weights are whole numbers from −127 to 127, and a scale for each output.
+"""A linear map whose weights are integers from −127 to 127, with a scale for each output.
 
-The vectors that go in are rounded too, each to whole numbers from −127 to 127 and a scale of its own, so
-the products are of whole numbers: four times as many fit in a register, and a quarter of the memory is
-read. Sums of whole numbers are exact, so a vector becomes the same in any company, whichever kernel does
-it. `rounded` is the definition of what becomes of the weights.
+The inputs are quantized too, each row by itself to 256 levels between its least and its greatest number (0 among
+them), so the products are of integers: four times as many fit in a register, and a quarter of the memory is read.
+Sums of integers are exact, so a row gives the same result in any batch, whichever kernel computes it.
 
-This file alone knows PyTorch's quantized operators. In torch 2.13 they are the quickest of all that
-it has at the sizes of a decoder (docs/decoding-speed.md has the others), since one call rounds,
-multiplies and scales; but the tensors they take are deprecated, and one day this file has to change.
+This file alone knows PyTorch's quantized operators, which PyTorch will remove one day: `supports_int8` finds out by
+trying them. docs/decoding-speed.md says what could replace them.
 """
 
 import warnings
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,8 +20,21 @@ from .dispatch import fbgemm_pays
 
 
 def supports_int8(device: torch.device) -> bool:
-    """Whether there are int8 operators here: on x86 processors."""
-    return device.type == "cpu" and {"fbgemm", "onednn"} <= set(torch.backends.quantized.supported_engines)
+    """Whether PyTorch's quantized operators are there and work: on x86 processors, as long as PyTorch has them."""
+    return device.type == "cpu" and _operators_work()
+
+
+@lru_cache(1)
+def _operators_work() -> bool:
+    """Try them once, by both engines, on a product of which the result is known."""
+    levels, weight = torch.tensor([[0.0, 3.0, 127.0]]), torch.tensor([[1, -2, 3], [0, 127, -127]], dtype=torch.int8)
+    try:
+        results = [
+            torch.ops.quantized.linear_dynamic(levels, _packed(weight, engine), True) for engine in ("fbgemm", "onednn")
+        ]
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return False
+    return all(result.tolist() == [[375.0, -15748.0]] for result in results)
 
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,8 +52,8 @@ class Int8Linear:
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         if not supports_int8(weight.device):
             raise ConfigError(
-                f'precision "int8" needs an x86 processor; got {weight.device} with '
-                f'{", ".join(torch.backends.quantized.supported_engines)}; use "float32"'
+                f'precision "int8" needs an x86 processor and the quantized operators of PyTorch; got {weight.device} '
+                f'and torch {torch.__version__}, where they do not work; use "float32", or with VNNI compiled=True'
             )
         weight, self._bias = weight.detach(), None if bias is None else bias.detach()
         self._size, self._width = weight.numel(), weight.size(1)
