@@ -33,7 +33,7 @@ class Notebook:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.pauses: list[Validation] = []
+        self.validations: list[Validation] = []
         self.prepared: list[tuple[str, int, int | None]] = []
 
     def on_message(self, topic: str, text: str) -> None:
@@ -48,8 +48,8 @@ class Notebook:
     def on_update(self, update: Update) -> None:
         pass
 
-    def on_validation(self, pause: Validation) -> None:
-        self.pauses.append(pause)
+    def on_validation(self, validation: Validation) -> None:
+        self.validations.append(validation)
 
 
 class StopAt(Notebook):
@@ -69,7 +69,7 @@ def weights_of(folder: Path) -> bytes:
 
 
 def eventful(**train: object) -> Recipe:
-    """TINY with all that a checkpoint has to remember: dropout, accumulation, patience, a mean of pauses."""
+    """TINY with all that a checkpoint has to remember: dropout, accumulation, patience, a mean of validations."""
     settings = {"accumulate_steps": 2, "patience": 50, "validate_every": 3, **train}
     return replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, **settings))  # type: ignore[arg-type]
 

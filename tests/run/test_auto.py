@@ -5,7 +5,14 @@ import pytest
 
 from allyouneed import Bundle, ConfigError, Recipe, fit
 from allyouneed.run import Draft
-from allyouneed.run.auto import LARGEST_WITHOUT_GPU, SIZES, Corpus, choose_size, peak_learning_rate, round_to_two_digits
+from allyouneed.run.auto import (
+    LARGEST_WITHOUT_GPU,
+    MODEL_SIZES,
+    Corpus,
+    choose_size,
+    peak_learning_rate,
+    round_to_two_digits,
+)
 from allyouneed.train.schedule import learning_rate_at
 from runs import TINY, Notebook, weights_of
 
@@ -13,10 +20,10 @@ SMALL = Corpus(pairs=30_000, tokens=500_000, longest=60, has_valid=True, exact=F
 
 
 def test_the_rows_stand_in_order_and_cover_every_corpus() -> None:
-    assert [size.pairs for size in SIZES] == sorted(size.pairs for size in SIZES)
+    assert [size.pairs for size in MODEL_SIZES] == sorted(size.pairs for size in MODEL_SIZES)
     for pairs in (1, 3_000, 30_000, 10**9):
         size, why = choose_size(replace(SMALL, pairs=pairs, gpu=True))
-        assert size in SIZES
+        assert size in MODEL_SIZES
         assert f"{pairs:,} pairs" in why
 
 

@@ -54,7 +54,7 @@ def test_a_new_run_that_fails_or_is_killed_leaves_the_old_one_and_can_be_gone_on
         fit(OTHER, folder, resume=True)
     assert weights_of(run) == weights_of(run.parent / "straight")
     with (
-        pytest.raises(OutputError, match="there is no run to go on with that would replace .*run; --overwrite alone"),
+        pytest.raises(OutputError, match="there is no unfinished run that would replace .*run; --overwrite alone"),
         replaced(run, sources=(), resume=True),
     ):
         pass
@@ -80,7 +80,7 @@ def test_what_no_run_wrote_is_never_removed(run: Path) -> None:
     for name in ("notes.txt", "data/corpus.tsv", "mine/letter"):
         (run / name).parent.mkdir(exist_ok=True)
         (run / name).write_text("dear")
-        with pytest.raises(OutputError, match=f"holds what no run wrote .{name}"), replaced(run, sources=()):
+        with pytest.raises(OutputError, match=f"contains files that no run wrote .{name}"), replaced(run, sources=()):
             pass
         (run / name).unlink()
     assert (run / "mine").exists()

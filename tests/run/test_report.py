@@ -16,10 +16,10 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run", evaluate=judge)
     page = (tmp_path / "run/report.html").read_text()
     for part in (
-        "loss, nats a token",
+        "loss, nats per token",
         "Best outputs",
         "Worst outputs",
-        "From pause to pause",
+        "Translations during training",
         "batch_tokens",
         "chrf",
         "pairs read",

@@ -163,7 +163,7 @@ def test_a_finished_run_may_be_lengthened(tmp_path: Path) -> None:
     longer = replace(TINY, train=replace(TINY.train, steps=16, threads=0))
     fit(longer, tmp_path / "run", resume=True, callback=watch)
     assert "resume: train.steps was 12, is 16" in watch.lines
-    assert [(pause.step, pause.averaged) for pause in watch.pauses] == [(16, 1), (16, 2)]
+    assert [(validation.step, validation.averaged) for validation in watch.validations] == [(16, 1), (16, 2)]
     assert Recipe.read(tmp_path / "run/recipe.toml") == longer
     assert [line["step"] for line in metrics(tmp_path / "run")] == [4, 8, 12, 16, 16]
     with pytest.raises(ConfigError, match="train.steps=12 is less than the 16 updates already done"):

@@ -31,7 +31,7 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
         "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters, products in float32",
         f"program: {versions()}",
     ]
-    assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
+    assert [validation.step for validation in watch.validations] == [4, 8, 12, 12]
     assert [json.loads(line)["step"] for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()] == [
         4,
         8,

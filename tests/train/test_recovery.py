@@ -93,7 +93,7 @@ def test_updates_not_finite_are_skipped_and_counted(tmp_path: Path, monkeypatch:
     not_finite_at(monkeypatch, {2, 6, 7})
     watch = Notebook()
     result = fit(TINY, tmp_path / "run", callback=watch)
-    assert [pause.skipped for pause in watch.pauses] == [1, 3, 3, 3]
+    assert [validation.skipped for validation in watch.validations] == [1, 3, 3, 3]
     assert "skipped: update 6: loss or gradient not finite" in watch.lines
     assert not [line for line in watch.lines if line.startswith("rollback")]
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
@@ -119,7 +119,7 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
     )
     assert rates[5] == straight[5]
     assert [rates[step] / straight[step] for step in (6, 10)] == [0.5, 0.5]
-    assert watch.pauses[-1].skipped == 5
+    assert watch.validations[-1].skipped == 5
 
 
 def test_a_run_that_cannot_be_rescued_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_a_rescued_run_can_be_killed_and_resumed(tmp_path: Path, monkeypatch: py
         fit(TINY, tmp_path / "run", callback=StopAt(10))
     watch = Notebook()
     fit(TINY, tmp_path / "run", resume=True, callback=watch)
-    assert watch.pauses[-1].skipped == 5
+    assert watch.validations[-1].skipped == 5
 
 
 class Breaks(Notebook):
@@ -200,7 +200,7 @@ def test_a_checkpoint_of_broken_weights_never_replaces_a_sound_one(
         in watch.lines
     )
     assert all(parameter.isfinite().all() for parameter in result.model.parameters())
-    assert [pause.step for pause in watch.pauses] == [4, 8, 12, 12]
+    assert [validation.step for validation in watch.validations] == [4, 8, 12, 12]
     assert "NaN" not in (tmp_path / "run/metrics.jsonl").read_text()
 
 

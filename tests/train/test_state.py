@@ -1,4 +1,4 @@
-"""Which pause is the best, and when patience has run out."""
+"""Which validation is the best, and when patience has run out."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +9,9 @@ from allyouneed.run import Evaluation
 from allyouneed.train import TrainState
 
 
-def judged(*pauses: tuple[int, float], first: int = 0, warmup: int = 0) -> tuple[TrainState, list[bool]]:
+def judged(*validations: tuple[int, float], first: int = 0, warmup: int = 0) -> tuple[TrainState, list[bool]]:
     place, best = TrainState(), []
-    for place.step, goodness in pauses:
+    for place.step, goodness in validations:
         best.append(place.update_best(goodness, first=first, warmup=warmup))
     return place, best
 

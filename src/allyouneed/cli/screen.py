@@ -79,10 +79,10 @@ class TrainingScreen:
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
         self._bar.update(self._task, completed=update.step, about=about)
 
-    def on_validation(self, pause: "Validation") -> None:
-        self._row(pause)
+    def on_validation(self, validation: "Validation") -> None:
+        self._row(validation)
         overflow: Literal["ellipsis", "ignore"] = "ellipsis" if console.is_terminal else "ignore"
-        for sample in pause.samples[:: max(1, len(pause.samples) // 2)][:2] if self._samples else ():
+        for sample in validation.samples[:: max(1, len(validation.samples) // 2)][:2] if self._samples else ():
             text = f"{'':>9}{sample.source} → {sample.output}"
             console.print(text, style="dim", no_wrap=True, overflow=overflow, crop=console.is_terminal)
         self._since = time.monotonic()

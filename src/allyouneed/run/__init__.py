@@ -1,4 +1,4 @@
-"""A whole training run: from a recipe to a bundle, and on with it after an interruption."""
+"""A whole training run: from a recipe to a bundle, and resumed after an interruption."""
 
 from .auto import Draft
 from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation

@@ -1,8 +1,8 @@
-"""What a recipe leaves out, chosen from the corpus: how big a model, how long a run, and why.
+"""Settings that a recipe leaves out, chosen from the corpus with a reason: size of the model, length of the run, …
 
-The rules are the tables below. Small models win on small corpora: on 30,000 pairs (Multi30K, tokenised)
-three layers of 256 reach 39.8 BLEU here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small
-batches win where time is short, and a rate that ends at zero does what a mean of checkpoints would.
+The rules are the tables below. Small models do better on small corpora: on 30,000 pairs (Multi30K, tokenised)
+three layers of 256 reach 39.8 BLEU here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches do
+better where time is short, and a learning rate that ends at zero makes averaging checkpoints unnecessary.
 """
 
 import re
@@ -18,7 +18,7 @@ from ..errors import ConfigError
 
 
 class Size(NamedTuple):
-    """A model for corpora of up to so many pairs, and how often it sees each of them."""
+    """The model for corpora of up to `pairs` pairs, and the number of epochs."""
 
     pairs: float
     d_model: int
@@ -29,7 +29,7 @@ class Size(NamedTuple):
     epochs: float
 
 
-SIZES = (
+MODEL_SIZES = (
     Size(3_000, d_model=64, d_ff=256, heads=4, layers=2, dropout=0.3, epochs=60),
     Size(15_000, d_model=128, d_ff=512, heads=4, layers=3, dropout=0.3, epochs=60),
     Size(60_000, d_model=256, d_ff=1024, heads=4, layers=3, dropout=0.25, epochs=22),
@@ -37,30 +37,30 @@ SIZES = (
     Size(2_000_000, d_model=512, d_ff=2048, heads=8, layers=6, dropout=0.1, epochs=10),
     Size(float("inf"), d_model=512, d_ff=2048, heads=8, layers=6, dropout=0.1, epochs=4),
 )
-LARGEST_WITHOUT_GPU = SIZES[3]
+LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 
-# A string that has one right answer, spelt out letter by letter: little to smooth, little to forget.
+# Strings of characters that have one correct output: neither smoothing nor dropout helps.
 EXACT = {"dropout": 0.0, "label_smoothing": 0.0}
 
-# Tokens a batch. A GPU is idle with less; a processor would rather take two steps than one of twice the size.
-BATCH_TOKENS = {"processor": 1_024, "GPU": 8_192}
+# Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates do more than one of twice the size.
+BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
 
-# The highest rate of a run with Muon, by the width of the model.
+# The peak learning rate of a run with Muon, by d_model.
 PEAK_LEARNING_RATES = {64: 0.01, 128: 0.005, 256: 0.003, 512: 0.0015}
 
-SHARE_OF_WARMUP, MOST_WARMUP = 0.05, 2_000
-FEWEST_STEPS, PAUSES, PATIENCE = 800, 20, 10
+WARMUP_SHARE, MAX_WARMUP = 0.05, 2_000
+MIN_STEPS, VALIDATIONS, PATIENCE = 800, 20, 10
 
-# What is chosen whatever the corpus, if it is not set.
+# Chosen for every corpus, if not set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
-# A model that has learned already is led on gently, and for a shorter time.
-FINE_TUNING = {"epochs": 3.0, "share_of_rate": 0.2, "fewest_steps": 100}
+# A trained model is fine-tuned with a lower learning rate, and for a shorter time.
+FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What the rules look at. `tokens` are those of the longer side; `exact` says that letters are the vocabulary."""
+    """What the rules depend on. `tokens` counts the longer side; `exact`: the vocabulary is characters."""
 
     pairs: int
     tokens: int
@@ -78,15 +78,15 @@ class Choice:
     reason: str
 
     def __str__(self) -> str:
-        """As the overrides that would say the same."""
+        """As the overrides that would set the same."""
         return " ".join(f"{name}={value}" for name, value in self.settings.items()) + f"   ({self.reason})"
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A recipe's tables, of which what is left out is chosen once the corpus is known.
+    """A recipe's tables; settings that are left out are chosen once the corpus is known.
 
-    `model` are the sizes of the model it begins from, if it begins from one.
+    `model` holds the sizes of the model that the run is initialized from, if there is one.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -109,14 +109,14 @@ class Draft:
 
     @property
     def preliminary(self) -> Recipe:
-        """A recipe to read the corpus by. Refuses what is set wrongly, but nothing for what is still to be chosen."""
+        """A recipe for reading the corpus. Refuses wrong settings, but none that depend on one still to be chosen."""
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
             model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
         return Recipe.from_tables({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
 
     def merged_into(self, saved: Recipe) -> Recipe:
-        """A saved recipe with what this draft says itself, for going on with a run."""
+        """A saved recipe with the settings of this draft, for resuming a run."""
         then = saved.tables()
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
@@ -138,41 +138,39 @@ class Draft:
             decoder_layers=size.layers,
         )  # fmt: skip
         if corpus.exact:
-            choose("model", "spelt letter by letter, with one right answer", dropout=EXACT["dropout"])
+            choose("model", "strings of characters with one correct output", dropout=EXACT["dropout"])
             choose("train", "the same", label_smoothing=EXACT["label_smoothing"])
-        choose(
-            "model", "the fewer the pairs, the more it has to be kept from learning them by heart", dropout=size.dropout
-        )
+        choose("model", "the fewer the pairs, the more a model overfits", dropout=size.dropout)
 
-        place = "GPU" if corpus.gpu else "processor"
-        batch = max(BATCH_TOKENS[place], corpus.longest)
-        choose("train", f"on a {place}; no less than the longest sentence", batch_tokens=batch)
+        hardware = "GPU" if corpus.gpu else "CPU"
+        batch = max(BATCH_TOKENS[hardware], corpus.longest)
+        choose("train", f"on a {hardware}; no less than the longest sentence", batch_tokens=batch)
         per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate_steps", 1))
         epochs = FINE_TUNING["epochs"] if self.model else size.epochs
-        fewest = FINE_TUNING["fewest_steps"] if self.model else FEWEST_STEPS
+        fewest = FINE_TUNING["min_steps"] if self.model else MIN_STEPS
         steps = max(int(fewest), round_to_two_digits(epochs * per_epoch))
-        choose("train", f"each pair about {steps / per_epoch:.0f} times", steps=steps)
+        choose("train", f"about {steps / per_epoch:.0f} epochs", steps=steps)
         steps = train["steps"]
 
-        choose("train", "learns in half of Adam's time", optimizer=ALWAYS["optimizer"])
-        choose("train", "bfloat16 where the device is made for it", precision="auto")
-        warmup = max(1, min(MOST_WARMUP, round_to_two_digits(steps * SHARE_OF_WARMUP)))
-        why = "the rate goes up, then down to zero in a straight line"
+        choose("train", "trains in half of Adam's time", optimizer=ALWAYS["optimizer"])
+        choose("train", "bfloat16 where the device has fast instructions for it", precision="auto")
+        warmup = max(1, min(MAX_WARMUP, round_to_two_digits(steps * WARMUP_SHARE)))
+        why = "linear warm-up, then linear decay to zero"
         choose("train", why, schedule="constant", warmup=warmup)
         if train["schedule"] != "cosine":
             choose("train", why, cooldown=max(0, steps - train["warmup"]))
-        rate, why = peak_learning_rate(model["d_model"], train["optimizer"]), f"for a width of {model['d_model']}"
+        peak, why = peak_learning_rate(model["d_model"], train["optimizer"]), f"for d_model={model['d_model']}"
         if self.model:
-            rate, why = rate * FINE_TUNING["share_of_rate"], f"{why}, gently: it has learned already"
-        choose("train", why, learning_rate=float(f"{rate:.2g}"))
-        choose("train", f"{PAUSES} looks at how it does", validate_every=max(1, ceil(steps / PAUSES)))
+            peak, why = peak * FINE_TUNING["learning_rate_factor"], f"{why}, lower for fine-tuning"
+        choose("train", why, learning_rate=float(f"{peak:.2g}"))
+        choose("train", f"{VALIDATIONS} validations", validate_every=max(1, ceil(steps / VALIDATIONS)))
         choose(
-            "train", "the end at rate zero does what a mean would", average_checkpoints=ALWAYS["average_checkpoints"]
+            "train", "not needed when the learning rate ends at zero", average_checkpoints=ALWAYS["average_checkpoints"]
         )
         if corpus.has_valid:
             choose(
                 "train",
-                "the best by chrF on the validation pairs is kept",
+                "the best model by chrF on the validation pairs is kept",
                 patience=PATIENCE,
                 early_stopping_metric="chrf",
             )
@@ -189,29 +187,29 @@ class Draft:
             raise ConfigError(f"{error}{chosen}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
-        """Its tables, all five there; the model's sizes those it begins from."""
+        """All five tables; the sizes of the initial model stand in [model]."""
         tables = {name: self.tables.get(name, {}) for name in ("data", "clean", "model", "train", "decode")}
         return tables | {"model": {**self.model, **tables["model"]}}
 
 
 def choose_size(corpus: Corpus) -> tuple[Size, str]:
-    """The row of `SIZES` for a corpus, and why."""
-    size = next(size for size in SIZES if corpus.pairs <= size.pairs)
+    """The row of `MODEL_SIZES` for a corpus, and why."""
+    size = next(size for size in MODEL_SIZES if corpus.pairs <= size.pairs)
     if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
         return LARGEST_WITHOUT_GPU._replace(dropout=size.dropout, epochs=size.epochs), (
-            f"{corpus.pairs:,} pairs would feed a width of {size.d_model}, but there is no GPU here"
+            f"{corpus.pairs:,} pairs are enough for d_model={size.d_model}, but there is no GPU here"
         )
-    return size, f"{corpus.pairs:,} pairs; up to {size.pairs:,.0f} this size does well"
+    return size, f"{corpus.pairs:,} pairs; this size suits up to {size.pairs:,.0f}"
 
 
 def peak_learning_rate(d_model: int, optimizer: str) -> float:
-    """The highest rate for a width: that of the next one in the table, or less the wider it is; Adam takes half."""
+    """The peak learning rate: that of the next d_model in the table, lower for wider models; half of it for Adam."""
     widths = [width for width in PEAK_LEARNING_RATES if d_model <= width]
-    rate = PEAK_LEARNING_RATES[widths[0]] if widths else PEAK_LEARNING_RATES[512] * 512 / d_model
-    return rate if optimizer == "muon" else rate / 2
+    peak = PEAK_LEARNING_RATES[widths[0]] if widths else PEAK_LEARNING_RATES[512] * 512 / d_model
+    return peak if optimizer == "muon" else peak / 2
 
 
 def round_to_two_digits(number: float) -> int:
-    """A whole number with two figures that count, for people to read."""
-    figures = max(0, len(str(int(number))) - 2)
-    return int(round(number, -figures))
+    """A whole number rounded to two significant digits."""
+    digits = max(0, len(str(int(number))) - 2)
+    return int(round(number, -digits))

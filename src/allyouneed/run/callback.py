@@ -1,17 +1,17 @@
-"""What a run tells others while it goes on, and what it asks of them."""
+"""What a run reports while it goes on, and the two functions it is given: a callback and an evaluator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..bundle import Bundle
-from ..corpus.readers import Pair
+from ..corpus.pair import Pair
 from ..train.loop import Update
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a model wrote for a validation pair, and how good that is, from 0 to 100."""
+    """A model's translation of a validation pair, and its score from 0 to 100."""
 
     source: str
     reference: str
@@ -21,27 +21,26 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a judge says of a model: scores by name, each better when higher, and the sentences they come from."""
+    """The result of an evaluator: scores by name, higher is better, and the sentences they were computed from."""
 
     scores: Mapping[str, float]
     samples: Sequence[Sample] = ()
     signatures: Mapping[str, str] = field(default_factory=dict)  # how each score was computed, as sacrebleu says it
 
 
-# Scores a model on some validation pairs, in whatever it likes.
+# Scores a model on some validation pairs.
 Evaluator = Callable[[Bundle, Sequence[Pair]], Evaluation]
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Where a run stands after update `step`.
+    """The result of the validation after update `step`.
 
-    `loss` is the training loss, averaged since the last pause (None of a mean of pauses); `valid_loss`
-    is without label smoothing, so exp of it is the perplexity; both in nats a token. `accuracy` is the
-    share of the validation's tokens that would be said right after the reference's words so far, in
-    percent. None without validation data. `seconds` is the time spent training, over all its parts.
-    `skipped` counts the updates left out as not finite. `averaged` is of how many pauses the model is
-    the mean.
+    `loss` is the mean training loss since the last validation (None for an average of checkpoints); `valid_loss` is
+    without label smoothing, so exp of it is the perplexity; both in nats per token. `accuracy` is the percentage of
+    validation tokens that are predicted correctly after the reference's tokens before them. Both are None without
+    validation data. `seconds` is the time of training so far, resumed parts included. `skipped` counts the updates that
+    were not finite. `averaged` is the number of checkpoints of which the model is the average.
     """
 
     step: int
@@ -49,37 +48,40 @@ class Validation:
     learning_rate: float
     valid_loss: float | None
     accuracy: float | None
-    scores: Mapping[str, float]
-    seconds: float
+    scores: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
     skipped: int = 0
     averaged: int = 1
     samples: Sequence[Sample] = ()
 
 
 class TrainingCallback(Protocol):
-    """Who is told how a run goes."""
+    """An object with these five methods, which `fit` calls in this order. Subclass `SilentCallback` to write only some.
 
-    def on_message(self, topic: str, text: str) -> None:
-        """A line about the data, the model, or something that happened."""
+    What a method raises ends the run, which `resume` then continues from the last checkpoint.
+    """
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
-        """The pairs are being prepared: `done` of `total` of them (None: nobody knows) by what is under way."""
+        """Pairs are being prepared: `done` of `total` (None: unknown) in the stage `what`, such as "encoding"."""
 
     def on_train_begin(self, step: int, steps: int) -> None:
-        """Training begins or goes on after update `step`; it is to have `steps`."""
+        """Training starts, or resumes after update `step`; its last update is number `steps`."""
 
     def on_update(self, update: Update) -> None:
-        """An update is done."""
+        """An update is done. `update.loss` is still on the device: `float(update.loss)` makes a GPU wait."""
 
-    def on_validation(self, pause: Validation) -> None:
-        """A pause is over: validated, and saved."""
+    def on_validation(self, validation: Validation) -> None:
+        """The model has been validated and written."""
+
+    def on_message(self, topic: str, text: str) -> None:
+        """At any time: a line about the data, the model, or an event; `topic` is one word, such as "rollback"."""
 
 
 class SilentCallback:
-    """A `Watch` that keeps it to itself."""
+    """A `TrainingCallback` that does nothing."""
 
-    def on_message(self, topic: str, text: str) -> None: ...
     def on_prepare(self, what: str, done: int, total: int | None) -> None: ...
     def on_train_begin(self, step: int, steps: int) -> None: ...
     def on_update(self, update: Update) -> None: ...
-    def on_validation(self, pause: Validation) -> None: ...
+    def on_validation(self, validation: Validation) -> None: ...
+    def on_message(self, topic: str, text: str) -> None: ...

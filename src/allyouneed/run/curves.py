@@ -21,25 +21,25 @@ def draw_curves(title: str, curves: Mapping[str, Points]) -> str:
     x_ticks, y_ticks = ticks(0, max(xs), 4), ticks(min(ys), max(ys), 4)
     low, high = y_ticks[0], y_ticks[-1]
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def to_pixels(x: float, y: float) -> tuple[float, float]:
         right = (x / (max(xs) or 1)) * (WIDTH - LEFT - RIGHT)
         down = (high - y) / (high - low) * (HEIGHT - TOP - BOTTOM)
         return round(LEFT + right, 1), round(TOP + down, 1)
 
     parts = []
     for tick in y_ticks:
-        _, y = place(0, tick)
+        _, y = to_pixels(0, tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
     for tick in x_ticks:
         if tick <= max(xs):
-            x, _ = place(tick, low)
+            x, _ = to_pixels(tick, low)
             anchor = "end" if x > WIDTH - 30 else "middle"
             parts.append(f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="{anchor}">{tick:,.10g}</text>')
     for number, points in enumerate(finite.values(), start=1):
-        path = " ".join(f"{x},{y}" for x, y in (place(*point) for point in points))
+        path = " ".join(f"{x},{y}" for x, y in (to_pixels(*point) for point in points))
         parts.append(f'<polyline class="line c{number}" points="{path}"/>')
-        x, y = place(*points[-1])
+        x, y = to_pixels(*points[-1])
         parts.append(f'<circle class="dot c{number}" cx="{x}" cy="{y}" r="3"/>')
     legend = "".join(
         f'<span class="c{number}">{escape(name)} <b>{points[-1][1]:.4g}</b></span>'
@@ -58,10 +58,10 @@ def ticks(low: float, high: float, count: int) -> list[float]:
         high = low + (abs(low) or 1.0)
     step = _round_step((high - low) / count)
     first = floor(low / step)
-    found = [first * step]
-    while found[-1] < high - step * 1e-9:
-        found.append((first + len(found)) * step)
-    return [float(f"{tick:.10g}") for tick in found]
+    values = [first * step]
+    while values[-1] < high - step * 1e-9:
+        values.append((first + len(values)) * step)
+    return [float(f"{tick:.10g}") for tick in values]
 
 
 def _round_step(size: float) -> float:

@@ -1,4 +1,4 @@
-"""Being asked to stop: Ctrl-C and SIGTERM are noticed between two updates."""
+"""Interrupts: Ctrl-C and SIGTERM are handled between two updates."""
 
 import signal
 import threading
@@ -10,16 +10,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class InterruptRequest:
-    """Whether a signal has asked to stop, and which."""
+    """The signal that has requested a stop, if any."""
 
     signal: int | None = None
 
 
 @contextmanager
 def catch_interrupts() -> Iterator[InterruptRequest]:
-    """Within this block the first signal is only noted; a second one does what it always does.
+    """Inside this block the first signal is only recorded; a second one has its usual effect.
 
-    Signals reach the main thread alone; in another thread nothing changes.
+    Python delivers signals to the main thread only; in another thread the block changes nothing.
     """
     request = InterruptRequest()
     if threading.current_thread() is not threading.main_thread():

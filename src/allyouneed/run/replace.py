@@ -1,4 +1,4 @@
-"""Replacing a run by a new one, which grows beside it and takes its place only when it has ended."""
+"""Replacing a run by a new one, which is trained in a folder beside it and replaces it only when it has finished."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +11,7 @@ from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
 from .auto import Draft
 
-# All that a run, the demo and `check --save-baseline` write into the folder of a run.
+# All files that a run, the demo and `check --save-baseline` write into the folder of a run.
 WRITTEN = (
     "recipe.toml", "checkpoint.safetensors", "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "data-report.json",
@@ -23,7 +23,7 @@ FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}
 
 
 def unrelated(folder: Path) -> list[Path]:
-    """What stands in the folder of a run and was not written by one."""
+    """The files in the folder of a run that no run has written."""
     return [path for path in sorted(folder.rglob("*")) if not _is_written(path.relative_to(folder), path)]
 
 
@@ -41,39 +41,39 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
 
 @contextmanager
 def replaced(folder: Path, *, sources: Iterable[Path], resume: bool = False) -> Iterator[Path]:
-    """Where a run is to grow that replaces the one in `folder` once the block has ended well.
+    """The folder for a run that replaces the one in `folder` when the block ends without an exception.
 
-    That is a folder within `.NAME.new` beside it; `folder` itself if nothing stands there. A run that was begun and
-    killed there is gone on with by `resume`, else removed. Refuses a folder that is no run, that holds anything a run
-    does not write, or one of the `sources`. What stands there stays untouched until the end.
+    That is a folder within `.NAME.new` beside it, or `folder` itself if it does not exist. A run that was killed there
+    is continued by `resume`, otherwise removed. Refuses a folder that is not a run, that contains files a run does not
+    write, or one of the `sources`. The old run stays untouched until the end.
     """
     folder = followed(folder)
-    grows = folder.parent / f".{folder.name}.new" / folder.name
-    if not folder.exists() and not grows.exists():
+    growing = folder.parent / f".{folder.name}.new" / folder.name
+    if not folder.exists() and not growing.exists():
         yield folder
         return
     _refuse(folder, sources)
-    with locked(folder, what=str(folder)), refusing_errors(grows):
-        if resume and not grows.exists():
+    with locked(folder, what=str(folder)), refusing_errors(growing):
+        if resume and not growing.exists():
             raise OutputError(
-                f"there is no run to go on with that would replace {folder}; --overwrite alone begins one, --resume "
-                "alone goes on with the run that stands there"
+                f"there is no unfinished run that would replace {folder}; --overwrite alone starts one, --resume "
+                "alone continues the run in that folder"
             )
         if not resume:
-            remove_run(grows)
-        grows.parent.mkdir(exist_ok=True)
+            remove_run(growing)
+        growing.parent.mkdir(exist_ok=True)
         try:
-            yield grows
-            _swap(folder, grows)
+            yield growing
+            _swap(folder, growing)
         finally:
-            if not (grows / "recipe.toml").exists():  # it never began
-                remove_run(grows)
+            if not (growing / "recipe.toml").exists():  # it never started
+                remove_run(growing)
                 with suppress(OSError):
-                    grows.parent.rmdir()
+                    growing.parent.rmdir()
 
 
 def remove_run(folder: Path) -> None:
-    """Remove what a run wrote, and its folder unless it holds something else."""
+    """Remove the files of a run, and its folder unless it contains something else."""
     paths = sorted(folder.rglob("*"), reverse=True)
     for path in paths:
         if not _is_folder(path) and _is_written(path.relative_to(folder), path):
@@ -85,26 +85,28 @@ def remove_run(folder: Path) -> None:
 
 def _refuse(folder: Path, sources: Iterable[Path]) -> None:
     if folder.exists() and not (folder / "recipe.toml").is_file():
-        raise OutputError(f"{folder} is no run of allyouneed, so --overwrite leaves it alone; name another place")
+        raise OutputError(
+            f"{folder} is not a run of allyouneed, so --overwrite does not remove it; name another folder"
+        )
     for path in sources:
         if path.resolve().is_relative_to(folder.resolve()):
             raise OutputError(
                 f"{path} lies in {folder}, which --overwrite would replace, and the new run needs it; name another "
-                "place with --output"
+                "folder with --output"
             )
     if others := unrelated(folder):
         raise OutputError(
-            f"{folder} holds what no run wrote ({others[0].relative_to(folder)}), and --overwrite would remove it; "
-            "move it away, or name another place with --output"
+            f"{folder} contains files that no run wrote ({others[0].relative_to(folder)}), and --overwrite would "
+            "remove them; move them away, or name another folder with --output"
         )
 
 
-def _swap(folder: Path, grows: Path) -> None:
+def _swap(folder: Path, growing: Path) -> None:
     old = folder.with_name(f".{folder.name}.old")
     remove_run(old)
     if folder.exists():
         folder.rename(old)
-    grows.rename(folder)
+    growing.rename(folder)
     remove_run(old)
 
 
@@ -114,5 +116,5 @@ def _is_folder(path: Path) -> bool:
 
 def _is_written(name: Path, path: Path) -> bool:
     if _is_folder(path):
-        return name.as_posix() in FOLDERS or any(path.iterdir())  # of another one, what it holds is told
+        return name.as_posix() in FOLDERS or any(path.iterdir())  # the files in another folder are listed one by one
     return any(len(name.parts) == pattern.count("/") + 1 and name.match(pattern) for pattern in WRITTEN)

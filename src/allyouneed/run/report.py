@@ -1,9 +1,8 @@
-"""A run on one page of HTML, which needs nothing else: curves, settings, data, best and worst outputs.
+"""A run on one self-contained page of HTML: curves, settings, data, best and worst outputs.
 
-It is made from the files of the run alone.
+It is made only from the files of the run.
 """
 
-import json
 import tomllib
 from collections.abc import Sequence
 from html import escape
@@ -12,7 +11,7 @@ from typing import Any
 
 from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
 from ..errors import DataError
-from ..files import write_whole
+from ..files import parse_json, write_whole
 from .curves import Points, draw_curves
 from .log import read_jsonl_lines
 
@@ -20,19 +19,20 @@ BEST_AND_WORST = 8
 
 
 def write_report(folder: Path) -> None:
-    """Write `report.html` for the run in a folder, as far as it has got. Refuses files that are damaged."""
+    """Write `report.html` for the run in a folder, up to now. Refuses damaged files."""
     try:
         _write(folder)
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(
-            f"metrics.jsonl, samples.jsonl or validation.jsonl in {folder} is damaged ({error!r}); remove it to go on"
+            f"metrics.jsonl, samples.jsonl, validation.jsonl or data-report.json in {folder} is damaged ({error!r}); "
+            "remove it to continue"
         ) from error
 
 
 def _write(folder: Path) -> None:
-    pauses = read_jsonl_lines(folder / "metrics.jsonl")
-    for pause in pauses:
-        pause["scores"] = {name: value for name, value in pause["scores"].items() if value is not None}
+    validations = read_jsonl_lines(folder / "metrics.jsonl")
+    for validation in validations:
+        validation["scores"] = {name: value for name, value in validation["scores"].items() if value is not None}
     scored = [sample for sample in read_jsonl_lines(folder / "validation.jsonl") if sample["score"] is not None]
     outputs = sorted(scored, key=lambda sample: -sample["score"])
     settings = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
@@ -40,30 +40,30 @@ def _write(folder: Path) -> None:
     half = min(BEST_AND_WORST, len(outputs) // 2)
     parts = [
         f"<h1>{escape(folder.name)}</h1>",
-        _summary(pauses),
-        '<div class="curves">' + "".join(_curves(pauses)) + "</div>",
+        _summary(validations),
+        '<div class="curves">' + "".join(_curves(validations)) + "</div>",
         _outputs("Best outputs", outputs[: half or 1]),
         _outputs("Worst outputs", outputs[::-1][:half]),
-        _course(read_jsonl_lines(folder / "samples.jsonl")),
+        _translations(read_jsonl_lines(folder / "samples.jsonl")),
         _data(folder / "data-report.json"),
         _settings(settings),
-        f"<section><details><summary>What was told</summary><pre>{escape(log)}</pre></details></section>",
+        f"<section><details><summary>Log</summary><pre>{escape(log)}</pre></details></section>",
     ]
     style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     page = PAGE.format(title=escape(folder.name), style=style, body="\n".join(parts))
     write_whole(folder / "report.html", page)
 
 
-def _summary(pauses: Sequence[dict[str, Any]]) -> str:
-    if not pauses:
+def _summary(validations: Sequence[dict[str, Any]]) -> str:
+    if not validations:
         return ""
-    last = pauses[-1]
+    last = validations[-1]
     facts = [("updates", f"{last['step']:,}"), ("minutes", f"{last['seconds'] / 60:,.1f}")]
     if last["valid_loss"] is not None:
         facts += [
             ("validation loss", f"{last['valid_loss']:.4f}"),
             ("perplexity", f"{last['perplexity']:,.3f}"),
-            ("tokens right", f"{last['accuracy']:.2f} %"),
+            ("tokens correct", f"{last['accuracy']:.2f} %"),
         ]
     facts += [(name, f"{value:.2f}") for name, value in last["scores"].items()]
     if last["skipped"]:
@@ -72,33 +72,35 @@ def _summary(pauses: Sequence[dict[str, Any]]) -> str:
     best = ""
     if last["scores"]:
         name = next(iter(last["scores"]))
-        top = max(pauses, key=lambda pause: pause["scores"].get(name, float("-inf")))
+        top = max(validations, key=lambda validation: validation["scores"].get(name, float("-inf")))
         best = (
-            f"<p>As of the last pause. The highest {escape(name)} was {top['scores'][name]:.2f}, "
+            f"<p>After the last validation. The highest {escape(name)} was {top['scores'][name]:.2f}, "
             f"after update {top['step']:,}.</p>"
         )
     return f'<dl class="facts">{boxes}</dl>{best}'
 
 
-def _curves(pauses: Sequence[dict[str, Any]]) -> list[str]:
-    pauses_of_training = [pause for pause in pauses if pause["averaged"] == 1]
+def _curves(validations: Sequence[dict[str, Any]]) -> list[str]:
+    checkpoints = [validation for validation in validations if validation["averaged"] == 1]
 
     def over_updates(*path: str) -> Points:
-        found = []
-        for pause in pauses if path[0] != "learning_rate" else pauses_of_training:
-            value: Any = pause
+        points = []
+        for validation in validations if path[0] != "learning_rate" else checkpoints:
+            value: Any = validation
             for key in path:
                 value = value.get(key) if isinstance(value, dict) else None
             if value is not None:
-                found.append((float(pause["step"]), float(value)))
-        return found
+                points.append((float(validation["step"]), float(value)))
+        return points
 
-    names = dict.fromkeys(name for pause in pauses for name in pause["scores"])
+    names = dict.fromkeys(name for validation in validations for name in validation["scores"])
     return [
-        draw_curves("loss, nats a token", {"training": over_updates("loss"), "validation": over_updates("valid_loss")}),
+        draw_curves(
+            "loss, nats per token", {"training": over_updates("loss"), "validation": over_updates("valid_loss")}
+        ),
         draw_curves("scores", {name: over_updates("scores", name) for name in names}),
-        draw_curves("tokens right, %", {"validation": over_updates("accuracy")}),
-        draw_curves("learning rate", {"rate": over_updates("learning_rate")}),
+        draw_curves("tokens correct, %", {"validation": over_updates("accuracy")}),
+        draw_curves("learning rate", {"learning rate": over_updates("learning_rate")}),
     ]
 
 
@@ -118,31 +120,31 @@ def _outputs(title: str, samples: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _course(pauses: Sequence[dict[str, Any]]) -> str:
-    """How the translations of a few sentences changed."""
-    if not pauses:
+def _translations(validations: Sequence[dict[str, Any]]) -> str:
+    """The translations of a few sentences at several validations."""
+    if not validations:
         return ""
-    apart = max(1, len(pauses) // 6)
-    chosen = [*pauses[:-1:apart], pauses[-1]]
+    apart = max(1, len(validations) // 6)
+    chosen = [*validations[:-1:apart], validations[-1]]
     parts = []
     for number, sample in enumerate(chosen[-1]["samples"]):
         rows = "".join(
-            f"<tr><td>{pause['step']:,}</td><td>{escape(pause['samples'][number]['output'])}</td></tr>"
-            for pause in chosen
-            if number < len(pause["samples"])
+            f"<tr><td>{validation['step']:,}</td><td>{escape(validation['samples'][number]['output'])}</td></tr>"
+            for validation in chosen
+            if number < len(validation["samples"])
         )
         parts.append(
             f"<details{' open' if number == 0 else ''}><summary>{escape(sample['source'])}</summary><table>{rows}"
             f"<tr><td>reference</td><td>{escape(sample['reference'])}</td></tr></table></details>"
         )
-    return f"<section><h2>From pause to pause</h2>{''.join(parts)}</section>"
+    return f"<section><h2>Translations during training</h2>{''.join(parts)}</section>"
 
 
 def _data(path: Path) -> str:
-    """What became of the pairs that were read."""
+    """The pairs read, used and dropped."""
     if not path.exists():
         return ""
-    report = DataReport.from_table(json.loads(path.read_text(encoding="utf-8")))
+    report = DataReport.from_table(parse_json(path.read_bytes()))
     counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
     if len(report.sources) > 1:
         counts += [(source.name, source) for source in report.sources]

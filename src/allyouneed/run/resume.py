@@ -1,4 +1,4 @@
-"""Going on with a run: whether there is one, and whether it is still the same."""
+"""Resuming a run: whether there is one, and whether its settings are still the same."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from ..config import Recipe
 from ..errors import ConfigError, OutputError
 from .replace import unrelated
 
-# These may change between the parts of a run. Steps may too, if there are enough of them: the rate
-# then follows the new length from here on.
+# These may change when a run is resumed. The number of steps may not be less than those done; the learning-rate
+# schedule then follows the new length.
 MAY_CHANGE = {
     "train.steps",
     "train.patience",
@@ -18,32 +18,32 @@ MAY_CHANGE = {
 
 
 def has_run(output: Path) -> bool:
-    """Whether a run stands in this folder."""
+    """Whether this folder contains a run."""
     return (output / "recipe.toml").is_file()
 
 
 def refuse_a_run(output: Path) -> None:
-    """Refuse to begin a run where something stands already."""
+    """Refuse to start a run in a folder that contains something."""
     if has_run(output):
         raise OutputError(
-            f"{output} holds a run already; go on with it by --resume, replace it by --overwrite, "
-            "or name another place with --output"
+            f"{output} already contains a run; continue it with --resume, replace it with --overwrite, "
+            "or name another folder with --output"
         )
-    # A process killed at its very beginning leaves no more than prepared pairs and a .partial file.
+    # A process killed right after its start leaves only prepared pairs and a .partial file.
     if output.exists() and not (
         output.is_dir()
         and all(path.suffix == ".partial" or path.name in ("data", "pairs") for path in output.iterdir())
         and not unrelated(output)
     ):
         raise OutputError(
-            f"{output} exists already, and a run would be mixed up with it; name another place with --output"
+            f"{output} exists already, and a run would be mixed up with it; name another folder with --output"
         )
 
 
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
-    """The settings that changed since the run began, each as "key was …, is …", if all of them may.
+    """The settings that changed since the run started, each as "key was …, is …".
 
-    Refuses, showing all, those that would make it another run.
+    Refuses changes that would make it another run, and shows all of them.
     """
     then, now = Recipe.read(output / "recipe.toml").tables(), recipe.tables()
     changes = {
@@ -55,7 +55,7 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     wrong = [text for key, text in changes.items() if key not in MAY_CHANGE and not key.startswith("decode.")]
     if wrong:
         raise ConfigError(
-            f"{output} was begun with other settings: {'; '.join(wrong)}. A run goes on only with the settings it "
-            f"began with ({', '.join(sorted(MAY_CHANGE))} and [decode] may change); begin another with --output"
+            f"{output} was started with other settings: {'; '.join(wrong)}. A run can be resumed only with "
+            f"its own settings ({', '.join(sorted(MAY_CHANGE))} and [decode] may change); start another with --output"
         )
     return list(changes.values())

@@ -30,7 +30,7 @@ from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
 from ..train.loop import Update, updates
 from ..train.recovery import all_finite, divergence, rollback
-from ..train.state import MIN_UPDATES, TOLERANCE, TrainState
+from ..train.state import MIN_UPDATES, MIN_GAIN, TrainState
 from ..train.validation import validate
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
@@ -137,7 +137,7 @@ class Run:
             self.message(
                 "stopped",
                 f"{settings.patience} validations without a {settings.early_stopping_metric} better by "
-                f"{TOLERANCE:.1%}; the best model, after update {state.best_step:,}, is kept",
+                f"{MIN_GAIN:.1%}; the best model, after update {state.best_step:,}, is kept",
             )
         return ""
 

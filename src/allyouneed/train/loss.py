@@ -1,9 +1,9 @@
 """Cross entropy with label smoothing (§5.4; Szegedy et al., 2015).
 
 `smoothed_cross_entropy` is the definition, `mean_loss` its mean over a batch. Training uses
-`fused_linear_cross_entropy`: the same number from the vectors before the projection, a few rows at a time, so
-that the logits of a batch, by far its largest tensor, never exist at once. Where a batch goes through
-the model twice, with other dropout (R-Drop), `disagreement` says how far the two differ.
+`fused_linear_cross_entropy`: the same number from the hidden states before the projection, a block of rows at a time,
+so that the logits of a batch, by far its largest tensor, never exist all at once. Where a batch goes through the model
+twice with different dropout (R-Drop), `symmetric_kl` measures how far the two predictions differ.
 """
 
 from typing import Any
@@ -15,10 +15,9 @@ from torch.autograd.function import once_differentiable
 
 
 def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
-    """How surprised `logits` are by a target that is right with 1 − ε and any word with ε/V.
+    """Cross entropy of `logits` with a target that has probability 1 − ε plus ε/V for every token.
 
-    Nats per word: −Σ q log softmax(logits), with q the smoothed target. Shapes: logits (…, V),
-    target (…) → (…).
+    In nats per token: −Σ q log softmax(logits), with q the smoothed target. Shapes: logits (…, V), target (…) → (…).
     """
     log_probabilities = logits.log_softmax(-1)
     of_target = log_probabilities.gather(-1, target[..., None])[..., 0]
@@ -26,7 +25,7 @@ def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) 
 
 
 def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
-    """`smoothed_cross_entropy` over the words of a batch, padding left out: its mean, in nats a token.
+    """Mean of `smoothed_cross_entropy` over the tokens of a batch without padding, in nats per token.
 
     Shapes: logits (B, T, V), target (B, T) → ().
     """
@@ -34,7 +33,7 @@ def mean_loss(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) 
 
 
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
-    """How far two predictions of the same words are apart: the mean of KL(p ‖ q) and KL(q ‖ p), in nats a token.
+    """Symmetric KL divergence of two predictions: the mean of KL(p ‖ q) and KL(q ‖ p), in nats per token.
 
     Shapes: log-probabilities, (…, V) each → (…). The term that R-Drop adds to the loss (Liang et al., 2021).
     """
@@ -51,26 +50,26 @@ def fused_linear_cross_entropy(
     r_drop: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """`mean_loss` of the logits `vectors @ table.T`, and its gradient, without holding the logits.
+    """`mean_loss` of the logits `hidden_states @ table.T`, and its gradient, without holding all logits.
 
-    With `r_drop`, the second half of the batch is the first half once more, and as many times half of their
-    `disagreement` comes on top.
+    With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times their `symmetric_kl` is added
+    to the loss.
 
-    Shapes: vectors (B, T, D), table (V, D), target (B, T) → (). Products are taken in `dtype`, sums
+    Shapes: hidden_states (B, T, D), table (V, D), target (B, T) → (). Products are taken in `dtype`, sums
     and exponentials in float32.
     """
-    words = target != pad_id
-    rows, right = hidden_states[words], target[words]
-    if r_drop:  # the two predictions of a word become neighbours
+    is_token = target != pad_id
+    rows, right = hidden_states[is_token], target[is_token]
+    if r_drop:  # the two predictions of a token become neighbouring rows
         rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
     return _FusedLinearCrossEntropy.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _FusedLinearCrossEntropy(torch.autograd.Function):
-    """Loss and gradients in one pass, in blocks of rows; what is not a product, in parts that stay in the cache.
+    """Loss and gradients in one pass, in blocks of rows; elementwise work in smaller parts that fit into the CPU cache.
 
     With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The
-    part of q that is the same for every word, ε/V, is taken off all rows at once at the end.
+    part of q that is the same for every token, ε/V, is subtracted from all rows at once at the end.
     """
 
     @staticmethod
@@ -87,17 +86,17 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         x, w = vectors.to(dtype), table.to(dtype)
         for_vectors, for_table = torch.empty_like(x), torch.zeros_like(table)
         total = torch.zeros((), device=x.device)
-        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _numbers_at_once(x.device))
+        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x.device))
         for start in range(0, rows, block):
-            here = slice(start, start + block)
-            logits = x[here] @ w.T  # (N, D) → (N, V)
-            for some, right in zip(torch.split(logits, part), torch.split(target[here, None], part), strict=True):
+            block_rows = slice(start, start + block)
+            logits = x[block_rows] @ w.T  # (N, D) → (N, V)
+            for some, right in zip(torch.split(logits, part), torch.split(target[block_rows, None], part), strict=True):
                 total += _into_gradient(some, right, smoothing, r_drop)
-            torch.mm(logits, w, out=for_vectors[here])
+            torch.mm(logits, w, out=for_vectors[block_rows])
             if dtype == table.dtype:
-                for_table.addmm_(logits.T, x[here])
+                for_table.addmm_(logits.T, x[block_rows])
             else:
-                for_table += logits.T @ x[here]
+                for_table += logits.T @ x[block_rows]
         spread = smoothing / vocabulary
         sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
         total -= spread * (sum_of_vectors @ sum_of_table)
@@ -113,16 +112,16 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
 
 
 def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
-    """Loss of some rows, (N, V) and (N, 1) → (), but for what ε/V adds; `logits` become its gradient.
+    """Loss of some rows without the ε/V term, (N, V) and (N, 1) → (); `logits` are overwritten with its gradient.
 
-    That is p less the rest of q, and with R-Drop what `_disagreement` gives.
+    The gradient is p minus the rest of q, plus that of `_symmetric_kl` with R-Drop.
     """
     exact = logits.float()
     log_p = exact.log_softmax(-1)
     loss = (smoothing * exact.gather(-1, right) - log_p.gather(-1, right)).sum()
     if r_drop:
-        apart, gradient = _symmetric_kl(log_p)
-        loss += r_drop * apart
+        divergence, gradient = _symmetric_kl(log_p)
+        loss += r_drop * divergence
         gradient.mul_(r_drop).add_(log_p.exp_())
     else:
         gradient = log_p.exp_()
@@ -131,9 +130,9 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
 
 
 def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """`disagreement` of neighbouring rows, summed, (2N, V) → (), and its gradient for their logits, (2N, V).
+    """`symmetric_kl` of neighbouring rows, summed, (2N, V) → (), and its gradient for their logits, (2N, V).
 
-    With d = log p − log q, that for the logits of p is (p (d − Σ p d) + p − q) / 2.
+    With d = log p − log q, the gradient for the logits of p is (p (d − Σ p d) + p − q) / 2.
     """
     log_p = log_p.view(-1, 2, log_p.size(-1))
     p, d = log_p.exp(), log_p - log_p.flip(1)
@@ -142,6 +141,6 @@ def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
     return mean_d.sum() / 2, gradient.flatten(0, 1)
 
 
-def _numbers_at_once(device: torch.device) -> tuple[int, int]:
-    """How many logits are made by one product, and how many of them are looked at together."""
+def _block_sizes(device: torch.device) -> tuple[int, int]:
+    """The number of logits that one product computes, and the number that elementwise work takes at a time."""
     return (2**23, 2**19) if device.type == "cpu" else (2**27, 2**27)

@@ -1,6 +1,6 @@
-"""Who turns gradients into steps (§5.3): Adam as in the paper, AdamW, or Muon for the matrices.
+"""The optimizers (§5.3): Adam as in the paper, AdamW, or Muon for the matrices.
 
-The rate is set before every update (`schedule.py`), the same for all three.
+The learning rate is set before every update (`schedule.py`), in the same way for all three.
 """
 
 import math
@@ -32,11 +32,10 @@ def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
 class Muon(Optimizer):
     """Muon (Jordan et al., 2024) for the matrices inside the layers, Adam for tables, gains and biases.
 
-    A matrix moves along its gradient's running mean with all singular values made about equal, so
-    that no direction is learned much faster than another. Steps are scaled as by Liu et al. (2025,
-    arXiv 2502.16982), which lets both kinds of parameter follow one rate. Matrices of one shape are
-    made orthogonal together, in bfloat16 where the device is made for it: singular values are only
-    brought near 1, and three digits are enough for that.
+    A matrix moves along the momentum of its gradient, with all singular values made about equal, so that no direction
+    is learned much faster than another. Updates are scaled as by Liu et al. (2025, arXiv 2502.16982), so that both
+    kinds of parameters share one learning rate. Matrices of one shape are orthogonalized together, in bfloat16 where
+    the device has fast instructions for it: singular values only come near 1, for which three digits are enough.
     """
 
     def __init__(self, model: Transformer, *, weight_decay: float = 0.0, momentum: float = 0.95) -> None:
@@ -54,7 +53,7 @@ class Muon(Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One update of every parameter that has a gradient."""
         if closure is not None:
-            raise NotImplementedError("Muon takes gradients as they are; it calls no closure")
+            raise NotImplementedError("Muon does not call a closure; compute the gradients before step()")
         for group in self.param_groups:
             with_gradient = [parameter for parameter in group["params"] if parameter.grad is not None]
             if group["update"] == "muon":

@@ -1,4 +1,4 @@
-"""The learning rate (§5.3): up in a straight line, then down, by whichever law is chosen."""
+"""The learning-rate schedule (§5.3): linear warm-up, then the decay that is chosen."""
 
 import math
 
@@ -11,9 +11,9 @@ def paper_learning_rate(step: int, *, d_model: int, warmup: int) -> float:
 
 
 def cooldown_factor(step: int, *, steps: int, cooldown: int) -> float:
-    """What the last `cooldown` of `steps` updates leave of the rate: it falls to zero in a straight line.
+    """The factor that takes the learning rate linearly to zero over the last `cooldown` of `steps` updates.
 
-    The paper has no such end; a short run gains from one.
+    The paper has no cooldown; a short run gains from one.
     """
     return min(1.0, (steps - step + 1) / (cooldown + 1))
 
@@ -21,7 +21,7 @@ def cooldown_factor(step: int, *, steps: int, cooldown: int) -> float:
 def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
     """The learning rate of update number `step`, counted from 1, by `config.schedule`.
 
-    It rises in a straight line to `config.learning_rate` within `config.warmup` updates. Then "paper"
+    It rises linearly to `config.learning_rate` within `config.warmup` updates. Then "paper"
     and "inverse-sqrt" fall with 1/√step, "cosine" falls along half a cosine to zero (Loshchilov and
     Hutter, 2017), and "constant" stays. "paper" is equation 3, scaled so that its peak is
     `config.learning_rate`; 0 leaves equation 3 as it is. A cooldown multiplies any of them.
@@ -44,4 +44,4 @@ def paper_scale(config: TrainConfig, *, d_model: int) -> float:
     if not config.learning_rate:
         return 1.0
     peak = paper_learning_rate(config.warmup, d_model=d_model, warmup=config.warmup)
-    return float(f"{config.learning_rate / peak:.11g}")  # a rate written with few digits is a multiple with few digits
+    return float(f"{config.learning_rate / peak:.11g}")  # so that a rounded learning rate gives a rounded multiple

@@ -6,7 +6,7 @@ from math import isfinite
 from torch import Tensor
 
 MIN_UPDATES = 100  # of a new model; its score before that says nothing
-TOLERANCE = 0.001  # relative gain in the metric from which patience is reset
+MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class TrainState:
         """Whether this validation is the best so far (not if it equals the best); more is better.
 
         Before update `first` every validation replaces the one before. Patience is reset up to update `warmup`, and by
-        a gain of more than `TOLERANCE`. A value that is not finite is never the best.
+        a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
         """
         is_known = self.step >= first
         is_best = isfinite(value) and (self.best is None or value > self.best)
@@ -58,4 +58,4 @@ class TrainState:
 
 
 def _is_gain(before: float, now: float) -> bool:
-    return now - before > TOLERANCE * abs(before)
+    return now - before > MIN_GAIN * abs(before)
