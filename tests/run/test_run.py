@@ -65,7 +65,7 @@ def test_validating_changes_nothing(tmp_path: Path) -> None:
 def test_an_earlier_run_is_not_replaced(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run", callback=Notebook())
     before = weights_of(tmp_path / "run")
-    with pytest.raises(OutputError, match="run holds a run already"):
+    with pytest.raises(OutputError, match="run already contains a run"):
         fit(TINY, tmp_path / "run", callback=Notebook())
     assert weights_of(tmp_path / "run") == before
 

@@ -31,7 +31,7 @@ def test_the_fused_kernel_equals_the_definition_and_leaves_padding_out(smoothing
 def test_the_projected_loss_equals_the_definition_and_so_does_its_gradient(
     smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allyouneed.train.loss._numbers_at_once", lambda _: (7 * 11, 3 * 11))  # six rows, two
+    monkeypatch.setattr("allyouneed.train.loss._block_sizes", lambda _: (7 * 11, 3 * 11))  # six rows, two
     vectors = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
     table = torch.randn(11, 7, dtype=torch.float64, requires_grad=True)
     target = torch.randint(1, 11, (3, 5))
@@ -59,7 +59,7 @@ def test_disagreement_by_hand_and_against_pytorch() -> None:
 def test_the_projected_loss_of_r_drop_equals_the_definition_and_so_does_its_gradient(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("allyouneed.train.loss._numbers_at_once", lambda _: (7 * 11, 3 * 11))  # six rows, two
+    monkeypatch.setattr("allyouneed.train.loss._block_sizes", lambda _: (7 * 11, 3 * 11))  # six rows, two
     vectors = torch.randn(6, 5, 7, dtype=torch.float64, requires_grad=True)
     table = torch.randn(11, 7, dtype=torch.float64, requires_grad=True)
     target = torch.randint(1, 11, (3, 5)).repeat(2, 1)

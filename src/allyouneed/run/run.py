@@ -30,7 +30,7 @@ from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
 from ..train.loop import Update, updates
 from ..train.recovery import all_finite, divergence, rollback
-from ..train.state import MIN_UPDATES, MIN_GAIN, TrainState
+from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
 from ..train.validation import validate
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
