@@ -43,8 +43,8 @@ def test_a_run_from_python_validates_with_bleu_unless_it_is_switched_off(tmp_pat
     scored, unscored = Notebook(), Notebook()
     fit(TINY, tmp_path / "scored", callback=scored)
     fit(TINY, tmp_path / "unscored", callback=unscored, evaluate=None)
-    assert scored.pauses[-1].scores.keys() == {"bleu", "chrf", "exact"}
-    assert unscored.pauses[-1].scores == {}
+    assert scored.validations[-1].scores.keys() == {"bleu", "chrf", "exact"}
+    assert unscored.validations[-1].scores == {}
     weights = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("scored", "unscored")]
     assert weights[0] == weights[1]
 

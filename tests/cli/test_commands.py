@@ -196,7 +196,7 @@ def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_p
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
-    assert "runs/dates already contains a run; continue it with --resume" in refusal("train", "dates", *TINY, cwd=tmp_path)
+    assert "runs/dates already contains a run; continue it" in refusal("train", "dates", *TINY, cwd=tmp_path)
     again = run("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
@@ -254,7 +254,7 @@ def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
     assert "beam must be at least 1 and at most 10000; got 0" in refusal(
         "translate", saved, "--beam", "0", cwd=tmp_path
     )
-    assert "half is not a run of allyouneed" in refusal("train", "dates", "--output", "half", "--overwrite", cwd=tmp_path)
+    assert "half is not a run" in refusal("train", "dates", "--output", "half", "--overwrite", cwd=tmp_path)
     assert "train.en does not exist" in refusal("train", "multi30k-en-de", 'data.train=["train.en","x"]', cwd=tmp_path)
     assert not (tmp_path / "runs").exists()
 
