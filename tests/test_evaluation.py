@@ -69,7 +69,7 @@ def test_a_run_on_pairs_from_memory_is_resumed_with_the_same_pairs_only(tmp_path
             fit(longer, run, train=other, valid=PAIRS[:20], evaluate=None, resume=True)
     with pytest.raises(DataError, match="test has pairs, but this run did not start with pairs from memory"):
         fit(longer, run, train=PAIRS, valid=PAIRS[:20], test=PAIRS[:20], evaluate=None, resume=True)
-    with pytest.raises(OutputError, match="holds a run already"):
+    with pytest.raises(OutputError, match="already contains a run"):
         fit(IN_MEMORY, run, train=PAIRS[:50])
     assert len((run / "pairs/train.jsonl").read_text().splitlines()) == len(PAIRS)
 
