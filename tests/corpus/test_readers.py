@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.corpus.readers import Pair, read_lines, read_pairs
+from allyouneed.corpus.readers import Pair, pair_lines, read_lines, read_pairs
 from allyouneed.errors import DataError
 
 
@@ -55,7 +55,7 @@ def test_line_n_pairs_with_line_n(tmp_path: Path) -> None:
 
 def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", b"1\n2\n3\n"), write(tmp_path / "b", b"1\n2\n")
-    with pytest.raises(DataError, match="a has 3 lines but .*b has 2; the two must pair line by line"):
+    with pytest.raises(DataError, match="a has 3 lines but .*b has 2 lines; the two must pair line by line"):
         read_pairs((str(a), str(b)))
 
 
@@ -80,3 +80,30 @@ def test_an_unknown_source_is_refused() -> None:
         DataError, match="no pairs are known under 'dates:all'; .*reverse, sort.*dates:train, dates:valid, dates:test"
     ):
         read_pairs("dates:all")
+
+
+def test_files_without_a_line_are_refused_as_empty(tmp_path: Path) -> None:
+    full, empty, archive = tmp_path / "full.tsv", tmp_path / "empty.tsv", tmp_path / "empty.gz"
+    write(full, b"a\tb\n")
+    write(empty, b"")
+    write(archive, b"")
+    with pytest.raises(DataError, match=r"full.tsv has 1 lines but .*empty.gz is empty; the two must pair"):
+        pair_lines(full, archive)
+    with pytest.raises(DataError, match=r"empty.gz is empty but .*full.tsv has 1 lines"):
+        read_pairs((str(archive), str(full)))
+    with pytest.raises(DataError, match=r"empty.tsv and .*empty.gz are empty; expected a sentence"):
+        pair_lines(empty, archive)
+    with pytest.raises(DataError, match=r"empty.tsv is empty; expected pairs"):
+        read_pairs(str(empty))
+
+
+def test_an_archive_of_more_lines_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.corpus.lines.MAX_IN_MEMORY", 1 << 20)
+    lines, pairs = tmp_path / "lines.gz", tmp_path / "pairs.jsonl.gz"
+    with gzip.open(lines, "wb") as file:
+        file.write(b"\n" * 20_000)
+    with gzip.open(pairs, "wb") as file:
+        file.write(b'{"a": "", "b": ""}\n' * 20_000)
+    for read in (lambda: read_lines(lines), lambda: pair_lines(lines, lines), lambda: read_pairs(str(pairs))):
+        with pytest.raises(DataError, match=r"gz is too large to be read into memory: more than 1 MiB by line 10,486"):
+            read()

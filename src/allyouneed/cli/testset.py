@@ -37,6 +37,8 @@ def read_test_set(
     if columns or (kind in READERS and kind not in (".tsv", ".txt")):
         return as_test_set(str(pairs), read_pairs(str(pairs), columns=columns))
     rows = [line.split("\t") for line in read_lines(pairs)]
+    if not rows:
+        raise DataError(f"{pairs} is empty; expected a source, a tab and its translation on every line")
     for number, row in enumerate(rows, start=1):
         if len(row) < 2:
             raise DataError(f"{pairs}, line {number} has no tab: expected a source, a tab and its translation")

@@ -5,16 +5,21 @@ import gzip
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
 from ..errors import DataError, MissingExtraError
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
 LONGEST_LINE = 1 << 20  # bytes; a small archive can hold a line that no memory does
+MAX_IN_MEMORY = 2 << 30  # bytes of text; a small archive can hold more lines than memory does
+LINE_OVERHEAD = 100  # bytes that Python needs for a line besides its text, about
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
+
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -93,15 +98,29 @@ def read_lines(path: str | Path) -> list[str]:
     """The lines of a UTF-8 text file, plain or compressed, without their ends and outer blanks.
 
     Only a line feed (or CR LF) ends a line: other separators Unicode knows stay inside it, so that
-    the count is the one `wc -l` gives. Refuses, naming the line, what is not UTF-8.
+    the count is the one `wc -l` gives. Refuses, naming the line, what is not UTF-8, and more than
+    `MAX_IN_MEMORY`.
     """
     return list(text_lines(path))
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
-    """What `read_lines` gives, one after another."""
-    for number, line in enumerate(raw_lines(path), start=1):
+    """The lines of `read_lines`, one after another. Refuses, as it does, more than `MAX_IN_MEMORY`."""
+    for number, line in enumerate(require_memory_for(raw_lines(path), len, str(path)), start=1):
         yield _decoded(line, str(path), number)
+
+
+def require_memory_for(lines: Iterable[T], length: Callable[[T], int], name: str) -> Iterator[T]:
+    """Yield `lines`, which a caller keeps in memory; refuse the one with which they exceed `MAX_IN_MEMORY`."""
+    size = 0
+    for number, line in enumerate(lines, start=1):
+        size += length(line) + LINE_OVERHEAD
+        if size > MAX_IN_MEMORY:
+            raise DataError(
+                f"{name} is too large to be read into memory: more than {MAX_IN_MEMORY >> 20:,} MiB by line "
+                f"{number:,}; split the file"
+            )
+        yield line
 
 
 def require_file(path: Path) -> None:

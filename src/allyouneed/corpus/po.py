@@ -5,7 +5,7 @@ from pathlib import Path
 import polib
 
 from ..errors import DataError
-from .lines import not_utf8, opened
+from .lines import MAX_IN_MEMORY, not_utf8, opened
 from .pair import Pair, Rows
 
 
@@ -16,7 +16,9 @@ def read_po(path: Path) -> Rows:
     by its line, a catalogue that does not follow the format.
     """
     with opened(path) as stream:
-        content = stream.read()
+        content = stream.read(MAX_IN_MEMORY + 1)
+    if len(content) > MAX_IN_MEMORY:
+        raise DataError(f"{path} is too large to be read into memory: more than {MAX_IN_MEMORY >> 20:,} MiB")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
