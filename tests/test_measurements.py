@@ -60,16 +60,16 @@ def test_drawing_the_pictures_again_changes_none(tmp_path: Path, monkeypatch: py
 
 
 SENTENCES = [
-    ("1-embedding", "embedding not scaled", "exact", 600, "{:.1f} % of dates are right after 600 updates"),
-    ("2-position", "without positions", "exact", 800, "{:.1f} % of dates are right in the end"),
-    ("2-position", "without positions", "valid", 800, "the loss stays at {:.2f} nats a letter"),
-    ("3-attention", "attention not scaled", "exact", 400, "{:.1f} % of dates are right after 400 updates"),
+    ("1-embedding", "embedding not scaled", "exact", 600, "{:.1f} % of dates are correct after 600 updates"),
+    ("2-position", "without positions", "exact", 800, "After 800 updates {:.1f} % of dates are correct"),
+    ("2-position", "without positions", "valid", 800, "the loss stays at {:.2f} nats per character"),
+    ("3-attention", "attention not scaled", "exact", 400, "{:.1f} % of dates are correct after 400 updates"),
     ("3-attention", "attention not scaled", "exact", 800, "{:.1f} % after 800, against 99.6 % and 100 %"),
     ("3-attention", "as in the paper", "exact", 400, "against {:.1f} % and 100 %"),
-    ("4-heads", "one head", "exact", 200, "{:.1f} % of dates are right after 200 updates"),
+    ("4-heads", "one head", "exact", 200, "{:.1f} % of dates are correct after 200 updates"),
     ("4-heads", "as in the paper", "exact", 200, "against {:.1f} %"),
-    ("5-masks", "without the mask over the future", "valid", 800, "to {:.4f} nats a letter"),
-    ("7-add-and-norm", "without residual", "valid", 800, "the loss stays at {:.2f} nats a letter"),
+    ("5-masks", "without the mask over the future", "valid", 800, "to {:.4f} nats per character"),
+    ("7-add-and-norm", "without residual", "valid", 800, "the loss stays at {:.2f} nats per character"),
     ("7-add-and-norm", "without norm", "exact", 250, "{:.1f} % against"),
     ("7-add-and-norm", "as in the paper", "exact", 250, "against {:.1f} % after 250 updates"),
 ]
