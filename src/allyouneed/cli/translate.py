@@ -157,11 +157,11 @@ def translate(
         def refuse(error: InputError) -> None:
             stretch.refused[cast(int, error.line)] = str(error)
 
-        found = translator.translations(
+        translations = translator.translations(
             stretch.lines, prefix=prefix, alternatives=alternatives, align=align, first_line=stretch.first,
             on_refused=refuse if skip_refused else None,
         )  # fmt: skip
-        for number, one in enumerate(found, start=stretch.first):
+        for number, one in enumerate(translations, start=stretch.first):
             yield f"{as_json(one, error=stretch.refused.get(number)) if json else as_text(one)}\n"
 
     made_of = {
@@ -182,7 +182,7 @@ def translate(
                         if stream:
                             out.file.flush()
                 except InputError as error:
-                    raise _told(error, name, partial_of(output) if output and out.lines else None) from error
+                    raise locate_error(error, name, partial_of(output) if output and out.lines else None) from error
                 for number, reason in sorted(stretch.refused.items()):
                     console.print(f"{name}, line {number}, left out: {reason}")
                 out.done(stretch)
@@ -193,7 +193,7 @@ def translate(
         raise typer.Exit(3)
 
 
-def _told(error: "InputError", name: str, partial: Path | None) -> "InputError":
+def locate_error(error: "InputError", name: str, partial: Path | None) -> "InputError":
     """The error with the place of the line, if it is one line's, and where the lines before it are."""
     if error.line is None:
         return error
@@ -218,5 +218,5 @@ def _streamed(translator: "Translator", stretch: "Stretch", *, skip_refused: boo
 def _refuse_beside_stream(options: dict[str, object]) -> None:
     from ..errors import ConfigError
 
-    if given := [name for name, value in options.items() if value]:
-        raise ConfigError(f"--stream shows one greedy translation as it is written; leave out {', '.join(given)}")
+    if conflicting := [name for name, value in options.items() if value]:
+        raise ConfigError(f"--stream shows one greedy translation as it is written; leave out {', '.join(conflicting)}")

@@ -17,14 +17,14 @@ def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs
     """
     for number, row in enumerate(_rows(pairs, name), start=1):
         if isinstance(row, Mapping):
-            found = row_to_pair(row, columns, number)
+            pair = row_to_pair(row, columns, number)
         elif isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
-            found = row_to_pair({"source": row[0], "target": row[1]}, (), number)
+            pair = row_to_pair({"source": row[0], "target": row[1]}, (), number)
         else:
-            found = Fault(number, f"must be (source, target), two strings; got {row!r:.60}")
-        if isinstance(found, Fault):
-            raise DataError(f"{name}, row {number} {found.reason}")
-        yield found
+            pair = Fault(number, f"must be (source, target), two strings; got {row!r:.60}")
+        if isinstance(pair, Fault):
+            raise DataError(f"{name}, row {number} {pair.reason}")
+        yield pair
 
 
 def _rows(pairs: Any, name: str) -> Iterable[Any]:

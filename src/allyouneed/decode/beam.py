@@ -109,23 +109,23 @@ def beam_search(
         divisor = penalty(length, alpha=alpha)
         kept, parents = [], []
         for b, (sentence, candidates) in enumerate(zip(active, map(zip, *best), strict=True)):
-            rows, beams[b], found = beams[b], [], ended[sentence]
+            rows, beams[b], ended_here = beams[b], [], ended[sentence]
             for rank, (total, parent, word) in enumerate(takewhile(_is_possible, candidates)):
                 if word != eos_id and len(beams[b]) < beam:
                     beams[b].append(PartialHypothesis(total, word, rows[parent]))
                     parents.append(b * beam + parent)
                 elif word == eos_id and rank < beam:
-                    found.append(Hypothesis(rows[parent].ids(), total, total / divisor))
+                    ended_here.append(Hypothesis(rows[parent].ids(), total, total / divisor))
             while len(beams[b]) < beam:  # there were not so many possible continuations
                 beams[b].append(PartialHypothesis(-math.inf, eos_id))
                 parents.append(b * beam)
             if length == limits[sentence]:
-                cut = [row for row in beams[b] if row.total > -math.inf][: max(0, nbest - len(found))]
-                found += [Hypothesis(row.ids(), row.total, row.total / divisor, finished=False) for row in cut]
+                cut = [row for row in beams[b] if row.total > -math.inf][: max(0, nbest - len(ended_here))]
+                ended_here += [Hypothesis(row.ids(), row.total, row.total / divisor, finished=False) for row in cut]
                 continue
             best_alive = beams[b][0].total
             if best_alive > -math.inf and not is_decided(
-                found,
+                ended_here,
                 best_alive,
                 length=length,
                 limit=limits[sentence],
@@ -145,12 +145,12 @@ def beam_search(
         else:
             active, beams = [active[b] for b in kept], [beams[b] for b in kept]
             state = state.keep(torch.tensor(kept, device=device))
-    return [best_first(found)[:nbest] for found in ended]
+    return [best_first(hypotheses)[:nbest] for hypotheses in ended]
 
 
-def best_first(found: list[Hypothesis]) -> list[Hypothesis]:
+def best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """The finished before the unfinished, each by score."""
-    return sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
+    return sorted(hypotheses, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
 
 
 def _is_possible(continuation: tuple[float, int, int]) -> bool:

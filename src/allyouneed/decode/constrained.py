@@ -87,16 +87,16 @@ def constrained_beam_search(
         word = torch.tensor(words, device=device)
         ids = torch.cat((ids.gather(1, parent[:, :, None].expand(-1, -1, length)), word[:, :, None]), 2)
         for b, sentence in enumerate(active):
-            rows, found = beams[sentence], ended[sentence]
+            rows, ended_here = beams[sentence], ended[sentence]
             if length == limits[sentence]:
                 for k, row in enumerate(rows):
-                    if len(found) < nbest and row.constraint_state.is_complete:
+                    if len(ended_here) < nbest and row.constraint_state.is_complete:
                         score = row.total / penalty(length, alpha=alpha)
-                        found.append(Hypothesis(ids[b, k, 1:].tolist(), row.total, score, finished=False))
+                        ended_here.append(Hypothesis(ids[b, k, 1:].tolist(), row.total, score, finished=False))
                 continue
             best_alive = max((row.total for row in rows), default=-torch.inf)
             if rows and not is_decided(
-                found,
+                ended_here,
                 best_alive,
                 length=length,
                 limit=limits[sentence],
@@ -112,7 +112,7 @@ def constrained_beam_search(
         if len(kept) < len(active):
             chosen = torch.tensor(kept, device=device)
             active, ids, state = [active[b] for b in kept], ids[chosen], state.keep(chosen)
-    return [best_first(found)[:nbest] for found in ended]
+    return [best_first(hypotheses)[:nbest] for hypotheses in ended]
 
 
 def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
@@ -149,7 +149,7 @@ def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:
     banks: dict[tuple[int, int, bool], list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: -candidate.total):
         banks[candidate.constraint_state.rank].append(candidate)
-    in_turn = zip_longest(*(banks[place] for place in sorted(banks, reverse=True)))
+    in_turn = zip_longest(*(banks[rank] for rank in sorted(banks, reverse=True)))
     return [candidate for candidate in chain.from_iterable(in_turn) if candidate][:width]
 
 

@@ -114,9 +114,9 @@ class ConstraintState:
 
     def _rank(self, reading: Reading) -> tuple[int, int, bool]:
         owed = reading.remaining
-        said = sum(phrase.times for phrase in self.phrases) - sum(owed)
+        generated = sum(phrase.times for phrase in self.phrases) - sum(owed)
         startable = any(not self.boundaries.same_word(self.last, first) for _, _, first in self._beginnings(owed))
-        return said, reading.in_progress[2] if reading.in_progress else 0, startable
+        return generated, reading.in_progress[2] if reading.in_progress else 0, startable
 
     def _is_complete(self, reading: Reading) -> bool:
         phrase, spelling, count = reading.in_progress or (0, 0, 0)
@@ -127,8 +127,8 @@ class ConstraintState:
         if not self._is_complete(reading):
             return reading.remaining
         assert reading.in_progress is not None
-        said = reading.in_progress[0]
-        return tuple(count - (phrase == said) for phrase, count in enumerate(reading.remaining))
+        completed = reading.in_progress[0]
+        return tuple(count - (phrase == completed) for phrase, count in enumerate(reading.remaining))
 
     def _beginnings(self, owed: tuple[int, ...]) -> list[tuple[int, int, int]]:
         return [

@@ -15,10 +15,10 @@ def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Te
     return best.values, best.indices
 
 
-def greedy_search(step: Step[AnyState], state: AnyState, **bounds: Unpack[SearchLimits]) -> list[Hypothesis]:
+def greedy_search(step: Step[AnyState], state: AnyState, **limits: Unpack[SearchLimits]) -> list[Hypothesis]:
     """For each of B sentences, the sentence that takes the likeliest id at every step.
 
     Sentences that have ended leave the batch. The score is the log-probability.
     """
-    steps = generate_stepwise(step, state, choose=most_likely, **bounds)
-    return collect_hypotheses(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
+    steps = generate_stepwise(step, state, choose=most_likely, **limits)
+    return collect_hypotheses(steps, sentences=len(limits["max_lengths"]), eos_id=limits["eos_id"])

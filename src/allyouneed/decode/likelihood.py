@@ -18,6 +18,6 @@ def target_log_probabilities(
     """
     logits = model.decode(target[:, :-1], memory)
     logits[..., list(banned_ids)] = -torch.inf
-    said = target[:, 1:]
-    gained = logits.float().log_softmax(-1).gather(-1, said[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
-    return gained.masked_fill(said == model.config.effective_target_pad_id, 0.0)
+    next_ids = target[:, 1:]
+    gained = logits.float().log_softmax(-1).gather(-1, next_ids[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
+    return gained.masked_fill(next_ids == model.config.effective_target_pad_id, 0.0)

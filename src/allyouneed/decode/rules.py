@@ -121,14 +121,14 @@ def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
     longest = max(map(len, prefixes))
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
-        place = written.size(1)
-        if place >= longest:
+        position = written.size(1)
+        if position >= longest:
             return log_probabilities
         forced = log_probabilities.clone()
         for row, sentence in enumerate(sentences.tolist()):
-            if place < len(prefixes[sentence]):
+            if position < len(prefixes[sentence]):
                 forced[row] = -torch.inf
-                forced[row, prefixes[sentence][place]] = log_probabilities[row, prefixes[sentence][place]]
+                forced[row, prefixes[sentence][position]] = log_probabilities[row, prefixes[sentence][position]]
         return forced
 
     return rule
@@ -158,7 +158,7 @@ def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
         blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
         for row, (sentence, ids) in enumerate(zip(sentences.tolist(), written.tolist(), strict=True)):
             for order in orders[sentence]:
-                following = order[_said(order, ids) :]
+                following = order[_seen_tokens(order, ids) :]
                 early = {spelling[-1] for phrase in following[1:] for spelling in phrase if _is_next(spelling, ids)}
                 due = {spelling[-1] for phrase in following[:1] for spelling in phrase if _is_next(spelling, ids)}
                 blocked[row, list(early - due)] = True
@@ -167,7 +167,7 @@ def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
     return rule
 
 
-def _said(order: Order, ids: list[int]) -> int:
+def _seen_tokens(order: Order, ids: list[int]) -> int:
     """How many phrases of an order stand in `ids`, the first of them first."""
     count = 0
     for end in range(1, len(ids) + 1):

@@ -24,7 +24,7 @@ def sample_search(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    **bounds: Unpack[SearchLimits],
+    **limits: Unpack[SearchLimits],
 ) -> list[Hypothesis]:
     """One sentence drawn for each of B. A `top_k` of 0 and a `top_p` of 1 leave no word out.
 
@@ -32,8 +32,8 @@ def sample_search(
     others. The log-probability is the model's own, whatever the temperature.
     """
     choose = partial(sample_tokens, generators=generators, temperature=temperature, top_k=top_k, top_p=top_p)
-    steps = generate_stepwise(step, state, choose=choose, **bounds)
-    return collect_hypotheses(steps, sentences=len(bounds["max_lengths"]), eos_id=bounds["eos_id"])
+    steps = generate_stepwise(step, state, choose=choose, **limits)
+    return collect_hypotheses(steps, sentences=len(limits["max_lengths"]), eos_id=limits["eos_id"])
 
 
 def sample_tokens(

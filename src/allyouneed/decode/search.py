@@ -30,7 +30,7 @@ def search(
     constraints: Sequence[Sequence[PhraseConstraint]] = (),
     boundaries: WordBoundaries | None = None,
     generators: Sequence[torch.Generator] = (),
-    **bounds: Unpack[SearchLimits],
+    **limits: Unpack[SearchLimits],
 ) -> list[list[Hypothesis]]:
     """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
 
@@ -39,11 +39,11 @@ def search(
     that says all of them.
     """
     if rules:
-        ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
+        ruled, start = with_rules(step, state, rules, of=limits["max_lengths"])
         return search(
-            ruled, start, config, constraints=constraints, boundaries=boundaries, generators=generators, **bounds
+            ruled, start, config, constraints=constraints, boundaries=boundaries, generators=generators, **limits
         )
-    ranking: BeamOptions = {
+    options: BeamOptions = {
         "beam": config.beam,
         "alpha": config.alpha,
         "penalty": LENGTH_PENALTIES[config.length_penalty],
@@ -52,14 +52,14 @@ def search(
     }
     if any(constraints):
         return constrained_beam_search(
-            step, state, constraints=constraints, boundaries=boundaries or WordBoundaries(), **bounds, **ranking
+            step, state, constraints=constraints, boundaries=boundaries or WordBoundaries(), **limits, **options
         )
     if config.sample:
-        drawn = [
+        samples = [
             sample_search(
                 step,
                 state,
-                **bounds,
+                **limits,
                 generators=generators,
                 temperature=config.temperature,
                 top_k=config.top_k,
@@ -67,19 +67,19 @@ def search(
             )
             for _ in range(config.nbest)
         ]
-        return [list(of_one) for of_one in zip(*drawn, strict=True)]
+        return [list(of_one) for of_one in zip(*samples, strict=True)]
     if config.beam == 1:
-        return [[found] for found in greedy_search(step, state, **bounds)]
+        return [[hypothesis] for hypothesis in greedy_search(step, state, **limits)]
     if config.beam_groups > 1:
         return diverse_beam_search(
             step,
             state,
             groups=config.beam_groups,
             diversity=config.diversity_penalty,
-            **bounds,
-            **ranking,
+            **limits,
+            **options,
         )
-    return beam_search(step, state, **bounds, **ranking)
+    return beam_search(step, state, **limits, **options)
 
 
 def stream_tokens(
@@ -89,20 +89,20 @@ def stream_tokens(
     *,
     rules: Sequence[Rule] = (),
     generators: Sequence[torch.Generator],
-    **bounds: Unpack[SearchLimits],
+    **limits: Unpack[SearchLimits],
 ) -> Iterator[int]:
     """The words of one sentence as they come, the end sign left out: the likeliest, or drawn if `config` samples."""
     if rules:
-        ruled, start = with_rules(step, state, rules, of=bounds["max_lengths"])
-        yield from stream_tokens(ruled, start, config, generators=generators, **bounds)
+        ruled, start = with_rules(step, state, rules, of=limits["max_lengths"])
+        yield from stream_tokens(ruled, start, config, generators=generators, **limits)
         return
     choose = most_likely
     if config.sample:
         choose = partial(
             sample_tokens, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
         )
-    for said in generate_stepwise(step, state, choose=choose, **bounds):
-        yield from (word for word in said.tokens if word != bounds["eos_id"])
+    for new_tokens in generate_stepwise(step, state, choose=choose, **limits):
+        yield from (word for word in new_tokens.tokens if word != limits["eos_id"])
 
 
 def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:

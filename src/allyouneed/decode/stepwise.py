@@ -46,13 +46,15 @@ def generate_stepwise(
 
 def collect_hypotheses(steps: Iterator[StepTokens], *, sentences: int, eos_id: int) -> list[Hypothesis]:
     """The sentences that a walk said, in their order. The score is the log-probability."""
-    found: list[list[int]] = [[] for _ in range(sentences)]
+    ids_by_sentence: list[list[int]] = [[] for _ in range(sentences)]
     totals, finished = [0.0] * sentences, [False] * sentences
-    for said in steps:
-        for sentence, word, gain in zip(*said, strict=True):
+    for new_tokens in steps:
+        for sentence, word, gain in zip(*new_tokens, strict=True):
             totals[sentence] += gain
             if word == eos_id:
                 finished[sentence] = True
             else:
-                found[sentence].append(word)
-    return [Hypothesis(ids, total, total, end) for ids, total, end in zip(found, totals, finished, strict=True)]
+                ids_by_sentence[sentence].append(word)
+    return [
+        Hypothesis(ids, total, total, end) for ids, total, end in zip(ids_by_sentence, totals, finished, strict=True)
+    ]

@@ -11,7 +11,7 @@ from ..config import DecodeConfig
 from ..data.batch import pad
 from ..decode import Hypothesis, build_rules, is_repetitive, length_divisor, make_step, search
 from ..nn import DecoderState
-from ..translator import Translator, without_loop
+from ..translator import Translator, without_repetition
 
 Prefix = tuple[int, ...]
 
@@ -134,5 +134,5 @@ def trace_search(translator: Translator, text: str) -> SearchTrace:
 
     hypothesis = run_search(config)
     if config.retry_repetition and is_repetitive(hypothesis.ids, ids):
-        hypothesis = run_search(without_loop(config, hypothesis))
+        hypothesis = run_search(without_repetition(config, hypothesis))
     return SearchTrace(hypothesis, by_prefix, target_tokenizer.eos_id, limit, config)

@@ -1,8 +1,8 @@
 """Text → text: the product."""
 
 from .alignment import Alignment
-from .generation import without_loop
+from .generation import without_repetition
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 
-__all__ = ["WINDOW", "Alignment", "Scored", "Translation", "Translator", "without_loop"]
+__all__ = ["WINDOW", "Alignment", "Scored", "Translation", "Translator", "without_repetition"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..text.spans import find_spans, span_matches
 
-# An argument is bound by its place in the message unless a name or a number says which it is.
+# An argument is bound by its index in the message unless a name or a number says which it is.
 _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
 _OF_SIGNS = ("tags", "placeholders")
 _SIGNS = set("%{}<>")
@@ -44,7 +44,7 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
         left.update(match.group() for match in span_matches(text, kinds))
         left.update(sign for _, sign in _stray_signs(text, kinds))
     signs = {sign for kind, span in find_spans(source, kinds) if kind in _OF_SIGNS for sign in span} & _SIGNS
-    stray = [(place, place + 1) for place, sign in _stray_signs(target, kinds) if sign in signs]
+    stray = [(index, index + 1) for index, sign in _stray_signs(target, kinds) if sign in signs]
     extra = []
     for start, end in [*(match.span() for match in span_matches(target, kinds)), *stray]:
         left[target[start:end]] -= 1
@@ -55,8 +55,8 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
 
 def _stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
     """The signs outside of all spans, with their places."""
-    inside = {place for match in span_matches(text, kinds) for place in range(*match.span())}
-    return [(place, sign) for place, sign in enumerate(text) if sign in _SIGNS and place not in inside]
+    inside = {index for match in span_matches(text, kinds) for index in range(*match.span())}
+    return [(index, sign) for index, sign in enumerate(text) if sign in _SIGNS and index not in inside]
 
 
 def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -34,17 +34,19 @@ class Aligner:
     """Reads alignments off the cross-attention of a model. `reader` is the tokenizer of the sources."""
 
     def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
-        self._finder, self._source_tokenizer, self._target_tokenizer = (
+        self._generator, self._source_tokenizer, self._target_tokenizer = (
             generator,
             source_tokenizer,
             generator.target_tokenizer,
         )
 
-    def align(self, sources: Sequence[list[int]], found: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
+    def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
         """The alignment of each source with what was found for it."""
         return [
-            self._of(ids, hypothesis.ids, places, unit)
-            for ids, hypothesis, places in zip(sources, found, self._places(sources, found), strict=True)
+            self._align_pair(ids, hypothesis.ids, positions, unit)
+            for ids, hypothesis, positions in zip(
+                sources, hypotheses, self._attended_positions(sources, hypotheses), strict=True
+            )
         ]
 
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
@@ -56,18 +58,18 @@ class Aligner:
         read = [
             number for number, of_word in enumerate(self._source_tokenizer.encode_all(words)) for _ in of_word[1:-1]
         ]
-        (places,) = self._places([ids], [best])
-        looked_at = iter([read[place - 1] for place, i in zip(places, best.ids, strict=False) if i == unknown])
+        (positions,) = self._attended_positions([ids], [best])
+        looked_at = iter([read[position - 1] for position, i in zip(positions, best.ids, strict=False) if i == unknown])
         return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(looked_at)], text).strip()
 
-    def _of(self, source: list[int], target: list[int], places: list[int], unit: Unit) -> Alignment:
+    def _align_pair(self, source: list[int], target: list[int], attended: list[int], unit: Unit) -> Alignment:
         if unit == "tokens":  # the signs for start and end are left out
-            links = tuple((place - 1, j) for j, place in enumerate(places[: len(target)]))
+            links = tuple((position - 1, j) for j, position in enumerate(attended[: len(target)]))
             return Alignment(
                 tuple(self._source_tokenizer.pieces(source[1:-1])), tuple(self._target_tokenizer.pieces(target)), links
             )
-        read, written = _word_of_each(source, self._source_tokenizer), _word_of_each(target, self._target_tokenizer)
-        pairs = {(read[place], word) for place, word in zip(places, written, strict=False)}
+        read, written = _word_indices(source, self._source_tokenizer), _word_indices(target, self._target_tokenizer)
+        pairs = {(read[position], word) for position, word in zip(attended, written, strict=False)}
         words_read, words_written = (
             _words(self._source_tokenizer.decode(source)),
             _words(self._target_tokenizer.decode(target)),
@@ -75,14 +77,14 @@ class Aligner:
         return Alignment(tuple(words_read), tuple(words_written), tuple(sorted(pairs)))
 
     @torch.inference_mode()
-    def _places(self, sources: Sequence[list[int]], found: Sequence[Hypothesis]) -> list[list[int]]:
-        """For every id found, the place in its source that it looked at."""
-        source = self._finder.tensor(sources)
-        target = self._finder.target_tensor([self._finder.target(hypothesis) for hypothesis in found])
+    def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
+        """For every id found, the position in its source that it looked at."""
+        source = self._generator.tensor(sources)
+        target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
         signs = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != sign for sign in signs]).all(0)
-        model = self._finder.model
-        with self._finder.threads_for(target.numel()):
+        model = self._generator.model
+        with self._generator.threads_for(target.numel()):
             return align_targets(model, target, model.encode(source), is_word).tolist()
 
 
@@ -90,7 +92,7 @@ def _words(text: str) -> list[str]:
     return text.replace(UNK, f" {UNK}").split()  # an unknown word has lost the blank before it
 
 
-def _word_of_each(ids: list[int], tokenizer: Tokenizer) -> list[int]:
+def _word_indices(ids: list[int], tokenizer: Tokenizer) -> list[int]:
     """For every id, which word of the text it stands in, the text split at blanks."""
     beginnings = tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
     return [max(0, len(_words(beginning)) - 1) for beginning in beginnings]

@@ -68,28 +68,28 @@ class ConstraintBuilder:
     def build(self, text: str) -> list[PhraseConstraint]:
         """The same as phrases in ids. Refuses what the vocabulary cannot spell."""
         times: dict[tuple[str, ...], int] = {}
-        for wanted in self.required_texts(text):
-            times[wanted] = times.get(wanted, 0) + 1
+        for texts in self.required_texts(text):
+            times[texts] = times.get(texts, 0) + 1
         return [
-            PhraseConstraint(tuple(spelling for wish in wanted for spelling in self._spellings(wish)), count)
-            for wanted, count in times.items()
+            PhraseConstraint(tuple(spelling for required in texts for spelling in self._spellings(required)), count)
+            for texts, count in times.items()
         ]
 
-    def _spellings(self, wanted: str) -> list[tuple[int, ...]]:
+    def _spellings(self, required: str) -> list[tuple[int, ...]]:
         """The ids of a text as it stands after a blank, and right after a sign."""
         tokenizer = self._tokenizer
-        if tokenizer.unk_id is not None and tokenizer.unk_id in tokenizer.encode(wanted):
-            raise InputError(f"{wanted!r} must stand in the translation, but the vocabulary cannot spell it")
+        if tokenizer.unk_id is not None and tokenizer.unk_id in tokenizer.encode(required):
+            raise InputError(f"{required!r} must stand in the translation, but the vocabulary cannot spell it")
         spellings = []
         for carrier in _CARRIERS:
             try:
-                before, whole = tokenizer.encode(carrier)[1:-1], tokenizer.encode(carrier + wanted)[1:-1]
+                before, whole = tokenizer.encode(carrier)[1:-1], tokenizer.encode(carrier + required)[1:-1]
             except InputError:
                 if not carrier:
                     raise
                 continue  # a vocabulary of letters without this sign
             spelling = tuple(whole[len(before) :])
-            if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == wanted.strip():
+            if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == required.strip():
                 spellings.append(spelling)
         return list(dict.fromkeys(spellings))
 

@@ -75,26 +75,26 @@ class TranslationGenerator:
         self._step = EngineStep(engine, banned_ids=self.banned_ids)
         self._step_of_stream = EngineStep(engine, banned_ids=(*silent, *unknown))
 
-    def generate(self, wanted: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
+    def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """For each of them what was found, the best first, and whether that went round in circles at first.
 
         Nothing is found where what must be said does not fit within the limit.
         """
-        found = self._search(wanted, self.config)
-        again = [False] * len(wanted)
-        for b, one in enumerate(wanted):
-            if self.config.retry_repetition and found[b] and is_repetitive(found[b][0].ids, one.source):
-                (better,) = self._search([one], without_loop(self.config, found[b][0]))
+        hypotheses = self._search(requests, self.config)
+        repetitive = [False] * len(requests)
+        for b, one in enumerate(requests):
+            if self.config.retry_repetition and hypotheses[b] and is_repetitive(hypotheses[b][0].ids, one.source):
+                (better,) = self._search([one], without_repetition(self.config, hypotheses[b][0]))
                 # Where the demands themselves repeat, nothing may be left.
-                found[b], again[b] = better or found[b], True
-        return found, again
+                hypotheses[b], repetitive[b] = better or hypotheses[b], True
+        return hypotheses, repetitive
 
-    def find_widely(self, wanted: GenerationRequest) -> list[Hypothesis]:
+    def search_wider(self, request: GenerationRequest) -> list[Hypothesis]:
         """All that a beam of 4 at least holds at its end, the best first."""
         beam = max(4, self.config.beam)
         config = replace(self.config, beam=beam, nbest=beam, beam_groups=1, sample=False)
-        (found,) = self._search([wanted], config)
-        return found
+        (hypotheses,) = self._search([request], config)
+        return hypotheses
 
     @torch.inference_mode()
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
@@ -132,10 +132,10 @@ class TranslationGenerator:
             )
         return gained.tolist()
 
-    def max_lengths(self, wanted: Sequence[GenerationRequest]) -> Tensor:
+    def max_lengths(self, requests: Sequence[GenerationRequest]) -> Tensor:
         """How many ids, the end sign included, each translation may have; (B,)."""
-        longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in wanted]
-        needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in wanted]
+        longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in requests]
+        needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in requests]
         lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
         return lengths.clamp(1, self.limit).to(self.device)
 
@@ -156,23 +156,23 @@ class TranslationGenerator:
         return pad(rows, self.model.config.effective_target_pad_id).to(self.device)
 
     @torch.inference_mode()
-    def _search(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        with self.threads_for(len(wanted) * config.beam):
-            found = search(
+    def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
+        with self.threads_for(len(requests) * config.beam):
+            hypotheses = search(
                 self._step,
-                self.engine.start(self.tensor([one.source for one in wanted])),
+                self.engine.start(self.tensor([one.source for one in requests])),
                 config,
                 sos_id=self.target_tokenizer.sos_id,
                 eos_id=self.target_tokenizer.eos_id,
-                max_lengths=self.max_lengths(wanted),
-                rules=self._rules(wanted, config),
-                constraints=[one.constraints for one in wanted],
+                max_lengths=self.max_lengths(requests),
+                rules=self._rules(requests, config),
+                constraints=[one.constraints for one in requests],
                 boundaries=self.boundaries,
-                generators=[self._generator(one) for one in wanted] if config.sample else (),
+                generators=[self._generator(one) for one in requests] if config.sample else (),
             )
             if config.repetition_penalty == 1 and config.beam_groups == 1:
-                return found
-            return self._judged_anew(wanted, found, config)
+                return hypotheses
+            return self._score_again(requests, hypotheses, config)
 
     def threads_for(self, vectors: int) -> AbstractContextManager[None]:
         """All threads for products of many vectors, one for those of few."""
@@ -183,36 +183,38 @@ class TranslationGenerator:
         digest = sha256(repr((self.config.seed, one.source, one.prefix)).encode()).digest()
         return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
 
-    def _rules(self, wanted: Sequence[GenerationRequest], config: DecodeConfig) -> list[Rule]:
-        shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in wanted]
+    def _rules(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[Rule]:
+        shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in requests]
         min_lengths = torch.tensor(shortest, device=self.device)
         rules = build_rules(
             config,
             eos_id=self.target_tokenizer.eos_id,
-            min_lengths=min_lengths.minimum(self.max_lengths(wanted)),  # so that each can end
-            prefixes=[one.prefix for one in wanted],
+            min_lengths=min_lengths.minimum(self.max_lengths(requests)),  # so that each can end
+            prefixes=[one.prefix for one in requests],
         )
-        if any(one.at_most for one in wanted):
-            rules.append(at_most([one.at_most for one in wanted]))
-        if any(one.orders for one in wanted):
-            rules.append(in_order([one.orders for one in wanted]))
+        if any(one.at_most for one in requests):
+            rules.append(at_most([one.at_most for one in requests]))
+        if any(one.orders for one in requests):
+            rules.append(in_order([one.orders for one in requests]))
         return rules
 
-    def _judged_anew(
-        self, wanted: Sequence[GenerationRequest], found: list[list[Hypothesis]], config: DecodeConfig
+    def _score_again(
+        self, requests: Sequence[GenerationRequest], hypotheses_by_request: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
         """What was found, its log-probabilities without what a rule took off, and so ordered anew."""
-        sources = [one.source for one, hypotheses in zip(wanted, found, strict=True) for _ in hypotheses]
-        targets = [self.target(hypothesis) for hypotheses in found for hypothesis in hypotheses]
+        sources = [
+            one.source for one, hypotheses in zip(requests, hypotheses_by_request, strict=True) for _ in hypotheses
+        ]
+        targets = [self.target(hypothesis) for hypotheses in hypotheses_by_request for hypothesis in hypotheses]
         gains = iter(self.log_probabilities(sources, targets))
 
         def judged(hypothesis: Hypothesis) -> Hypothesis:
             total = sum(next(gains))
             return hypothesis._replace(log_probability=total, score=total / length_divisor(config, hypothesis))
 
-        return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in found]
+        return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in hypotheses_by_request]
 
 
-def without_loop(config: DecodeConfig, found: Hypothesis) -> DecodeConfig:
+def without_repetition(config: DecodeConfig, hypothesis: Hypothesis) -> DecodeConfig:
     """How to search again for what went round in circles."""
-    return replace(config, no_repeat_ngram_size=max(3, longest_repetition(found.ids).period))
+    return replace(config, no_repeat_ngram_size=max(3, longest_repetition(hypothesis.ids).period))

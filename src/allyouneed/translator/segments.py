@@ -1,0 +1,110 @@
+"""Texts → segments: what is translated at once, with its tokens and constraints; and segments → batches."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..decode import beam_width
+from ..errors import InputError
+from ..text.sentences import cut
+from ..text.tokenizer import Tokenizer
+from .constraints import ConstraintBuilder
+from .generation import GenerationRequest
+
+
+class Segment(NamedTuple):
+    """What is translated at once: text `number` of a window, or a part of it."""
+
+    number: int
+    text: str
+    request: GenerationRequest
+
+
+class Segmenter:
+    """Encodes texts, and cuts those of more than `longest_source` tokens at the ends of sentences.
+
+    A segment that cannot be cut may have at most `max_length` tokens.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, constraints: ConstraintBuilder | None, *, longest_source: int, max_length: int
+    ) -> None:
+        self._tokenizer, self._constraints = tokenizer, constraints
+        self.longest_source, self._max_length = longest_source, max_length
+
+    def split(self, texts: Sequence[str], prefix: list[int], first: int) -> list[Segment]:
+        """The segments of some texts, of which an empty one has none; the first segment of each begins with `prefix`.
+
+        Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`.
+        """
+        return [
+            segment
+            for number, (text, ids) in enumerate(zip(texts, encode_texts(self._tokenizer, texts, first), strict=True))
+            if text
+            for segment in self._split_one(text, ids, prefix, number, first + number)
+        ]
+
+    def split_accepted(
+        self, texts: Sequence[str], prefix: list[int], first: int, on_refused: Callable[[InputError], None]
+    ) -> list[Segment]:
+        """The same, but `on_refused` is called with the error of each text that is refused."""
+        segments: list[Segment] = []
+        for number, text in enumerate(texts):
+            try:
+                segments += [segment._replace(number=number) for segment in self.split([text], prefix, first + number)]
+            except InputError as error:
+                on_refused(error)
+        return segments
+
+    def _split_one(self, text: str, ids: list[int], prefix: list[int], number: int, line: int) -> list[Segment]:
+        parts, encoded = [text], [ids]
+        if len(ids) > self.longest_source:
+            uncut = self._constraints.places(text) if self._constraints else []
+            parts = cut(text, lambda part: len(self._tokenizer.encode(part)) <= self.longest_source, whole=uncut)
+            encoded = self._tokenizer.encode_all(parts)
+        for part, part_ids in zip(parts, encoded, strict=True):
+            if len(part_ids) > self._max_length:
+                raise InputError(
+                    f"{part[:30]!r}… has {len(part_ids)} tokens and no place to cut it; "
+                    f"this model reads at most {self._max_length}",
+                    line=line,
+                )
+        try:
+            constraints = [self._constraints.build(part) if self._constraints else [] for part in parts]
+        except InputError as error:
+            raise InputError(str(error), line=line) from error
+        return [
+            Segment(number, part, GenerationRequest(part_ids, [] if index else prefix, phrases))
+            for index, (part, part_ids, phrases) in enumerate(zip(parts, encoded, constraints, strict=True))
+        ]
+
+
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list[list[int]]:
+    """The ids of some texts. Refuses, by its line, one that the vocabulary cannot spell; the first is line `first`."""
+    try:
+        return tokenizer.encode_all(texts)
+    except InputError as error:
+        raise InputError(str(error), line=error.line and error.line + first - 1) from error
+
+
+def batch_segments(
+    segments: Sequence[Segment], *, batch_size: int, beam: int, alternatives: int
+) -> Iterator[list[int]]:
+    """The places of segments of similar length, those with constraints apart: they have wider beams.
+
+    A batch has as many hypotheses as `batch_size` segments without constraints have.
+    """
+    room = batch_size * beam
+    for constrained in (False, True):
+        batch: list[int] = []
+        taken = 0
+        for i in sorted(range(len(segments)), key=lambda i: len(segments[i].request.source)):
+            constraints = segments[i].request.constraints
+            if bool(constraints) == constrained:
+                width = beam_width(beam, constraints) * max(1, alternatives)
+                if batch and taken + width > room:
+                    yield batch
+                    batch, taken = [], 0
+                batch.append(i)
+                taken += width
+        if batch:
+            yield batch
