@@ -1,4 +1,4 @@
-"""The compiled loops are held to PyTorch, and used where they are quicker; whole steps are `test_fast.py`'s."""
+"""The compiled kernels are held to PyTorch, and used where they are faster; test_eager.py tests whole steps."""
 
 import ctypes
 from collections.abc import Callable

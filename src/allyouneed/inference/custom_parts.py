@@ -1,4 +1,4 @@
-"""Whether a model is made of this room's parts alone: what re-implements them must know that."""
+"""Whether a model consists of the modules of nn/ alone, unchanged; code that re-implements them must know."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ _ONLY_IN_TRAINING = {"dropout", "p", "training"}
 
 
 def find_custom_part(model: Transformer) -> str | None:
-    """What of `model` is not as `Transformer(model.config)` makes it, in words; None if all of it is.
+    """A description of the first part of `model` that differs from `Transformer(model.config)`; None if none does.
 
-    Compared are the exact types of all parts, their attributes, the names, shapes and dtypes of weights, and
-    whether a forward hook, a forward method of its own, or a hook of all modules is there.
+    It compares the types of all modules, their attributes, and the names, shapes and dtypes of weights, and looks for
+    forward hooks, forward methods set on an instance, and global hooks.
     """
     if any(getattr(hooks_of_all, name) for name in _GLOBAL_HOOKS):
         return "every module has a forward hook"
@@ -37,6 +37,8 @@ def find_custom_part(model: Transformer) -> str | None:
 
 
 def _attributes(part: nn.Module) -> dict[str, Any]:
-    own = {name: value for name, value in vars(part).items() if name[0] != "_" and name not in _ONLY_IN_TRAINING}
+    attributes = {name: value for name, value in vars(part).items() if name[0] != "_" and name not in _ONLY_IN_TRAINING}
     tensors = {**dict(part.named_parameters(recurse=False)), **dict(part.named_buffers(recurse=False))}
-    return own | {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
+    return attributes | {
+        name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items() if isinstance(tensor, Tensor)
+    }

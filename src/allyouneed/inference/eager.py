@@ -129,7 +129,7 @@ class EagerEngine:
 
 
 class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` would take 2 µs of every step
-    """Looking up ids, on a processor, finds those outside the vocabulary by itself; here it is told as everywhere."""
+    """Turn the IndexError of a lookup of unknown ids, on a CPU, into the InputError that all engines raise."""
 
     def __init__(self, ids: Tensor, table: Tensor) -> None:
         self.ids, self.table = ids, table
@@ -144,9 +144,9 @@ class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` wou
 
 
 @lru_cache(64)
-def _diagonal_bias(sentences: int, each: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """For each hypothesis 0 at its own place among those of its sentence, attention_bias at the others', (B · E, E)."""
-    return attention_bias(torch.eye(each, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
+def _diagonal_bias(sentences: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The attention bias of the newest tokens: each of a sentence's E hypotheses sees its own, (B · E, E)."""
+    return attention_bias(torch.eye(width, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
 
 
 class _FloatLinear:
@@ -158,7 +158,7 @@ class _FloatLinear:
 
 
 def _joined(make: MakeLinear, *maps: nn.Linear) -> LinearMap:
-    """One map in place of several of the same vector: their results side by side."""
+    """One linear map in place of several of the same vector: their outputs side by side."""
     if len(maps) == 1:
         return make(maps[0].weight, maps[0].bias)
     return make(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
@@ -181,39 +181,39 @@ class _FastResidual:
 
 
 class _FastFeedForward:
-    def __init__(self, feed_forward: FeedForward, around: Residual, make: MakeLinear) -> None:
+    def __init__(self, feed_forward: FeedForward, residual: Residual, make: MakeLinear) -> None:
         self.inner, self.outer = _joined(make, feed_forward.inner), _joined(make, feed_forward.outer)
         self.activation = torch.relu_ if feed_forward.activation is F.relu else feed_forward.activation
-        self.residual = _FastResidual(around)
+        self.residual = _FastResidual(residual)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.residual.add_and_norm(x, self.outer(self.activation(self.inner(self.residual.pre_norm(x)))))
 
 
 class _FastSelfAttention:
-    """Queries, keys and values of one vector by one product, with what stands around it."""
+    """Self-attention with one product for queries, keys and values, and its residual connection and norm."""
 
-    def __init__(self, attention: MultiHeadAttention, around: Residual, make: MakeLinear) -> None:
-        self.heads, self.residual = attention.heads, _FastResidual(around)
+    def __init__(self, attention: MultiHeadAttention, residual: Residual, make: MakeLinear) -> None:
+        self.heads, self.residual = attention.heads, _FastResidual(residual)
         self.qkv = _joined(make, attention.query, attention.key, attention.value)
         self.output = _joined(make, attention.output)
         self.width = attention.key.out_features
-        self.words = self.width + attention.value.out_features
+        self.kv_width = self.width + attention.value.out_features
 
     def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """All three, the queries first, and keys and values as a pool takes them, (B, L, H·K + H·Kv)."""
-        all_three = self.qkv(self.residual.pre_norm(x))
-        return all_three, all_three[..., self.width :]
+        """Queries, keys and values side by side, and the keys and values alone, (B, L, H·K + H·Kv)."""
+        qkv = self.qkv(self.residual.pre_norm(x))
+        return qkv, qkv[..., self.width :]
 
     def empty_cache(self, x: Tensor) -> KVCache:
-        """A pool of no words for the sentences of `x`."""
-        return KVCache(x.new_empty(x.size(0), 0, self.words), 0, heads=self.heads, width=self.width)
+        """A cache of no tokens for the sentences of `x`."""
+        return KVCache(x.new_empty(x.size(0), 0, self.kv_width), 0, heads=self.heads, width=self.width)
 
 
-def cached_attention(query: Tensor, pool: KVCache, mask: Tensor | None) -> Tensor:
-    """Equation 1, its heads side by side again. Shapes: query (B, T, H·K …), mask (B, 1, T, L) → (B, T, H·Kv)."""
-    query = split_heads(query[..., : pool.width], pool.heads)
-    keys, values = pool.keys.narrow(2, 0, pool.used), pool.values.narrow(2, 0, pool.used)
+def cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Tensor:
+    """Equation 1 over a KV cache. Shapes: query (B, T, H·K …), mask (B, 1, T, L) → (B, T, H·Kv)."""
+    query = split_heads(query[..., : cache.width], cache.heads)
+    keys, values = cache.keys.narrow(2, 0, cache.used), cache.values.narrow(2, 0, cache.used)
     return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
 
 
@@ -223,10 +223,12 @@ class _FastEncoderBlock:
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        own = self.attention
-        query, words = own.project_qkv(x)
-        pool = KVCache(words, words.size(1), heads=own.heads, width=own.width)
-        return self.feed_forward(own.residual.add_and_norm(x, own.output(cached_attention(query, pool, padding))))
+        attention = self.attention
+        query, keys_and_values = attention.project_qkv(x)
+        cache = KVCache(keys_and_values, keys_and_values.size(1), heads=attention.heads, width=attention.width)
+        return self.feed_forward(
+            attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, padding)))
+        )
 
 
 class _FastDecoderBlock:
@@ -240,22 +242,22 @@ class _FastDecoderBlock:
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
 
     def project_kv(self, memory: Tensor) -> KVCache:
-        """The memory (B, S, D), projected once for all words."""
+        """Keys and values of the memory (B, S, D), projected once for all steps."""
         return KVCache(self.keys_and_values(memory), memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
         self,
         x: Tensor,
-        pool: KVCache,
-        pooled: int,
+        cache: KVCache,
+        cached: int,
         mask: Tensor | None,
         memory: KVCache,
         padding: Tensor | None,
     ) -> tuple[Tensor, KVCache]:
-        own, around = self.self_attention, self.cross_attention_residual
-        query, words = own.project_qkv(x)
-        pool = pool.append(words, after=pooled)
-        x = own.residual.add_and_norm(x, own.output(cached_attention(query, pool, mask)))
-        query = self.query(around.pre_norm(x))
-        x = around.add_and_norm(x, self.output(cached_attention(query, memory, padding)))
-        return self.feed_forward(x), pool
+        attention, residual = self.self_attention, self.cross_attention_residual
+        query, keys_and_values = attention.project_qkv(x)
+        cache = cache.append(keys_and_values, after=cached)
+        x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, mask)))
+        query = self.query(residual.pre_norm(x))
+        x = residual.add_and_norm(x, self.output(cached_attention(query, memory, padding)))
+        return self.feed_forward(x), cache

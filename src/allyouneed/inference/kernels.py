@@ -1,10 +1,10 @@
-"""Reading, writing and choosing as plain loops, of which Numba makes machine code; `compiled.py` calls them.
+"""The kernels: encoder, decoder and the choice of continuations as plain loops, which Numba compiles (compiled.py).
 
-`FastTransformer` is the definition, and a test holds this file to it. Maps are float32, or int8. Of
-those the vectors are rounded, too, where the processor has VPDPBUSD, an instruction (x86, AVX-512
-VNNI) that multiplies 64 pairs of bytes and adds them up by fours; on others each weight becomes a
-float32 again. All loops stand in one file because Numba looks at no other to see whether what it
-keeps on disk is still true.
+`EagerEngine` is the definition, and a test holds this file to it. Weights are float32 or int8. With int8
+weights the inputs are quantized, too, where the processor has VPDPBUSD, an instruction (x86, AVX-512
+VNNI) that multiplies 64 pairs of bytes and adds the products in fours; on other processors each weight is
+converted to float32 again. All kernels are in one file because Numba compiles anew only when the
+file of a function changes, whatever it calls.
 """
 
 import math
@@ -20,14 +20,14 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-PANEL = 64  # outputs of a map that are worked out together by VPDPBUSD: four registers of 16 sums
+PANEL = 64  # outputs of a linear map that are computed together by VPDPBUSD: four registers of 16 sums
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in any order
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
 
 
 class FloatWeights(NamedTuple):
-    """The same map of all N blocks: `scale` · `weight` is what is multiplied with."""
+    """The same linear map of all N blocks, its weights being `scale` · `weight`."""
 
     weight: Array  # (N, out, in), float32 or int8
     scale: Array  # (N, out)
@@ -35,32 +35,32 @@ class FloatWeights(NamedTuple):
 
 
 class Int8Weights(NamedTuple):
-    """The same map of all N blocks, its int8 weights in the order in which VPDPBUSD takes them.
+    """The same linear map of all N blocks, its int8 weights in the order in which VPDPBUSD reads them.
 
-    A panel holds 64 outputs, the last one made up with zeros: for every four inputs the four weights
-    of its first output, of its second, and so on.
+    A panel holds 64 outputs; the last panel is padded with zeros. For every four inputs it has the four weights
+    of its first output, then those of its second, and so on.
     """
 
-    panels: Array  # (N, out / 64, in · 64), int8; out and in rounded up to whole panels and fours
+    panels: Array  # (N, out / 64, in · 64), int8; out and in levels up to whole panels and fours
     scale: Array  # (N, out)
     total: Array  # (N, out): `scale` · the sum of an output's weights
     bias: Array  # (N, out)
 
 
 class BlockWeights(NamedTuple):
-    """What the N blocks of an encoder and those of a decoder have in common, and what stands after them."""
+    """The weights that blocks of an encoder and of a decoder have in common, and those of the final norm."""
 
     qkv: FloatWeights | Int8Weights  # queries, keys and values
     output: FloatWeights | Int8Weights
     inner: FloatWeights | Int8Weights
     outer: FloatWeights | Int8Weights
-    gain: Array  # (N, 2 or 3, D): around the sublayers, in their order
+    gain: Array  # (N, 2 or 3, D): of the norm of each sublayer, in their order
     bias: Array  # (N, 2 or 3, D)
-    closing: Array  # (2, D): gain and bias of the norm that ends a stack of "pre"
+    closing: Array  # (2, D): gain and bias of the final norm of a "pre" stack
 
 
 class CrossAttentionWeights(NamedTuple):
-    """What a decoder has besides, to look at the memory."""
+    """The weights of cross-attention; keys and values of the memory are projected before."""
 
     query: FloatWeights | Int8Weights
     output: FloatWeights | Int8Weights
@@ -75,11 +75,11 @@ class EmbeddingWeights(NamedTuple):
 
 
 class BlockOptions(NamedTuple):
-    """What else decides how a step is done."""
+    """Settings of the blocks."""
 
     heads: int
     norm_first: bool
-    activation: int  # the place in `ACTIVATIONS`
+    activation: int  # index in `ACTIVATIONS`
     eps: float
 
 
@@ -88,132 +88,132 @@ ACTIVATIONS = ("relu", "gelu", "silu")
 
 @_jit
 def encode_tokens(
-    x: Array, sentences: int, stack: BlockWeights, manner: BlockOptions, queried: int, padding: Array
+    x: Array, sentences: int, stack: BlockWeights, options: BlockOptions, query_width: int, padding: Array
 ) -> None:
     """§3.1, block by block: embedded sources (B · S, D) become the memory, in place.
 
-    `padding` (B, S) is below 0 where nobody looks; of no rows, it shuts nothing. `queried` is H·K.
+    `padding` (B, S) is an attention bias: below 0 at padding; with no rows, there is none. `query_width` is H·K.
     """
     rows = len(x)
     length = rows // sentences
-    all_three = np.empty((rows, output_width(stack.qkv)), np.float32)
-    words = np.empty((sentences, length, output_width(stack.qkv) - queried), np.float32)
-    seen = np.empty((rows, words.shape[2] - queried), np.float32)
+    qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
+    keys_and_values = np.empty((sentences, length, output_width(stack.qkv) - query_width), np.float32)
+    attended = np.empty((rows, keys_and_values.shape[2] - query_width), np.float32)
     for n in range(len(stack.gain)):
-        linear(pre_norm(x, stack, n, 0, manner), stack.qkv, n, all_three)
+        linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         for r in range(rows):
-            words[r // length, r % length] = all_three[r, queried:]
-        attend_rows(all_three, words, length, padding, manner.heads, queried, seen)
-        add_and_norm(x, seen, stack.output, stack, n, 0, manner)
-        feed_forward(x, stack, n, 1, manner)
-    final_norm(x, stack, manner)
+            keys_and_values[r // length, r % length] = qkv[r, query_width:]
+        attend_rows(qkv, keys_and_values, length, padding, options.heads, query_width, attended)
+        add_and_norm(x, attended, stack.output, stack, n, 0, options)
+        feed_forward(x, stack, n, 1, options)
+    final_norm(x, stack, options)
 
 
 @_jit
 def decode_tokens(
     x: Array,
     last: Array,
-    place: int,
+    position: int,
     embedding: EmbeddingWeights,
     stack: BlockWeights,
     cross: CrossAttentionWeights,
-    manner: BlockOptions,
+    options: BlockOptions,
     caches: tuple[Array, ...],
     used: int,
     ancestry_mask: Array,
     memories: tuple[Array, ...],
     padding: Array,
 ) -> None:
-    """§3.1, block by block: from the newest words of R hypotheses, (R,), at `place`, to what foretells the next, `x`.
+    """§3.1, block by block: from the last tokens of R hypotheses, (R,), at `position`, to hidden states `x` (R, D).
 
-    The R / B hypotheses of a sentence stand side by side. The words' keys and values go into the
-    `pools`, each (B, room, H·K + H·Kv), from `used` on. `theirs` (R, used + R / B) and `padding` (B, S)
-    are below 0 where nobody looks; of no rows, they attention_bias nothing. `memories` are (B, S, H·K + H·Kv).
+    The R / B hypotheses of a sentence are side by side. The keys and values of the last tokens are written into the
+    KV `caches`, each (B, capacity, H·K + H·Kv), from `used` on. `ancestry_mask` (R, used + R / B) and `padding` (B, S)
+    are attention biases: below 0 where attention is masked; with no rows, nothing is. `memories`: (B, S, H·K + H·Kv).
     """
     rows = len(x)
-    each = rows // len(memories[0])
+    hypotheses = rows // len(memories[0])
     query = np.empty((rows, output_width(cross.query)), np.float32)
-    queried = query.shape[1]  # H·K
-    all_three = np.empty((rows, output_width(stack.qkv)), np.float32)
-    seen = np.empty((rows, all_three.shape[1] - 2 * queried), np.float32)
-    embed(last, place, embedding, x)
+    query_width = query.shape[1]  # H·K
+    qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
+    attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
+    embed(last, position, embedding, x)
     for n in range(len(caches)):
-        linear(pre_norm(x, stack, n, 0, manner), stack.qkv, n, all_three)
+        linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         for r in range(rows):
-            caches[n][r // each, used + r % each] = all_three[r, queried:]
-        attend_rows(all_three, caches[n], used + each, ancestry_mask, manner.heads, queried, seen)
-        add_and_norm(x, seen, stack.output, stack, n, 0, manner)
-        linear(pre_norm(x, stack, n, 1, manner), cross.query, n, query)
-        attend_rows(query, memories[n], memories[n].shape[1], padding, manner.heads, queried, seen)
-        add_and_norm(x, seen, cross.output, stack, n, 1, manner)
-        feed_forward(x, stack, n, 2, manner)
-    final_norm(x, stack, manner)
+            caches[n][r // hypotheses, used + r % hypotheses] = qkv[r, query_width:]
+        attend_rows(qkv, caches[n], used + hypotheses, ancestry_mask, options.heads, query_width, attended)
+        add_and_norm(x, attended, stack.output, stack, n, 0, options)
+        linear(pre_norm(x, stack, n, 1, options), cross.query, n, query)
+        attend_rows(query, memories[n], memories[n].shape[1], padding, options.heads, query_width, attended)
+        add_and_norm(x, attended, cross.output, stack, n, 1, options)
+        feed_forward(x, stack, n, 2, options)
+    final_norm(x, stack, options)
 
 
 @_jit
-def embed(words: Array, place: int, embedding: EmbeddingWeights, x: Array) -> None:
-    """Words at a place of their sentences, (R,), into `x` (R, D)."""
-    for r in range(len(words)):
-        if not 0 <= words[r] < len(embedding.table):
+def embed(tokens: Array, position: int, embedding: EmbeddingWeights, x: Array) -> None:
+    """Embed tokens (R,), all at one position of their sentences, into `x` (R, D)."""
+    for r in range(len(tokens)):
+        if not 0 <= tokens[r] < len(embedding.table):
             raise IndexError("an id is outside the vocabulary")
         for i in range(x.shape[1]):
-            x[r, i] = np.float32(embedding.scale) * embedding.table[words[r], i] + embedding.positions[place, i]
+            x[r, i] = np.float32(embedding.scale) * embedding.table[tokens[r], i] + embedding.positions[position, i]
 
 
 @_jit
-def pre_norm(x: Array, stack: BlockWeights, n: int, sublayer: int, manner: BlockOptions) -> Array:
-    """What a sublayer of block `n` is given of `x` (R, D); see residual.py."""
-    if not manner.norm_first:
+def pre_norm(x: Array, stack: BlockWeights, n: int, sublayer: int, options: BlockOptions) -> Array:
+    """The input of a sublayer of block `n`: `x` (R, D), normalized if the norm is "pre"; see residual.py."""
+    if not options.norm_first:
         return x
     normed = np.empty_like(x)
-    layer_norm_rows(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, normed)
+    layer_norm_rows(x, stack.gain[n, sublayer], stack.bias[n, sublayer], options.eps, normed)
     return normed
 
 
 @_jit
 def add_and_norm(
     x: Array,
-    found: Array,
+    y: Array,
     maps: FloatWeights | Int8Weights,
     stack: BlockWeights,
     n: int,
     sublayer: int,
-    manner: BlockOptions,
+    options: BlockOptions,
 ) -> None:
-    """What becomes of `x`, in place, after the last of a sublayer's `maps` has mapped what it `found`."""
+    """Apply the last of a sublayer's linear maps to `y`, add the result to `x` in place, and normalize if "post"."""
     more = np.empty_like(x)
-    linear(found, maps, n, more)
+    linear(y, maps, n, more)
     for r in range(len(x)):
         for i in range(x.shape[1]):
             x[r, i] += more[r, i]
-    if not manner.norm_first:
-        layer_norm_rows(x, stack.gain[n, sublayer], stack.bias[n, sublayer], manner.eps, x)
+    if not options.norm_first:
+        layer_norm_rows(x, stack.gain[n, sublayer], stack.bias[n, sublayer], options.eps, x)
 
 
 @_jit
-def feed_forward(x: Array, stack: BlockWeights, n: int, sublayer: int, manner: BlockOptions) -> None:
-    """The feed-forward network of block `n` (§3.3), with what stands around it, in place."""
+def feed_forward(x: Array, stack: BlockWeights, n: int, sublayer: int, options: BlockOptions) -> None:
+    """The feed-forward network of block `n` (§3.3) with its residual connection and norm, in place."""
     hidden = np.empty((len(x), output_width(stack.inner)), np.float32)
-    linear(pre_norm(x, stack, n, sublayer, manner), stack.inner, n, hidden)
-    activate(hidden, manner.activation)
-    add_and_norm(x, hidden, stack.outer, stack, n, sublayer, manner)
+    linear(pre_norm(x, stack, n, sublayer, options), stack.inner, n, hidden)
+    activate(hidden, options.activation)
+    add_and_norm(x, hidden, stack.outer, stack, n, sublayer, options)
 
 
 @_jit
-def final_norm(x: Array, stack: BlockWeights, manner: BlockOptions) -> None:
-    """What ends a stack, in place."""
-    if manner.norm_first:
-        layer_norm_rows(x, stack.closing[0], stack.closing[1], manner.eps, x)
+def final_norm(x: Array, stack: BlockWeights, options: BlockOptions) -> None:
+    """The norm after the last block of a "pre" stack, in place."""
+    if options.norm_first:
+        layer_norm_rows(x, stack.closing[0], stack.closing[1], options.eps, x)
 
 
 @_jit
 def output_width(maps: FloatWeights | Int8Weights) -> int:
-    """How many numbers such a map gives."""
+    """The number of outputs of a linear map."""
     return int(maps.scale.shape[1])
 
 
 def linear(x: Array, maps: FloatWeights | Int8Weights, n: int, result: Array) -> None:
-    """Map number `n` of (R, in), into `result` (R, out)."""
+    """The linear map of block `n` applied to `x` (R, in), into `result` (R, out)."""
     raise NotImplementedError("only in compiled code")
 
 
@@ -223,7 +223,7 @@ def _linear(x: Any, maps: Any, n: Any, result: Any) -> Callable[..., None]:
 
 
 def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
-    """Of four rows two results at a time, so that what was loaded is of use more than once."""
+    """Two outputs of four rows at a time, so that each number that is loaded is used more than once."""
     rows, width = x.shape
     for o in range(0, result.shape[1], 2):
         p = min(o + 1, result.shape[1] - 1)
@@ -257,20 +257,20 @@ def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
 
 
 def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
-    """Each row is rounded to 256 steps between its least and greatest number, four rows go through a panel at once.
+    """Each row is quantized to 256 levels between its least and greatest number; four rows share a pass over a panel.
 
-    A number is then about lowest + step · byte, so its product with a weight is lowest · weight + step · byte · weight.
+    A number is then about low + step · level, so its product with a weight is low · weight + step · level · weight.
     """
     rows, width = x.shape
     fours = (width + 3) // 4
-    rounded = np.zeros((rows, 4 * fours), np.uint8)
+    levels = np.zeros((rows, 4 * fours), np.uint8)
     steps, lows = np.empty(rows, np.float32), np.empty(rows, np.float32)
     for r in range(rows):
         low, high = minimum_and_maximum(x[r])
         step = max((high - low) / np.float32(255), np.float32(1e-30))
         shrink = np.float32(1) / step
         for i in range(width):
-            rounded[r, i] = np.uint8(np.int32((x[r, i] - low) * shrink + np.float32(0.5)))
+            levels[r, i] = np.uint8(np.int32((x[r, i] - low) * shrink + np.float32(0.5)))
         steps[r], lows[r] = step, low
     sums = np.empty((4, PANEL), np.int32)
     scale, total, bias = maps.scale[n], maps.total[n], maps.bias[n]
@@ -282,9 +282,9 @@ def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
         while r < rows:
             together = 4 if rows - r >= 4 else 1
             if together == 4:
-                multiply_four_rows(rounded[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
+                multiply_four_rows(levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
             else:
-                multiply_one_row(rounded[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
+                multiply_one_row(levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
             for k in range(together):
                 step, low = steps[r + k], lows[r + k]
                 for o in range(count):
@@ -295,9 +295,10 @@ def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
 
 @_jit
 def minimum_and_maximum(row: Array) -> tuple[Any, Any]:
-    """Of float32 numbers and 0, by way of their bits: the positive rise with them, and so do the negative, downwards.
+    """The least and the greatest of float32 numbers and 0, compared by their bits.
 
-    A processor compares many whole numbers at once; of floats, Numba lets it compare one after the other.
+    As integers, the bits of positive floats are in the order of the floats, those of negative ones in reverse order.
+    Numba's code compares many integers at once, but floats one after the other.
     """
     high = maximum_integer(row.view(np.int32), np.int32(0))
     low = maximum_integer(row.view(np.uint32), np.uint32(2**31))
@@ -306,7 +307,7 @@ def minimum_and_maximum(row: Array) -> tuple[Any, Any]:
 
 @_jit
 def maximum_integer(numbers: Array, least: Any) -> Any:
-    """The greatest of some whole numbers and `least`."""
+    """The greatest of some integers and `least`."""
     for i in range(len(numbers)):
         least = numbers[i] if numbers[i] > least else least  # `max` would make 64 bits of them
     return least
@@ -320,10 +321,10 @@ def _multiply(rows: int) -> Any:
 
     @intrinsic
     def multiply(
-        _: Any, rounded: Any, row_bytes: Any, weights: Any, fours: Any, sums: Any
+        _: Any, levels: Any, row_bytes: Any, weights: Any, fours: Any, sums: Any
     ) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            rounded, row_bytes, weights, fours, sums = arguments
+            levels, row_bytes, weights, fours, sums = arguments
             register = ir.VectorType(ir.IntType(32), 16)
             instruction = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
                 builder.module, ir.FunctionType(register, [register] * 3), "llvm.x86.avx512.vpdpbusd.512"
@@ -339,17 +340,17 @@ def _multiply(rows: int) -> Any:
             totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(4)] for _ in range(rows)]  # type: ignore[no-untyped-call]
             with cgutils.for_range(builder, fours) as loop:
                 panel = builder.add(weights, builder.mul(loop.index, number(4 * PANEL)))
-                of_panel = [builder.load(at(panel, number(j), number(64), register), align=1) for j in range(4)]
-                here = builder.add(rounded, builder.mul(loop.index, number(4)))
+                panel_registers = [builder.load(at(panel, number(j), number(64), register), align=1) for j in range(4)]
+                here = builder.add(levels, builder.mul(loop.index, number(4)))
                 for r in range(rows):
                     four = builder.load(at(here, number(r), row_bytes, ir.IntType(32)), align=4)
                     repeated = builder.shuffle_vector(
                         builder.insert_element(zero, four, ir.Constant(ir.IntType(32), 0)), zero, zero
                     )
-                    for total, some in zip(totals[r], of_panel, strict=True):
+                    for total, some in zip(totals[r], panel_registers, strict=True):
                         builder.store(builder.call(instruction, [builder.load(total), repeated, some]), total)
-            for place, total in enumerate(chain(*totals)):
-                builder.store(builder.load(total), at(sums, number(place), number(64), register), align=4)
+            for index, total in enumerate(chain(*totals)):
+                builder.store(builder.load(total), at(sums, number(index), number(64), register), align=4)
             return context.get_dummy_value()
 
         return types.void(*[types.intp] * 5), generate
@@ -361,51 +362,53 @@ multiply_one_row, multiply_four_rows = _multiply(1), _multiply(4)
 
 
 @_jit
-def attend_rows(query: Array, words: Array, length: int, mask: Array, heads: int, queried: int, result: Array) -> None:
-    """Equation 1; where the mask is below 0, nobody looks.
+def attend_rows(
+    query: Array, tokens: Array, length: int, mask: Array, heads: int, query_width: int, result: Array
+) -> None:
+    """Equation 1, without the positions where the mask is below 0.
 
-    Shapes: query (R, H·K …), the first `length` of words (B, …, H·K + H·Kv), mask (R or B, length) or no
-    rows, result (R, H·Kv). `queried` is H·K.
+    Shapes: query (R, H·K …), the first `length` of tokens (B, …, H·K + H·Kv), mask (R or B, length) or no
+    rows, result (R, H·Kv). `query_width` is H·K.
     """
     rows = len(result)
-    each = rows // len(words)
-    wide, deep = queried // heads, result.shape[1] // heads  # K and Kv
+    hypotheses = rows // len(tokens)
+    wide, deep = query_width // heads, result.shape[1] // heads  # K and Kv
     weights = np.zeros(length + 3, np.float32)
     visible = np.zeros(length + 3, np.int64)
-    shrunk = np.float32(1 / math.sqrt(wide))
+    scale = np.float32(1 / math.sqrt(wide))
     for r in range(rows):
-        past, its_mask, seen = words[r // each], r * len(mask) // rows, 0
+        cache, mask_row, count = tokens[r // hypotheses], r * len(mask) // rows, 0
         for j in range(length):
-            if len(mask) == 0 or mask[its_mask, j] >= 0:
-                visible[seen] = j
-                seen += 1
-        visible[seen : seen + 3] = 0  # four at a time; the last may see something twice, with a weight of 0
+            if len(mask) == 0 or mask[mask_row, j] >= 0:
+                visible[count] = j
+                count += 1
+        visible[count : count + 3] = 0  # four at a time; the last four may repeat a position, with a weight of 0
         for h in range(heads):
-            asked = query[r, h * wide : (h + 1) * wide]
-            for k in range(0, seen, 4):
-                first, second = past[visible[k], h * wide :], past[visible[k + 1], h * wide :]
-                third, fourth = past[visible[k + 2], h * wide :], past[visible[k + 3], h * wide :]
+            q = query[r, h * wide : (h + 1) * wide]
+            for k in range(0, count, 4):
+                first, second = cache[visible[k], h * wide :], cache[visible[k + 1], h * wide :]
+                third, fourth = cache[visible[k + 2], h * wide :], cache[visible[k + 3], h * wide :]
                 a = b = c = d = np.float32(0)
                 for i in range(wide):
-                    a += asked[i] * first[i]
-                    b += asked[i] * second[i]
-                    c += asked[i] * third[i]
-                    d += asked[i] * fourth[i]
+                    a += q[i] * first[i]
+                    b += q[i] * second[i]
+                    c += q[i] * third[i]
+                    d += q[i] * fourth[i]
                 weights[k], weights[k + 1], weights[k + 2], weights[k + 3] = a, b, c, d
-            most = np.float32(-np.inf)
-            for k in range(seen):
-                most = max(most, weights[k])
+            highest = np.float32(-np.inf)
+            for k in range(count):
+                highest = max(highest, weights[k])
             total = np.float32(0)
-            for k in range(seen):
-                weights[k] = exponential((weights[k] - most) * shrunk)
+            for k in range(count):
+                weights[k] = exponential((weights[k] - highest) * scale)
                 total += weights[k]
-            weights[seen : seen + 3] = 0
+            weights[count : count + 3] = 0
             mean = result[r, h * deep : (h + 1) * deep]
             mean[:] = 0
-            begin = queried + h * deep
-            for k in range(0, seen, 4):
-                first, second = past[visible[k], begin:], past[visible[k + 1], begin:]
-                third, fourth = past[visible[k + 2], begin:], past[visible[k + 3], begin:]
+            begin = query_width + h * deep
+            for k in range(0, count, 4):
+                first, second = cache[visible[k], begin:], cache[visible[k + 1], begin:]
+                third, fourth = cache[visible[k + 2], begin:], cache[visible[k + 3], begin:]
                 a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
                 for i in range(deep):
                     mean[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
@@ -415,10 +418,10 @@ def attend_rows(query: Array, words: Array, length: int, mask: Array, heads: int
 
 @_jit
 def exponential(x: Any) -> Any:
-    """exp(x), float32, for x ≤ 0, in operations that a processor does for many numbers at once.
+    """exp(x), float32, for x ≤ 0, in operations that the compiler can vectorize.
 
-    With n the whole number nearest to x / ln 2, it is 2ⁿ · exp(x − n · ln 2); a float's bits hold n, and
-    a series has the rest. Right to 10⁻⁶ of itself down to −87, where it ends.
+    With n the integer nearest to x / ln 2, it is 2ⁿ · exp(x − n · ln 2): n goes into the exponent bits of a float, and
+    a power series gives the second factor. The relative error is below 10⁻⁶; below −87 the result is exp(−87).
     """
     x = max(x, np.float32(-87))
     n = np.int32(x * np.float32(1 / math.log(2)) - np.float32(0.5))
@@ -441,14 +444,14 @@ def layer_norm_rows(x: Array, gain: Array, bias: Array, eps: float, result: Arra
         variance = np.float32(0)
         for i in range(width):
             variance += (x[r, i] - mean) * (x[r, i] - mean)
-        shrunk = np.float32(1 / math.sqrt(variance / np.float32(width) + eps))
+        scale = np.float32(1 / math.sqrt(variance / np.float32(width) + eps))
         for i in range(width):
-            result[r, i] = (x[r, i] - mean) * shrunk * gain[i] + bias[i]
+            result[r, i] = (x[r, i] - mean) * scale * gain[i] + bias[i]
 
 
 @_jit
 def activate(x: Array, activation: int) -> None:
-    """In place, number so many of `ACTIVATIONS`."""
+    """Apply the activation with this index in `ACTIVATIONS`, in place."""
     for r in range(len(x)):
         for i in range(x.shape[1]):
             v = x[r, i]
@@ -462,77 +465,77 @@ def activate(x: Array, activation: int) -> None:
 
 @_jit
 def map_rows(x: Array, maps: FloatWeights | Int8Weights, result: Array) -> None:
-    """The first of some maps alone: (R, in), into `result` (R, out)."""
+    """The first linear map of `maps` alone: (R, in), into `result` (R, out)."""
     linear(x, maps, 0, result)
 
 
 @_jit
 def decode_and_project(
-    found: Array, projection: FloatWeights | Int8Weights, normalize: bool, banned_ids: Array, asked: tuple[Any, ...]
+    scores: Array, projection: FloatWeights | Int8Weights, normalize: bool, banned_ids: Array, inputs: tuple[Any, ...]
 ) -> None:
-    """`decode_tokens` of what is `asked`, and then the logits (R, V), or log-probabilities, as `log_softmax`."""
-    last, _, embedding = asked[:3]
+    """`decode_tokens` of `inputs`, then the logits (R, V), or if `normalize` log-probabilities, into `scores`."""
+    last, _, embedding = inputs[:3]
     x = np.empty((len(last), embedding.table.shape[1]), np.float32)
-    decode_tokens(x, *asked)
-    linear(x, projection, 0, found)
+    decode_tokens(x, *inputs)
+    linear(x, projection, 0, scores)
     if normalize:
-        log_softmax_rows(found, banned_ids)
+        log_softmax_rows(scores, banned_ids)
 
 
 @_jit
 def log_softmax_rows(logits: Array, banned_ids: Array) -> None:
-    """Of each row (R, V), in place, with no probability for the words in `never`."""
+    """The log-softmax of each row of logits (R, V), in place; minus infinity for `banned_ids`."""
     for r in range(len(logits)):
         row = logits[r]
-        for word in banned_ids:
-            row[word] = -np.inf
-        most = maximum_float(row.view(np.int32))
+        for token in banned_ids:
+            row[token] = -np.inf
+        highest = maximum_float(row.view(np.int32))
         total = np.float32(0)
         for i in range(len(row)):
-            total += exponential(row[i] - most)
-        shift = most + np.float32(math.log(total))
+            total += exponential(row[i] - highest)
+        shift = highest + np.float32(math.log(total))
         for i in range(len(row)):
             row[i] -= shift
 
 
 @_jit
 def maximum_float(bits: Array) -> Any:
-    """The highest of some float32, by way of their bits, of which all but the sign of the negative are turned round."""
-    most = np.int32(-(2**31))
+    """The greatest of some float32, compared by their bits; of negative ones all but the sign are inverted."""
+    highest = np.int32(-(2**31))
     for i in range(len(bits)):
         number = np.int32(bits[i] ^ ((bits[i] >> 31) & np.int32(0x7FFFFFFF)))
-        most = number if number > most else most
-    return np.int32(most ^ ((most >> 31) & np.int32(0x7FFFFFFF))).view(np.float32)
+        highest = number if number > highest else highest
+    return np.int32(highest ^ ((highest >> 31) & np.int32(0x7FFFFFFF))).view(np.float32)
 
 
 @_jit
-def top_continuations_rows(totals: Array, log_probabilities: Array, best: Array, parents: Array, words: Array) -> None:
-    """Of all continuations of `totals` (B, beam) by log-probabilities (B · beam, V) the best, into three (B, count).
+def top_continuations_rows(totals: Array, log_probabilities: Array, best: Array, parents: Array, tokens: Array) -> None:
+    """The best continuations of `totals` (B, beam) by log-probabilities (B · beam, V), into three arrays (B, count).
 
-    What is there to be found is kept in order; 64 words are passed over at once if none of them is among it.
+    The best so far are kept in order; 64 tokens are skipped at once if none of them is better than the last of these.
     """
     sentences, beam = totals.shape
     vocabulary = log_probabilities.shape[1]
-    best[:], parents[:], words[:] = -np.inf, 0, 0
+    best[:], parents[:], tokens[:] = -np.inf, 0, 0
     for b in range(sentences):
-        found = best[b]
-        last = len(found) - 1
+        top = best[b]
+        last = len(top) - 1
         for k in range(beam):
             total, row = totals[b, k], log_probabilities[b * beam + k]
             for begin in range(0, vocabulary, 64):
                 some = row[begin : begin + 64]
                 better = np.int32(0)
                 for i in range(len(some)):
-                    better += np.int32(total + some[i] > found[last])
+                    better += np.int32(total + some[i] > top[last])
                 if better == 0:
                     continue
                 for i in range(len(some)):
                     candidate = total + some[i]
-                    if candidate <= found[last]:
+                    if candidate <= top[last]:
                         continue
-                    place = last
-                    while place > 0 and found[place - 1] < candidate:
-                        found[place] = found[place - 1]
-                        parents[b, place], words[b, place] = parents[b, place - 1], words[b, place - 1]
-                        place -= 1
-                    found[place], parents[b, place], words[b, place] = candidate, k, begin + i
+                    rank = last
+                    while rank > 0 and top[rank - 1] < candidate:
+                        top[rank] = top[rank - 1]
+                        parents[b, rank], tokens[b, rank] = parents[b, rank - 1], tokens[b, rank - 1]
+                        rank -= 1
+                    top[rank], parents[b, rank], tokens[b, rank] = candidate, k, begin + i

@@ -1,8 +1,8 @@
-"""The past of a search: the keys and values of words already written, and whose they are.
+"""The KV cache of a search, and a mask that says which of its entries each hypothesis may attend to.
 
-The past is a pool, one for a sentence. Each step adds the keys and values of all the sentence's
-hypotheses at the end of it, and nothing in it ever moves: a mask remembers which of the words are
-whose, and only that mask is reordered when the search drops some hypotheses and forks others.
+A sentence has one cache for all its hypotheses. Each step appends the keys and values of their newest tokens, and
+no entry ever moves: the ancestry mask says which entries are a hypothesis's own tokens, and when the search drops
+some hypotheses and forks others, only that mask is reordered.
 """
 
 from dataclasses import dataclass, replace
@@ -15,42 +15,45 @@ from torch import Tensor
 
 
 class KVCache:
-    """Room for the keys and values of words to come, side by side: (B, room, H·K + H·Kv); `used` counts those there."""
+    """Keys and values side by side, (B, capacity, H·K + H·Kv), of which the first `used` tokens are filled."""
 
-    def __init__(self, words: Tensor, used: int, *, heads: int, width: int) -> None:
-        self.tokens, self.used, self.heads, self.width = words, used, heads, width
-        self.keys, self.values = split_heads(words[..., :width], heads), split_heads(words[..., width:], heads)  # views
+    def __init__(self, tokens: Tensor, used: int, *, heads: int, width: int) -> None:
+        self.tokens, self.used, self.heads, self.width = tokens, used, heads, width
+        self.keys, self.values = (
+            split_heads(tokens[..., :width], heads),
+            split_heads(tokens[..., width:], heads),
+        )  # views
 
     @cached_property
     def array(self) -> NDArray[np.float32]:
-        """The same memory, all of it, (B, room, H·K + H·Kv)."""
+        """The same memory as a NumPy array, (B, capacity, H·K + H·Kv)."""
         return self.tokens.numpy()
 
-    def append(self, words: Tensor, *, after: int) -> "KVCache":
-        """A pool whose words `after` … are these, (B, n, H·K + H·Kv). Those before are shared, if possible."""
-        count = words.size(1)
-        pool = self.reserve(count, after=after)
-        pool.tokens.narrow(1, after, count).copy_(words)
-        return pool
+    def append(self, tokens: Tensor, *, after: int) -> "KVCache":
+        """A cache with these tokens, (B, n, H·K + H·Kv), after the first `after`; the memory is shared if possible."""
+        count = tokens.size(1)
+        cache = self.reserve(count, after=after)
+        cache.tokens.narrow(1, after, count).copy_(tokens)
+        return cache
 
     def reserve(self, count: int, *, after: int) -> "KVCache":
-        """The same for whoever writes the `count` words himself."""
-        pool = self
-        if self.used != after or after + count > self.tokens.size(1):  # others wrote here already, or no room is left
-            pool = self._copied(after, room=max(after + count, 2 * after, 64))
-        pool.used = after + count
-        return pool
+        """As `append`, with `count` tokens that the caller writes into `array`."""
+        cache = self
+        if self.used != after or after + count > self.tokens.size(1):  # another state has written here, or it is full
+            cache = self._copied(after, capacity=max(after + count, 2 * after, 64))
+        cache.used = after + count
+        return cache
 
     def select(self, sentences: Tensor, used: int) -> "KVCache":
-        """The pool of these sentences alone, with the first `used` words and as much room."""
-        words = self.tokens.new_empty(sentences.size(0), *self.tokens.shape[1:])
-        torch.index_select(self.tokens[:, :used], 0, sentences, out=words[:, :used])
-        return KVCache(words, used, heads=self.heads, width=self.width)
+        """The cache of these sentences alone, with the first `used` tokens and the same capacity."""
+        tokens = self.tokens.new_empty(sentences.size(0), *self.tokens.shape[1:])
+        torch.index_select(self.tokens[:, :used], 0, sentences, out=tokens[:, :used])
+        return KVCache(tokens, used, heads=self.heads, width=self.width)
 
-    def _copied(self, used: int, *, room: int) -> "KVCache":
-        words = self.tokens.new_empty(self.tokens.size(0), room, self.tokens.size(2))
-        words[:, :used] = self.tokens[:, :used]
-        return KVCache(words, used, heads=self.heads, width=self.width)
+    def _copied(self, used: int, *, capacity: int) -> "KVCache":
+        tokens = self.tokens.new_empty(self.tokens.size(0), capacity, self.tokens.size(2))
+        tokens[:, :used] = self.tokens[:, :used]
+        return KVCache(tokens, used, heads=self.heads, width=self.width)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -60,12 +63,12 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class CachedState:
-    """What a step needs of the past: N hypotheses of B sentences, N/B side by side for each.
+    """The state of N hypotheses of B sentences, N/B side by side for each.
 
-    `memory` is for each block a pool of the source, and `padding` what to add to a score so that
-    nobody looks at padding, (B, 1, 1, S), or None where there is none. Of the `pooled` words of
-    a sentence, `theirs` does the same for those that are not a hypothesis's own: (N, pooled), or None
-    where each sentence has one hypothesis and all words are its own. `length` counts the words of one.
+    `memory_caches` and `caches` have one KV cache for each block: of the source, and of the tokens so far. `padding`
+    is the attention bias that masks padding of the source, (B, 1, 1, S), or None where there is none. `ancestry_mask`
+    is the attention bias that masks the `cached` tokens of other hypotheses, (N, cached), or None where each
+    sentence has one hypothesis. `length` counts the tokens of a hypothesis.
     """
 
     memory_caches: tuple[KVCache, ...]
@@ -87,22 +90,22 @@ class CachedState:
         if count == self.hypotheses == self.sentences:
             return self  # one a sentence, before and after
         if self.ancestry_mask is None:
-            theirs = self.memory_caches[0].tokens.new_zeros(count, self.cached)
+            mask = self.memory_caches[0].tokens.new_zeros(count, self.cached)
         else:
-            theirs = self.ancestry_mask.index_select(0, hypotheses)
-        return CachedState(self.memory_caches, self.padding, self.caches, count, self.cached, theirs, self.length)
+            mask = self.ancestry_mask.index_select(0, hypotheses)
+        return CachedState(self.memory_caches, self.padding, self.caches, count, self.cached, mask, self.length)
 
     def keep(self, sentences: Tensor) -> "CachedState":
         """The state of these sentences alone, with all their hypotheses."""
-        before, each = self.sentences, self.hypotheses // self.sentences
-        theirs = self.ancestry_mask
-        if theirs is not None:
-            theirs = theirs.view(before, each, -1).index_select(0, sentences).flatten(0, 1)
+        before, width = self.sentences, self.hypotheses // self.sentences
+        mask = self.ancestry_mask
+        if mask is not None:
+            mask = mask.view(before, width, -1).index_select(0, sentences).flatten(0, 1)
         return replace(
             self,
-            memory_caches=tuple(pool.select(sentences, pool.used) for pool in self.memory_caches),
+            memory_caches=tuple(cache.select(sentences, cache.used) for cache in self.memory_caches),
             padding=None if self.padding is None else self.padding.index_select(0, sentences),
-            caches=tuple(pool.select(sentences, self.cached) for pool in self.caches),
-            hypotheses=each * sentences.size(0),
-            ancestry_mask=theirs,
+            caches=tuple(cache.select(sentences, self.cached) for cache in self.caches),
+            hypotheses=width * sentences.size(0),
+            ancestry_mask=mask,
         )

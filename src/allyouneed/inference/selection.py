@@ -4,7 +4,7 @@ from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
 from ..nn.transformer import Transformer
-from .auto import AutoEngine, can_auto_compile
+from .auto_engine import AutoEngine, can_auto_compile
 from .custom_parts import find_custom_part
 from .dispatch import int8_pays
 from .eager import EagerEngine
@@ -18,7 +18,7 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     """The engine for `model` with weights in `precision`, "float32" or "int8".
 
     `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled code where
-    it pays and as soon as it is there (auto.py). A model with a part of its own (a
+    it pays and as soon as it is there (auto_engine.py). A model with a part of its own (a
     subclass, a forward hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model
     int8 and `compiled` are refused.
     """

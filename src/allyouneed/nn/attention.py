@@ -1,7 +1,7 @@
-"""Attention (§3.2): who looks at whom, how strongly, and what comes of it.
+"""Attention (§3.2): scaled dot-product attention and multi-head attention.
 
 `attention_weights` is equation 1 as the paper writes it. The model runs the same equation through
-PyTorch's fused kernel, `attention`, which never holds the weights of a whole batch in memory.
+PyTorch's fused kernel, `attention`, which never holds the attention weights of a whole batch in memory.
 """
 
 import math
@@ -15,17 +15,17 @@ from ..settings import require_fraction, require_whole
 
 
 def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-    """How strongly each query looks at each key: softmax(QKᵀ / √d_k).
+    """How strongly each query attends to each key: softmax(QKᵀ / √d_k).
 
     §3.2.1, equation 1, before the product with V.
 
     Shapes:
         query     (B, H, T, K)
         key       (B, H, S, K)
-        may_look  broadcasts to (B, H, T, S); bool, True = may look
+        attn_mask broadcasts to (B, H, T, S); bool, True = may attend
         returns   (B, H, T, S); every row sums to 1
 
-    A query that may look at nothing spreads its weight evenly.
+    A query with every key masked spreads its weight evenly.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     if attn_mask is not None:
@@ -36,12 +36,12 @@ def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = Non
 def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout: float = 0.0
 ) -> Tensor:
-    """`attention_weights(query, key, may_look) @ value`, by the fused kernel.
+    """`attention_weights(query, key, attn_mask) @ value`, by the fused kernel.
 
-    Shapes as there; value (B, H, S, Kv), returns (B, H, T, Kv). `dropout` falls on the weights.
+    Shapes as there; value (B, H, S, Kv), returns (B, H, T, Kv). `dropout` is applied to the weights.
     """
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":
-        # There the kernel's way back takes eight times as long as in float32 (torch 2.13).
+        # On a CPU its backward pass in bfloat16 is 8 times slower than in float32 (torch 2.13).
         with torch.autocast("cpu", enabled=False):
             return attention(query.float(), key.float(), value.float(), attn_mask, dropout=dropout).bfloat16()
     return F.scaled_dot_product_attention(
@@ -54,19 +54,19 @@ def _as_bias(attn_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def attention_bias(attn_mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """What to add to a score so that nobody looks where `may_look` is False: 0 or a very low number."""
-    # Half the lowest number: added to any score it still drowns it, and does not overflow to −∞,
-    # which would make NaN of a query that may look at nothing.
+    """The attention bias of a mask: added to the scores, it is 0 where True and very low where False."""
+    # Half the lowest number: added to any score it makes its weight 0, and the sum does not overflow to −∞,
+    # which would give NaN for a query with every key masked.
     low = torch.finfo(dtype).min / 2
     return torch.zeros(attn_mask.shape, dtype=dtype, device=attn_mask.device).masked_fill_(~attn_mask, low)
 
 
 class MultiHeadAttention(nn.Module):
-    """Attention in `heads` subspaces at once (§3.2.2).
+    """Attention in `heads` subspaces in parallel (§3.2.2).
 
     Shapes: query (B, T, D), key and value (B, S, D) → (B, T, D). `d_k` and `d_v`, the widths of a
-    head, are d_model / heads unless given. `dropout` falls on the weights, in training only. The
-    four maps have biases, as in `torch.nn.MultiheadAttention`; the paper prints none.
+    head, are d_model / heads by default. `dropout` is applied to the weights, in training only. The
+    four linear maps have biases, as in `torch.nn.MultiheadAttention`; the paper prints none.
     """
 
     def __init__(
@@ -94,26 +94,26 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(heads * d_v, d_model)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """`may_look` broadcasts to (B, H, T, S)."""
+        """`attn_mask` broadcasts to (B, H, T, S); True = may attend."""
         return self.attend(query, *self.project_kv(key, value), attn_mask)
 
     def project_kv(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """What queries will look at and take away: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
+        """Keys and values, split into heads: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
         return self._split(self.key(key)), self._split(self.value(value))
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """Look with (B, T, D) at what `offer` returned → (B, T, D)."""
-        seen = attention(
+        """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D)."""
+        attended = attention(
             self._split(self.query(query)),
             keys,
             values,
             attn_mask,
             dropout=self.dropout if self.training else 0.0,
         )
-        return self.output(seen.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]  # (B, H, T, Kv) → (B, T, D)
+        return self.output(attended.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]  # (B, H, T, Kv) → (B, T, D)
 
     def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
-        """Equation 1's weights of every head, for whoever wants to see them: (B, H, T, S)."""
+        """The attention weights of every head, for inspection: (B, H, T, S)."""
         return attention_weights(self._split(self.query(query)), self._split(self.key(key)), attn_mask)
 
     def _split(self, x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Dropout (§5.4): while training, each number is zero with probability p, and the others make up for it.
+"""Dropout (§5.4): in training each number is set to 0 with probability p, and the others are divided by 1 − p.
 
-What `torch.nn.Dropout` does. On a processor that spends more time on its random numbers than on the
-rest of a small layer: it draws one for each number. Here one draw of 64 bits decides for four.
+As `torch.nn.Dropout`, which on a CPU draws one random number for each number and spends more time on that than
+the rest of a small layer takes. Here one draw of 64 bits decides for four numbers.
 """
 
 import math
@@ -16,9 +16,9 @@ from ..settings import require_fraction
 
 
 class Dropout(nn.Module):
-    """`x`, each number zero with probability `p` and else divided by 1 − p; `x` itself when not training.
+    """`x`, each number set to 0 with probability `p` and otherwise divided by 1 − p; `x` itself when not training.
 
-    Refuses a `p` that 16 bits do not tell from 1.
+    Refuses a `p` that rounds to 1 in 16 bits.
     """
 
     def __init__(self, p: float) -> None:
@@ -38,7 +38,7 @@ class Dropout(nn.Module):
 
 
 def keep_mask(shape: Sequence[int], p: float) -> Tensor:
-    """True with probability 1 − p, rounded to 16 bits, each by itself; drawn on the processor."""
+    """True with probability 1 − p, rounded to 16 bits, independently; drawn on the CPU."""
     count = math.prod(shape)
     draws = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
     return draws.view(torch.int16)[:count].view(*shape) >= round(p * 2**16) - 2**15

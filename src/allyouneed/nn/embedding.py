@@ -34,12 +34,12 @@ class Embedding(nn.Module):
 
 
 def refuse_unknown_ids(ids: Tensor, vocab_size: int) -> None:
-    """Refuse what are no whole numbers, or outside the vocabulary."""
+    """Refuse ids that are not integers or are outside the vocabulary."""
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise InputError(f"ids must be whole numbers, such as torch.int64; got {ids.dtype}")
     if ids.numel() == 0:
         return
     low, high = torch.stack(ids.aminmax()).tolist()  # before the lookup: a GPU would only assert
     if low < 0 or high >= vocab_size:
-        stranger = low if low < 0 else high
-        raise InputError(f"id {stranger} is outside the vocabulary of {vocab_size} (0 to {vocab_size - 1})")
+        unknown = low if low < 0 else high
+        raise InputError(f"id {unknown} is outside the vocabulary of {vocab_size} (0 to {vocab_size - 1})")

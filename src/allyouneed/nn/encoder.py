@@ -9,7 +9,7 @@ from .residual import Residual, closing_norm
 
 
 class EncoderBlock(nn.Module):
-    """Every word looks at every word, then thinks for itself. Shapes: (B, S, D) in and out."""
+    """Self-attention, then the feed-forward network. Shapes: (B, S, D) in and out."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -32,14 +32,14 @@ class Encoder(nn.Module):
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
     def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
-        """`may_look` broadcasts to (B, H, S, S)."""
+        """`attn_mask` broadcasts to (B, H, S, S)."""
         for layer in self.layers:
             x = layer(x, attn_mask)
         return self.norm(x)  # type: ignore[no-any-return]
 
 
 def build_attention(config: ModelConfig) -> MultiHeadAttention:
-    """The attention a block of this config has."""
+    """The attention of a block with this config."""
     return MultiHeadAttention(
         d_model=config.d_model,
         heads=config.heads,
@@ -50,10 +50,10 @@ def build_attention(config: ModelConfig) -> MultiHeadAttention:
 
 
 def build_feed_forward(config: ModelConfig) -> FeedForward:
-    """The feed-forward network a block of this config has."""
+    """The feed-forward network of a block with this config."""
     return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=config.activation)
 
 
 def build_residual(config: ModelConfig) -> Residual:
-    """The ring around each sublayer of a block of this config."""
+    """The residual connection and norm of a sublayer with this config."""
     return Residual(d_model=config.d_model, dropout=config.dropout, norm=config.norm)

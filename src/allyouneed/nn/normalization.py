@@ -8,18 +8,18 @@ from ..settings import require_whole
 
 
 def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, *, eps: float) -> Tensor:
-    """Each vector at mean 0 and variance 1 over its last axis, then gain and bias.
+    """Normalize each vector to mean 0 and variance 1 over the last axis, then apply gain and bias.
 
-    The variance is the biased one (divided by D), and eps stands inside the root. Shapes: (…, D),
+    The variance is the biased one (divided by D), and eps is added before the root. Shapes: (…, D),
     gain and bias (D,) → (…, D).
     """
-    centred = x - x.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
-    return gain * centred / torch.sqrt(variance + eps) + bias
+    centered = x - x.mean(-1, keepdim=True)
+    variance = centered.square().mean(-1, keepdim=True)
+    return gain * centered / torch.sqrt(variance + eps) + bias
 
 
 class LayerNorm(nn.Module):
-    """`normalize` with a learned gain and bias, by PyTorch's fused kernel. Shapes: (…, D) → (…, D)."""
+    """`layer_norm` with a learned gain and bias, by PyTorch's fused kernel. Shapes: (…, D) → (…, D)."""
 
     def __init__(self, d_model: int, *, eps: float = 1e-5) -> None:
         super().__init__()

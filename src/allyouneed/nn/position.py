@@ -3,8 +3,7 @@
     PE(pos, 2i)     = sin(pos / 10000^(2i / d_model))
     PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model))        i = 0 … d_model/2 − 1
 
-Each pair (2i, 2i + 1) is a hand on a clock, so moving on by k turns it by the same angle from
-everywhere: PE(pos + k) is a rotation of PE(pos) that does not depend on pos.
+PE(pos + k) is PE(pos) with each pair (2i, 2i + 1) rotated by an angle that depends on k and i, not on pos.
 """
 
 import math
@@ -20,7 +19,7 @@ from .dropout import Dropout
 def sinusoids(length: int, d_model: int) -> Tensor:
     """The sine and cosine of every position. Returns (L, D), float32.
 
-    The frequencies are taken in log space and double precision, then rounded once. Refuses an odd
+    The frequencies are computed in log space and double precision, then rounded once. Refuses an odd
     d_model.
     """
     require_whole("length", length)
@@ -49,7 +48,7 @@ class PositionalEncoding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
-        """`start` is the position of the first vector, when the ones before it came in earlier steps."""
+        """`start` is the position of the first vector: 0, or in a decoding step the number of earlier tokens."""
         return self.dropout(x + _cut(self.encoding, start, x.size(1)))  # type: ignore[no-any-return]
 
 

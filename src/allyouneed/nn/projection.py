@@ -1,4 +1,4 @@
-"""Projection (§3.4): vectors → logits over the vocabulary, by a table of its own or an embedding's."""
+"""Projection (§3.4): vectors → logits over the vocabulary, with its own table or that of an embedding."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,7 @@ from ..settings import require_whole
 
 
 class Projection(nn.Module):
-    """A linear map without bias. `table` (V, D), if given, is shared; else one is drawn from N(0, 1/D).
+    """A linear map without bias. A given `table` (V, D) is shared; otherwise a new one is drawn from N(0, 1/D).
 
     Shapes: (…, D) → logits (…, V).
     """

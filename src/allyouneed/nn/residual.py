@@ -1,8 +1,7 @@
-"""Add & norm: the ring around every sublayer (§3.1), with dropout (§5.4).
+"""Residual connection and layer norm around every sublayer (§3.1, "Add & Norm"), with dropout (§5.4).
 
-The paper normalises after adding ("post"). Normalising first ("pre") trains more calmly when the
-stack is deep, but leaves the last sum unnormalised, so the stack then ends in one more norm. No
-other file knows which of the two it is.
+The paper normalizes after adding ("post"). Normalizing before the sublayer ("pre") trains deep stacks more stably,
+but leaves the last sum unnormalized, so the stack then ends in one more norm.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from .normalization import LayerNorm
 
 
 class Residual(nn.Module):
-    """`x` plus what a sublayer makes of it, normalised."""
+    """LayerNorm(x + Dropout(sublayer(x))), or with "pre" x + Dropout(sublayer(LayerNorm(x)))."""
 
     def __init__(self, *, d_model: int, dropout: float, norm: Literal["post", "pre"]) -> None:
         super().__init__()
@@ -33,5 +32,5 @@ class Residual(nn.Module):
 
 
 def closing_norm(*, d_model: int, norm: Literal["post", "pre"]) -> nn.Module:
-    """What ends a stack of layers: one more norm after "pre", nothing after "post"."""
+    """The final norm of a stack of layers: a layer norm for "pre", the identity for "post"."""
     return LayerNorm(d_model) if norm == "pre" else nn.Identity()

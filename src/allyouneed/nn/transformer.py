@@ -18,7 +18,7 @@ POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
 
 
 class Memory(NamedTuple):
-    """What the encoder makes of a source, (B, S, D), and where there are words in it, (B, 1, 1, S)."""
+    """The output of the encoder, (B, S, D), and the mask of its padding, (B, 1, 1, S)."""
 
     hidden_states: Tensor
     attn_mask: Tensor
@@ -27,8 +27,8 @@ class Memory(NamedTuple):
 class Transformer(nn.Module):
     """The encoder-decoder Transformer.
 
-    `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): those at place t are
-    for the word after `target[:, t]`. Padding stands at the end of a row. Refuses ids outside the
+    `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): those at position t are
+    for the token after `target[:, t]`. Padding is at the end of a row. Refuses ids outside the
     vocabulary and sequences longer than `config.max_length`.
     """
 
@@ -61,26 +61,26 @@ class Transformer(nn.Module):
         return self.decode(target, self.encode(source))
 
     def hidden_states(self, source: Tensor, target: Tensor) -> Tensor:
-        """What the projection makes logits of: (B, S), (B, T) → (B, T, D)."""
+        """The output of the decoder, before the projection: (B, S), (B, T) → (B, T, D)."""
         return self._decode_hidden_states(target, self.encode(source))
 
     def encode(self, source: Tensor) -> Memory:
-        """The source, read. Shapes: (B, S) → (B, S, D)."""
+        """Encode the source. Shapes: (B, S) → (B, S, D)."""
         require_rows("source", source)
         attn_mask = padding_mask(source, self.config.pad_id)
         x = self.source_position(self.source_embedding(source))
         return Memory(self.encoder(x, attn_mask), attn_mask)
 
     def decode(self, target: Tensor, memory: Memory) -> Tensor:
-        """Logits of every next word of a target that is known. Shapes: (B, T) → (B, T, V)."""
+        """Logits of the next token at every position of a target. Shapes: (B, T) → (B, T, V)."""
         return self.projection(self._decode_hidden_states(target, memory))  # type: ignore[no-any-return]
 
     def start(self, source: Tensor) -> DecoderState:
-        """The state from which `step` writes a translation of the source (B, S)."""
+        """Encode the source (B, S). Returns the state before the first target token, for `step`."""
         return self.decoder.start(*self.encode(source))
 
     def step(self, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Logits of the next word, (N, V), after the `last` one, (N,), and the state with it in."""
+        """The last tokens (N,) and a state → logits of the next token, (N, V), and the state after the last tokens."""
         x = self.target_position(self.target_embedding(last[:, None]), start=state.length)
         x, state = self.decoder.step(x, state)
         return self.projection(x[:, 0]), state
@@ -92,7 +92,7 @@ class Transformer(nn.Module):
         return self.decoder(x, memory.hidden_states, memory.attn_mask, mask)  # type: ignore[no-any-return]
 
     def parameter_count(self) -> int:
-        """How many numbers are learned; a shared table counts once."""
+        """The number of learned parameters; a shared table counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
