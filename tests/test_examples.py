@@ -31,6 +31,10 @@ def test_train_tiny(tmp_path: Path) -> None:
     ]
 
 
+def test_extend() -> None:
+    assert example("extend.py").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
+
+
 def test_every_example_is_run_here() -> None:
     tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
     assert {path.name for path in EXAMPLES.glob("*.py")} <= tested

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import threading
 from dataclasses import replace
@@ -82,6 +83,32 @@ def test_killed_in_the_middle_of_writing(straight: Path, tmp_path: Path) -> None
     assert weights_of(tmp_path / "run") == weights_of(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
     assert files(tmp_path / "run") == files(straight)
+
+
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_killed_while_it_prepares_it_learns_the_same_vocabulary(tmp_path: Path, number: int) -> None:
+    data = replace(TINY.data, vocabulary="unigram", vocab_size=290, alphabet="")
+    recipe = replace(TINY, data=data, train=replace(TINY.train, steps=2, validate_every=2, average_checkpoints=1))
+    process = FORKS.Process(target=run_until_write, args=(tmp_path / "run", recipe, number, True))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    fit(recipe, tmp_path / "run", resume=True, evaluate=None)
+    fit(recipe, tmp_path / "straight", evaluate=None)
+    for name in ("tokenizer.json", "weights.safetensors"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_damaged_pairs_are_refused_and_prepared_again_once_removed(straight: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit(eventful(), tmp_path / "run", callback=StopAt(7))
+    ids = tmp_path / "run/data/train.source.ids"
+    ids.write_bytes(ids.read_bytes()[:-2] + b"xx")
+    with pytest.raises(DataError, match=r"data is damaged \(train.source.ids is not what was written\); remove that"):
+        fit(eventful(), tmp_path / "run", resume=True)
+    shutil.rmtree(tmp_path / "run/data")
+    fit(eventful(), tmp_path / "run", resume=True)
+    assert weights_of(tmp_path / "run") == weights_of(straight)
 
 
 def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
