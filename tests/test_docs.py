@@ -114,6 +114,11 @@ def test_every_renamed_setting_is_on_its_page() -> None:
         assert f"| `{old}` | `{new}` |" in text
 
 
+def test_every_file_that_the_page_of_the_rooms_names_exists() -> None:
+    named = set(re.findall(r"`(\w+\.py)`", (ROOT / "docs/house.md").read_text(encoding="utf-8")))
+    assert named <= {file.name for file in HOUSE.rglob("*.py")}
+
+
 def test_every_page_of_the_walk_leads_on_and_back() -> None:
     walk = ROOT / "docs/walk"
     index = (walk / "index.md").read_text(encoding="utf-8")
