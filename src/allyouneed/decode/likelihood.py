@@ -1,4 +1,4 @@
-"""What a model thinks of sentences that are given: the log-probability of every token."""
+"""The log-probability of every token of given targets."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ def target_log_probabilities(
 ) -> Tensor:
     """The log-probability, in nats, of every id of a target but its first, given all before it.
 
-    `never` are the ids that a search gives no chance. Shapes: target (B, T + 1), padded at the end
+    `banned_ids` have a probability of 0, as in a search. Shapes: target (B, T + 1), padded at the end
     → (B, T), 0 where there is padding.
     """
     logits = model.decode(target[:, :-1], memory)

@@ -32,11 +32,11 @@ def search(
     generators: Sequence[torch.Generator] = (),
     **limits: Unpack[SearchLimits],
 ) -> list[list[Hypothesis]]:
-    """For each of B sentences what `config` wants of it, `nbest` hypotheses at most, the best first.
+    """For each of B sentences at most `config.nbest` hypotheses, the best first.
 
     `config`'s own lengths are left to the caller, who knows the sources. Sampling needs `generators`, one a sentence.
-    With `demands`, one list of phrases a sentence, and the vocabulary's `seams`, the search is a beam
-    that says all of them.
+    With `constraints`, a list of phrases for each sentence, and the vocabulary's word `boundaries`, it is a beam search
+    whose hypotheses contain all of them.
     """
     if rules:
         ruled, start = with_rules(step, state, rules, of=limits["max_lengths"])

@@ -45,7 +45,7 @@ def generate_stepwise(
 
 
 def collect_hypotheses(steps: Iterator[StepTokens], *, sentences: int, eos_id: int) -> list[Hypothesis]:
-    """The sentences that a walk said, in their order. The score is the log-probability."""
+    """The hypotheses of all steps, in the order of the sentences. The score is the log-probability."""
     ids_by_sentence: list[list[int]] = [[] for _ in range(sentences)]
     totals, finished = [0.0] * sentences, [False] * sentences
     for new_tokens in steps:

@@ -1,4 +1,4 @@
-"""Text → text: the product."""
+"""Texts → translations."""
 
 from .alignment import Alignment
 from .generation import without_repetition

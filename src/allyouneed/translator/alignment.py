@@ -31,7 +31,7 @@ class Alignment(NamedTuple):
 
 
 class Aligner:
-    """Reads alignments off the cross-attention of a model. `reader` is the tokenizer of the sources."""
+    """Reads alignments off the cross-attention of a model. `source_tokenizer` made the sources' ids."""
 
     def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
         self._generator, self._source_tokenizer, self._target_tokenizer = (
@@ -41,7 +41,7 @@ class Aligner:
         )
 
     def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
-        """The alignment of each source with what was found for it."""
+        """The alignment of each source with its hypothesis."""
         return [
             self._align_pair(ids, hypothesis.ids, positions, unit)
             for ids, hypothesis, positions in zip(
@@ -78,7 +78,7 @@ class Aligner:
 
     @torch.inference_mode()
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
-        """For every id found, the position in its source that it looked at."""
+        """For every id of a hypothesis, the position in its source that it attends to most."""
         source = self._generator.tensor(sources)
         target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
         signs = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)

@@ -40,7 +40,7 @@ MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than w
 
 
 class GenerationRequest(NamedTuple):
-    """A source, how its translation must begin, what it must say, how often some ids at most, and what in order."""
+    """A source, the prefix and the phrases its translation must have, ids limited in number, and phrases in order."""
 
     source: list[int]
     prefix: list[int]
@@ -76,9 +76,9 @@ class TranslationGenerator:
         self._step_of_stream = EngineStep(engine, banned_ids=(*silent, *unknown))
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
-        """For each of them what was found, the best first, and whether that went round in circles at first.
+        """The hypotheses of each request, the best first, and whether the first search gave a repetitive one.
 
-        Nothing is found where what must be said does not fit within the limit.
+        There are none where the required phrases do not fit within the limit.
         """
         hypotheses = self._search(requests, self.config)
         repetitive = [False] * len(requests)
@@ -90,7 +90,7 @@ class TranslationGenerator:
         return hypotheses, repetitive
 
     def search_wider(self, request: GenerationRequest) -> list[Hypothesis]:
-        """All that a beam of 4 at least holds at its end, the best first."""
+        """All hypotheses of a beam of at least 4, the best first."""
         beam = max(4, self.config.beam)
         config = replace(self.config, beam=beam, nbest=beam, beam_groups=1, sample=False)
         (hypotheses,) = self._search([request], config)
@@ -98,7 +98,7 @@ class TranslationGenerator:
 
     @torch.inference_mode()
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
-        """For each source the `count` words, or as many as there are, that most likely follow the prefix."""
+        """For each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
         with self.threads_for(len(sources)):
             state = self.engine.start(self.tensor(sources))
             for word in (self.target_tokenizer.sos_id, *prefix):
@@ -108,7 +108,7 @@ class TranslationGenerator:
         return best.tolist()
 
     def stream(self, source: list[int]) -> Iterator[int]:
-        """The words of one translation as they come; unknown ones are not said."""
+        """The tokens of one translation as they are generated; never the unknown token."""
         with torch.inference_mode(), one_thread():
             state = self.engine.start(self.tensor([source]))
         yield from stream_tokens(
@@ -216,5 +216,5 @@ class TranslationGenerator:
 
 
 def without_repetition(config: DecodeConfig, hypothesis: Hypothesis) -> DecodeConfig:
-    """How to search again for what went round in circles."""
+    """The settings of a second search, after a repetitive hypothesis: its repeated n-grams are banned."""
     return replace(config, no_repeat_ngram_size=max(3, longest_repetition(hypothesis.ids).period))

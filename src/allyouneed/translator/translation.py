@@ -1,4 +1,4 @@
-"""What becomes of one text, and what is worth knowing of it."""
+"""`Translation`: the translation of one text, its score, flags, alternatives and alignment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, get_args
 from .alignment import Alignment, Link
 
 Flag = Literal["copied", "split", "repeats", "wrong_spans", "unfinished", "long"]
-"""copied      nothing in it to translate, and the training data copied such things: so did we
+"""copied      nothing in it to translate, and the training pairs copied such texts: copied
 split       too long: translated in pieces, joined by blanks
-repeats     went round in circles; decoded again so that it does not
+repeats     repetitive at first; decoded again with its repeated n-grams banned
 wrong_spans its kept spans are not those of the source, each as often and in an order that works
 unfinished  cut off at its greatest length, before the model had ended it
 long        longer than what the model learned from, and with no place to cut it: trust it less

@@ -1,4 +1,4 @@
-"""Text → text: the product."""
+"""`Translator`: texts to translations."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -138,14 +138,14 @@ class Translator:
         on_progress: Callable[[int], None] = lambda _: None,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> Iterator[Translation]:
-        """What becomes of each text, in their order; a blank one stays empty.
+        """The translation of each text, in their order; a blank text stays empty.
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation
-        begins with `prefix`; with `branches` it goes on with each of so many likeliest next tokens,
-        and the best of each are one another's alternatives. `align` asks for alignments of "words"
-        or "tokens". `done` is told how many texts each batch finished. Refuses a character outside
+        begins with `prefix`; with `alternatives` it continues with each of this many most likely next tokens,
+        and the best translation of each is an alternative of the others. `align` asks for alignments of "words"
+        or "tokens". `on_progress` gets the number of texts that each batch finished. Refuses a character outside
         the vocabulary and a word longer than the model's `max_length`, before any text of its window
-        is translated; the error's `line` says which text, the first being number `first`. With
+        is translated; the error's `line` says which text, the first being number `first_line`. With
         `on_refused` such a text is no error: it is called with the error, and the translation is empty.
         """
         if alternatives < 0:
@@ -194,7 +194,7 @@ class Translator:
                     previous = text_so_far
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
-        """What the model thinks of given translations: the log-probability of every token of each target.
+        """Score given translations: the log-probability of every token of each target.
 
         It is that of a search. A word outside the vocabulary has minus infinity, as no search writes it,
         unless `replace_unknown` is set.
@@ -282,7 +282,7 @@ class Translator:
     def _generate(
         self, segments: Sequence[Segment], alternatives: int
     ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
-        """What is found for each piece, the best first, and flags; nothing, if none says all that it must."""
+        """The hypotheses of each segment, the best first, and its flags; none if its constraints cannot be met."""
         requests = [[piece.request] for piece in segments]
         if alternatives:
             requests = self._continue_prefixes([piece.request for piece in segments], alternatives)
@@ -299,7 +299,7 @@ class Translator:
         return hypotheses, flags
 
     def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
-        """Each of them with every prefix that goes on after its own."""
+        """Each request once for every prefix that continues its own."""
         continued: list[list[GenerationRequest]] = [[] for _ in requests]
         for prefix in {tuple(one.prefix) for one in requests}:  # only the first piece of a text has one
             which = [i for i, one in enumerate(requests) if tuple(one.prefix) == prefix]
@@ -315,7 +315,7 @@ class Translator:
         flags: Sequence[tuple[Flag, ...]],
         align: Unit | None,
     ) -> list[Translation | None]:
-        """The translation of each piece; None where nothing was found."""
+        """The translation of each segment; None where there is no hypothesis."""
         some = [i for i, hypotheses in enumerate(hypotheses) if hypotheses]
         sources, best = [segments[i].request.source for i in some], [hypotheses[i][0] for i in some]
         links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
