@@ -87,7 +87,7 @@ def test_killed_in_the_middle_of_writing(straight: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("number", [1, 3, 5])
 def test_killed_while_it_prepares_it_learns_the_same_vocabulary(tmp_path: Path, number: int) -> None:
-    data = replace(TINY.data, vocabulary="unigram", vocab_size=290, alphabet="")
+    data = replace(TINY.data, vocabulary="unigram", vocab_size=330, alphabet="")
     recipe = replace(TINY, data=data, train=replace(TINY.train, steps=2, validate_every=2, average_checkpoints=1))
     process = FORKS.Process(target=run_until_write, args=(tmp_path / "run", recipe, number, True))
     process.start()
