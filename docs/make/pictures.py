@@ -129,9 +129,13 @@ def build_attention(name: str, *, rows: str, columns: str) -> Callable[[Trace], 
 
 
 OF_A_MODEL: dict[str, Callable[[Trace], Figure]] = FIGURES | {
-    "encoder-attention": build_attention("encoder.layers.0.attention", rows="read", columns="read"),
-    "self-attention": build_attention("decoder.layers.0.self_attention", rows="given", columns="given"),
-    "cross-attention": build_attention("decoder.layers.1.cross_attention", rows="asked", columns="read"),
+    "encoder-attention": build_attention("encoder.layers.0.attention", rows="source_pieces", columns="source_pieces"),
+    "self-attention": build_attention(
+        "decoder.layers.0.self_attention", rows="decoder_inputs", columns="decoder_inputs"
+    ),
+    "cross-attention": build_attention(
+        "decoder.layers.1.cross_attention", rows="decoder_targets", columns="source_pieces"
+    ),
     "one-look": one_look,
     "hidden": hidden_units,
     "normalized": normalized,

@@ -16,5 +16,5 @@ def test_a_picture_is_written(tmp_path: Path, heads: int) -> None:
 
 
 def test_pieces_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need 3 target and 5 source pieces; got 3 and 4"):
+    with pytest.raises(InputError, match="need 3 target and 5 source tokens; got 3 and 4"):
         draw_attention(torch.rand(2, 3, 5), source=list("abcd"), target=list("xyz"), path=tmp_path / "p.png")

@@ -27,12 +27,14 @@ def test_a_trace_has_a_place_for_every_piece(trace: Trace) -> None:
 
 
 def test_an_empty_text_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="nothing to explain"):
+    with pytest.raises(InputError, match="explain needs a text"):
         trace_translation(Translator(bundle), " ")
 
 
 def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="the text has 22 tokens with its signs, but this model reads 17 at most"):
+    with pytest.raises(
+        InputError, match="the text has 22 tokens with <sos> and <eos>, but this model reads at most 17"
+    ):
         trace_translation(Translator(bundle), "ab" * 10)
     with pytest.raises(InputError, match="'ß' at position 2 of 'aß' is not in the vocabulary"):
         trace_translation(Translator(bundle), "aß")
@@ -54,11 +56,11 @@ def test_every_head_is_described(trace: Trace) -> None:
 @pytest.mark.parametrize(
     ("weights", "role", "entropy"),
     [
-        (torch.eye(8), "itself", 0.0),
-        (torch.eye(8).roll(1, 0), "the one before", 0.0),
-        (torch.eye(8).roll(-1, 0), "the one after", 0.0),
-        (torch.full((8, 8), 1 / 8), "spread widely", 3.0),
-        (torch.nn.functional.one_hot(torch.full((8,), 7), 8).float(), "the end sign", 0.0),
+        (torch.eye(8), "same position", 0.0),
+        (torch.eye(8).roll(1, 0), "previous position", 0.0),
+        (torch.eye(8).roll(-1, 0), "next position", 0.0),
+        (torch.full((8, 8), 1 / 8), "spread evenly", 3.0),
+        (torch.nn.functional.one_hot(torch.full((8,), 7), 8).float(), "<eos>", 0.0),
     ],
 )
 def test_what_a_head_does_is_named(weights: torch.Tensor, role: str, entropy: float) -> None:
@@ -69,7 +71,7 @@ def test_what_a_head_does_is_named(weights: torch.Tensor, role: str, entropy: fl
 
 def test_in_cross_attention_the_same_place_is_that_of_the_written_word() -> None:
     weights = torch.eye(8).roll(1, 1)  # place t, which writes word t + 1, looks at word t + 1
-    assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "the same place"
+    assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "same position"
 
 
 def test_the_stream_has_a_stage_for_every_sublayer(trace: Trace) -> None:
@@ -84,3 +86,10 @@ def test_alignment_is_a_distribution_for_each_written_piece(trace: Trace) -> Non
     alignment = alignment_matrix(trace)
     assert alignment.shape == (len(trace.decoder_targets), len(trace.source_pieces))
     torch.testing.assert_close(alignment.sum(-1), torch.ones(len(trace.decoder_targets)))
+
+
+def test_a_translation_that_differs_is_noted(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    assert trace_translation(translator, "abc").note == ""
+    forced = translator.using(glossary={"abc": "jjjj"})
+    assert f"`translate` gives “{forced('abc')}”" in trace_translation(forced, "abc").note

@@ -43,7 +43,7 @@ def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
     """
     folder = Path(folder)
     bundle = Bundle.load(folder)
-    return _limit_threads(bundle.model, _check_bundle(bundle, folder))
+    return _on_one_thread(_check_bundle(bundle, folder))
 
 
 def check_recipe(recipe: Recipe) -> Iterator[CheckResult]:
@@ -52,7 +52,7 @@ def check_recipe(recipe: Recipe) -> Iterator[CheckResult]:
     size = len(set(data.alphabet)) + 3 if data.alphabet else data.vocab_size or 1_000
     torch.manual_seed(recipe.train.seed)
     model = Transformer(replace(recipe.model, vocab_size=size)).eval()
-    return _limit_threads(model, _check_recipe(recipe, model))
+    return _on_one_thread(_check_recipe(recipe, model))
 
 
 def _check_bundle(bundle: Bundle, folder: Path) -> Iterator[CheckResult]:
@@ -118,11 +118,8 @@ def _check_learning(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     yield from memorizes_a_batch(new(small), batch)
 
 
-def _limit_threads(model: Transformer, results: Iterator[CheckResult]) -> Iterator[CheckResult]:
-    """The same results; those of a small model are computed on one thread, as more would only wait for each other."""
-    if _is_large(model):
-        yield from results
-        return
+def _on_one_thread(results: Iterator[CheckResult]) -> Iterator[CheckResult]:
+    """The same results, computed on one thread: for products of so few rows, more threads mostly wait."""
     while True:
         with one_thread():
             result = next(results, None)

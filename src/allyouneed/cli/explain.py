@@ -94,4 +94,7 @@ def explain(
             save(figure, paths[name])
             console.print(str(paths[name]))
     else:
-        console.print(f"{trace.text} → {trace.translation}\n{place}")
+        console.print(f"{trace.text} → {trace.translation}")
+        if trace.note:
+            console.print(trace.note)
+        console.print(str(place))

@@ -1,4 +1,4 @@
-"""Pictures of what was recorded: what they have in common, and attention."""
+"""What all figures share, and the figure of attention weights."""
 
 import io
 import re
@@ -14,7 +14,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..files import write_whole
 
-# Okabe and Ito's colours, told apart by the colour-blind; on white and on near-black alike.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, on light and on dark pages.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#D55E00")
 SHARES = "cividis"  # of 0 to 1; made for the colour-blind
@@ -32,13 +32,13 @@ _BY_ITSELF = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, in inches, as all of ours begin."""
+    """An empty figure in the common style; width and height in inches."""
     with mpl.rc_context(_STYLE):
         return Figure(figsize=(width, height), layout="constrained")
 
 
 def to_svg(figure: Figure) -> str:
-    """A figure as SVG whose black takes the colour of the text around it, for light pages and dark."""
+    """A figure as SVG. Black becomes the text colour of the page, so that it fits light and dark pages."""
     written = io.StringIO()
     _without_frames(figure)
     with mpl.rc_context(_STYLE):
@@ -48,7 +48,7 @@ def to_svg(figure: Figure) -> str:
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
-    # Text is black by default in SVG and named nowhere, so one fill on the whole gives it its colour.
+    # Text without a fill is black in SVG; a fill on the whole drawing changes it too.
     svg = re.sub(r"(stroke|fill): ?#000000", r"\1: currentColor", svg)
     return svg.replace("<svg ", '<svg fill="currentColor" class="drawing" ', 1)
 
@@ -60,7 +60,7 @@ def _without_frames(figure: Figure) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as the `.svg` or `.png` that the path's name ends in."""
+    """Write a figure as SVG or PNG, by the suffix of the path."""
     if path.suffix == ".svg":
         svg = to_svg(figure)
         start = svg.index(">", svg.index("<svg")) + 1
@@ -75,14 +75,14 @@ def save(figure: Figure, path: Path) -> None:
 def draw_attention(
     weights: Tensor, *, source: Sequence[str], target: Sequence[str], path: Path, title: str = ""
 ) -> None:
-    """One square a head: which piece of the source each piece of the target looks at. Writes a PNG or an SVG.
+    """Draw the attention weights of every head to a PNG or SVG file: a row for each query, a column for each key.
 
-    Shapes: weights (H, T, S), for S pieces of the source and T of the target.
+    Shapes: weights (H, T, S), for T target tokens and S source tokens.
     """
     _, rows, columns = weights.shape
     if (rows, columns) != (len(target), len(source)):
         raise InputError(
-            f"weights of shape {tuple(weights.shape)} need {rows} target and {columns} source pieces; "
+            f"weights of shape {tuple(weights.shape)} need {rows} target and {columns} source tokens; "
             f"got {len(target)} and {len(source)}"
         )
     save(attention_figure(weights, source=source, target=target, title=title), path)
@@ -113,7 +113,7 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
 
 
 def matrix(axes: Axes, values: Tensor, *, low: float, high: float, colours: str) -> Any:
-    """A matrix as coloured squares, without ticks' little lines."""
+    """Draw a matrix as coloured squares, without tick marks and frame."""
     image = axes.imshow(
         values.float().cpu().numpy(), cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
     )

@@ -1,4 +1,4 @@
-"""A trace in pictures: one function a figure."""
+"""Figures of a trace, one function each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +10,18 @@ from .draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, SIGNED, attention_figure
 from .search_trace import Prefix
 from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
 
-MOST_BRANCHES = 40  # of the tree, drawn
+MAX_BRANCHES = 40  # prefixes of the search tree that are drawn
 
 
 def embedding_figure(trace: Trace) -> Figure:
-    """Embedding, position and their sum, for every piece of the source and the first dimensions."""
+    """Embedding, position and their sum, for every source token and the first 32 dimensions."""
     names = ("embedding", "position", "sum")
     parts = [trace.recording[f"source.{name}"][:, :32] for name in names]
     reach = float(max(part.abs().max() for part in parts))
     rows = len(trace.source_pieces)
     figure = new_figure(9.5, max(2.4, 0.2 * rows + 1.3))
     panels = figure.subplots(1, 3, sharey=True)
-    titles = ("√d_model · embedding", "+ position", "= what goes in")
+    titles = ("√d_model · embedding", "+ position", "= input of the encoder")
     for axes, part, title in zip(panels, parts, titles, strict=True):
         image = matrix(axes, part, low=-reach, high=reach, colours=SIGNED)
         axes.set(title=title, xlabel="dimension")
@@ -31,7 +31,7 @@ def embedding_figure(trace: Trace) -> Figure:
 
 
 def stream_figure(trace: Trace) -> Figure:
-    """How long the vectors of the residual stream are after each sublayer, and how far each sublayer moves them."""
+    """The mean norm of the residual stream after each sublayer, and how much each sublayer changes it."""
     figure = new_figure(9.5, 5.6)
     panels = figure.subplots(2, 2, sharey="row", squeeze=False)
     for column, stack in enumerate(("encoder", "decoder")):
@@ -39,30 +39,30 @@ def stream_figure(trace: Trace) -> Figure:
         names = [stage.part for stage in stages]
         above, below = panels[0][column], panels[1][column]
         above.plot(names, [stage.norm for stage in stages], "o-", color=BLUE, linewidth=2)
-        above.set_title(f"{stack}: mean length of a vector")
+        above.set_title(f"{stack}: mean norm")
         above.set_xticks(range(len(names)), [""] * len(names))
         below.bar(names, [stage.change for stage in stages], color=ORANGE)
-        below.set_title(f"{stack}: how far it moved, relative")
+        below.set_title(f"{stack}: relative change")
         below.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
     panels[0][0].set_ylim(bottom=0)
     return figure
 
 
 def lens_figure(trace: Trace) -> Figure:
-    """The logit lens: what the model would say if each decoder layer were its last, and how sure it would be."""
+    """The logit lens: the most probable tokens if each decoder layer were the last, with their probabilities."""
     layers = [
         x for name, x in trace.recording.items() if name.startswith("decoder.layers.") and name.endswith(".logits")
     ]
     columns = len(trace.decoder_targets)
-    sure, words = torch.stack(layers).softmax(-1).max(-1)
-    wide = 0.35 + 0.085 * max(len(trace.pieces.get(int(i), "")) for i in words.flatten())
+    probabilities, tokens = torch.stack(layers).softmax(-1).max(-1)
+    wide = 0.35 + 0.085 * max(len(trace.pieces.get(int(i), "")) for i in tokens.flatten())
     figure = new_figure(max(4.0, wide * columns + 1.6), 0.45 * len(layers) + 1.7)
     axes = figure.subplots()
-    image = matrix(axes, sure, low=0, high=1, colours=SHARES)
+    image = matrix(axes, probabilities, low=0, high=1, colours=SHARES)
     for row in range(len(layers)):
         for column in range(columns):
-            piece = trace.pieces.get(int(words[row, column]), "?")
-            colour = "#111111" if sure[row, column] > 0.55 else "#fefefe"
+            piece = trace.pieces.get(int(tokens[row, column]), "?")
+            colour = "#111111" if probabilities[row, column] > 0.55 else "#fefefe"
             axes.text(
                 column, row, piece, ha="center", va="center", color=colour, fontsize=8, family="monospace",
                 parse_math=False,
@@ -71,13 +71,13 @@ def lens_figure(trace: Trace) -> Figure:
     axes.set_xticks(
         range(columns), trace.decoder_targets, rotation=90, family="monospace", fontsize=8, parse_math=False
     )
-    axes.set_xlabel("what it says in the end")
+    axes.set_xlabel("predicted token")
     figure.colorbar(image, ax=axes, label="probability", aspect=10)
     return figure
 
 
 def alignment_figure(trace: Trace) -> Figure:
-    """Lines from each written piece to the pieces of the source it leans on."""
+    """Lines from each target token to the source tokens that it attends to."""
     weights = alignment_matrix(trace)
     most = max(len(trace.source_pieces), len(trace.decoder_targets))
     figure = new_figure(max(5.0, 0.42 * most), 3.2)
@@ -99,34 +99,34 @@ def alignment_figure(trace: Trace) -> Figure:
 
 
 def tree_figure(trace: Trace) -> Figure:
-    """The search as a tree: every beginning it went on with, the answer in another colour."""
+    """The search as a tree of all expanded prefixes, the translation in another colour."""
     answer = tuple(trace.search.hypothesis.ids)
     branches = sorted(trace.search.log_probabilities, key=lambda b: (answer[: len(b)] != b, len(b)))
-    kept = _with_roots(branches[: MOST_BRANCHES + len(answer)])
+    kept = _with_roots(branches[: MAX_BRANCHES + len(answer)])
     rows = _rows(kept, answer)
     deepest = max(map(len, kept))
     piece = max((len(trace.pieces.get(b[-1], "")) for b in kept if b), default=1)
     wide = 0.3 + 0.08 * piece
     figure = new_figure(max(5.0, wide * (deepest + 2)), 0.3 * (max(rows.values()) + 1) + 1.0)
     axes = figure.subplots()
-    for beginning in kept:
-        right = answer[: len(beginning)] == beginning
-        x, y = len(beginning), rows[beginning]
+    for prefix in kept:
+        right = answer[: len(prefix)] == prefix
+        x, y = len(prefix), rows[prefix]
         colour = GREEN if right else "#888888"
-        if beginning:
+        if prefix:
             start = 0.45
             if x > 1:
-                start = x - 0.95 + 0.08 * len(trace.pieces.get(beginning[-2], "?")) / wide
-            axes.plot([start, x - 0.05], [rows[beginning[:-1]], y], color=colour, linewidth=2.5 if right else 1)
-        label = trace.pieces.get(beginning[-1], "?") if beginning else "<sos>"
+                start = x - 0.95 + 0.08 * len(trace.pieces.get(prefix[-2], "?")) / wide
+            axes.plot([start, x - 0.05], [rows[prefix[:-1]], y], color=colour, linewidth=2.5 if right else 1)
+        label = trace.pieces.get(prefix[-1], "?") if prefix else "<sos>"
         axes.text(
             x or 0.4, y, label, ha="left" if x else "right", va="center", fontsize=8, family="monospace",
             parse_math=False, color=GREEN if right else "#888888", weight="bold" if right else "normal",
         )  # fmt: skip
-    places = {(len(beginning), row) for beginning, row in rows.items()}
+    occupied = {(len(prefix), row) for prefix, row in rows.items()}
     for sentence, score in list(trace.search.ended().items())[: trace.search.config.beam]:
         if sentence in rows:
-            below = (len(sentence) + 1, rows[sentence]) in places  # a longer one goes on in this row
+            below = (len(sentence) + 1, rows[sentence]) in occupied  # a longer hypothesis continues in this row
             behind = 0.0 if below else 0.15 + 0.08 * len(trace.pieces[sentence[-1]]) / wide
             axes.text(
                 len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
@@ -143,7 +143,7 @@ def _with_roots(branches: list[Prefix]) -> list[Prefix]:
 
 
 def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
-    """A row for every beginning: the answer's is the first, a first child shares its parent's."""
+    """The row of every prefix: the translation has the first row, a first child has that of its parent."""
     children: dict[Prefix, list[Prefix]] = {branch: [] for branch in kept}
     for branch in kept:
         if branch:
@@ -162,7 +162,7 @@ def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
 
 
 def attention_figures(trace: Trace) -> dict[str, Figure]:
-    """Every attention of the model, a figure each."""
+    """A figure for every attention of the model."""
     return {
         name.replace(".layers.", "-").replace(".", "-"): attention_figure(
             weights,

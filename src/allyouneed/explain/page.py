@@ -1,4 +1,4 @@
-"""A trace as one HTML page that needs nothing else: no network, no other file."""
+"""A trace as one HTML page that needs no network and no other file."""
 
 from html import escape
 from pathlib import Path
@@ -15,7 +15,7 @@ _PAGE = Path(__file__).with_name("page.html")
 
 
 def build_page(trace: Trace, translator: Translator) -> str:
-    """The page, as HTML."""
+    """The page of a trace, as HTML. `translator` is the one that was traced."""
     config = translator.model.config
     sizes = (
         f"{config.encoder_layers} + {config.decoder_layers} layers, d_model {config.d_model}, "
@@ -28,7 +28,8 @@ def build_page(trace: Trace, translator: Translator) -> str:
         pieces=_pieces(trace),
         numbers=_numbers(trace),
         steps=_steps(trace),
-        why=escape(trace.search.explain_ending()),
+        ending=escape(trace.search.explain_ending()),
+        note=f"<p>{escape(trace.note)}</p>" if trace.note else "",
         heads=_heads(trace),
         attention=_for_script(_attention(trace)),
         **{name: to_svg(draw(trace)) for name, draw in FIGURES.items()},
@@ -41,39 +42,40 @@ def _pieces(trace: Trace) -> str:
             f"<span class=piece>{escape(piece)}<small>{i}</small></span>" for piece, i in zip(pieces, ids, strict=True)
         )
 
-    written = ["<sos>", *trace.decoder_targets]
+    target = ["<sos>", *trace.decoder_targets]
     return (
-        f"<p class=label>read</p><p>{row(trace.source_pieces, trace.source_ids)}</p>"
-        f"<p class=label>written</p><p>{row(written, trace.target_ids)}</p>"
+        f"<p class=label>source</p><p>{row(trace.source_pieces, trace.source_ids)}</p>"
+        f"<p class=label>translation</p><p>{row(target, trace.target_ids)}</p>"
     )
 
 
 def _numbers(trace: Trace) -> str:
-    """Embedding, position and sum in numbers, for the first dimensions and the last."""
+    """Embedding, position and sum as numbers, for the first dimensions and the last."""
     embedding, position, whole = (trace.recording[f"source.{name}"] for name in ("embedding", "position", "sum"))
-    shown = [*range(min(5, embedding.size(1))), embedding.size(1) - 1]
-    head = "".join(f"<th>{dimension + 1}</th>" for dimension in shown)
+    dimensions = [*range(min(5, embedding.size(1))), embedding.size(1) - 1]
+    head = "".join(f"<th>{dimension + 1}</th>" for dimension in dimensions)
     rows = []
-    for place, piece in enumerate(trace.source_pieces):
+    for index, piece in enumerate(trace.source_pieces):
         for label, x in (("embedding", embedding), ("+ position", position), ("= sum", whole)):
-            cells = "".join(f"<td>{x[place, dimension]:+.4f}</td>" for dimension in shown)
-            first = f"<th rowspan=3>{place}<th rowspan=3 class=mono>{escape(piece)}" if label == "embedding" else ""
+            cells = "".join(f"<td>{x[index, dimension]:+.4f}</td>" for dimension in dimensions)
+            first = f"<th rowspan=3>{index}<th rowspan=3 class=mono>{escape(piece)}" if label == "embedding" else ""
             rows.append(f"<tr{' class=sum' if label.startswith('=') else ''}>{first}<td class=what>{label}</td>{cells}")
-    return f"<table><thead><tr><th>place<th>piece<th>dimension{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><thead><tr><th>position<th>token<th>dimension{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _steps(trace: Trace) -> str:
-    """The likeliest candidates at every word of the answer."""
+    """The most probable tokens at every step of the translation."""
     answer = trace.search.hypothesis.ids
     rows = []
     for t, piece in enumerate(trace.decoder_targets):
-        beginning = tuple(answer[:t])
-        if beginning not in trace.search.log_probabilities:
+        prefix = tuple(answer[:t])
+        if prefix not in trace.search.log_probabilities:
             break
         bars = "".join(
             f"<span class='candidate{' chosen' if trace.pieces[i] == piece else ''}'>"
-            f"<i style='width:{100 * chance:.1f}%'></i><b>{escape(trace.pieces[i])}</b> {_percent(chance)}</span>"
-            for i, chance in trace.search.best(beginning, MOST_CANDIDATES)
+            f"<i style='width:{100 * probability:.1f}%'></i>"
+            f"<b>{escape(trace.pieces[i])}</b> {_percent(probability)}</span>"
+            for i, probability in trace.search.best(prefix, MOST_CANDIDATES)
         )
         rows.append(f"<li><span class=written>{escape(piece)}</span>{bars}")
     return f"<ol class=steps>{''.join(rows)}</ol>"
@@ -86,20 +88,20 @@ def _percent(share: float) -> str:
 def _heads(trace: Trace) -> str:
     rows = []
     for head in describe_heads(trace):
-        shares = (head.itself, head.previous, head.next, head.start, head.end)
+        shares = (head.same, head.previous, head.next, head.sos, head.eos)
         cells = "".join(f"<td style='--share:{share:.2f}'>{100 * share:.0f}</td>" for share in shares)
         rows.append(
-            f"<tr><td class=mono>{attention_label(head.part)}<td>{head.head}<td>{head.role}<td>{head.entropy:.2f}"
-            f"{cells}"
+            f"<tr><td class=mono>{attention_label(head.part)}<td>{head.head}"
+            f"<td>{escape(head.role)}<td>{head.entropy:.2f}{cells}"
         )
     return (
-        "<table><thead><tr><th>attention<th>head<th>looks mostly at<th>entropy, bits<th>same place, %<th>before"
-        f"<th>after<th>start sign<th>end sign</thead><tbody>{''.join(rows)}</tbody></table>"
+        "<table><thead><tr><th>attention<th>head<th>attends mostly to<th>entropy, bits<th>same position, %<th>previous"
+        f"<th>next<th>&lt;sos&gt;<th>&lt;eos&gt;</thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 
 def _attention(trace: Trace) -> list[dict[str, object]]:
-    """What the script draws: every attention, its weights in 255ths."""
+    """What the script draws: the weights of every attention, as whole numbers from 0 to 255."""
     return [
         {
             "name": attention_label(name),
@@ -112,5 +114,5 @@ def _attention(trace: Trace) -> list[dict[str, object]]:
 
 
 def _for_script(data: object) -> str:
-    """JSON that cannot end the script it stands in."""
+    """JSON that cannot end the script element around it."""
     return to_json(data, separators=(",", ":")).replace("<", "\\u003c")

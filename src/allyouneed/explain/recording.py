@@ -1,6 +1,6 @@
-"""What a model does while it runs, noted down from outside: hooks, gone when the block ends.
+"""Record what a model computes, by forward hooks that are removed when the block ends.
 
-The model carries no code for this, computes as ever, and gives the same numbers, bit for bit.
+The model has no code for this, and its outputs stay the same to the bit.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ Recording = dict[str, Tensor]
 
 @contextmanager
 def recorded_attention(model: nn.Module) -> Iterator[Recording]:
-    """The attention weights of the newest call of each attention of `model` inside the block.
+    """Record the attention weights of the latest call of each attention of `model` inside the block.
 
-    Yields a dictionary that fills as the model runs: a part's name, such as
-    `decoder.layers.0.cross_attention`, → its weights (B, H, T, S). The model runs through its fused
-    kernel as ever; equation 1 is worked out beside it, from what went in.
+    Yields a dictionary that is filled as the model runs: a name, such as `decoder.layers.0.cross_attention`,
+    → weights (B, H, T, S). The model still uses its fused kernel; the weights are computed separately, by
+    equation 1, from the same inputs.
     """
     recording: Recording = {}
     with ExitStack() as hooks:
@@ -34,26 +34,26 @@ def recorded_attention(model: nn.Module) -> Iterator[Recording]:
 
 @contextmanager
 def recorded(model: Transformer) -> Iterator[Recording]:
-    """Everything Figure 1 has a line for, of the newest `model(source, target)` inside the block.
+    """Record every tensor of Figure 1 from the latest `model(source, target)` inside the block.
 
-    Yields a dictionary that fills as the model runs. For every layer i of `encoder` and `decoder`
+    Yields a dictionary that is filled as the model runs. For every layer i of `encoder` and `decoder`
     (there `self_attention` and `cross_attention` stand for `attention`):
 
         source.embedding, target.embedding         √d_model times a row of the table     (B, L, D)
-        source.position, target.position           what is added to tell places apart    (L, D)
-        source.sum, target.sum                     the two together, dropout done        (B, L, D)
+        source.position, target.position           the position vectors                  (L, D)
+        source.sum, target.sum                     their sum, after dropout              (B, L, D)
         encoder.layers.i.attention                 the weights of equation 1             (B, H, T, S)
-        encoder.layers.i.attention.output          what attention adds to the stream     (B, L, D)
-        encoder.layers.i.attention_residual        the stream after add & norm           (B, L, D)
+        encoder.layers.i.attention.output          what attention adds to the residual   (B, L, D)
+        encoder.layers.i.attention_residual        hidden states after add & norm        (B, L, D)
         encoder.layers.i.feed_forward.hidden       between the two maps, after the ReLU  (B, L, F)
-        encoder.layers.i.feed_forward.output       what the network adds to the stream   (B, L, D)
-        encoder.layers.i.feed_forward_residual       the stream after add & norm           (B, L, D)
-        decoder.layers.i.logits                    the logit lens: what the model would
-                                                   say if this layer were its last       (B, T, V)
-        encoder, decoder                           what each stack gives, its norm done  (B, L, D)
-        logits                                     what the model says                   (B, T, V)
+        encoder.layers.i.feed_forward.output       what the network adds to the residual (B, L, D)
+        encoder.layers.i.feed_forward_residual     hidden states after add & norm        (B, L, D)
+        decoder.layers.i.logits                    the logit lens: the logits if this
+                                                   layer were the last                   (B, T, V)
+        encoder, decoder                           the output of each stack, normalized  (B, L, D)
+        logits                                     the logits of the model               (B, T, V)
 
-    `model.step`, one word at a time, keeps parts of a layer for later and is not recorded.
+    `model.step`, which decodes token by token with a KV cache, is not recorded.
     """
     with recorded_attention(model) as recording, ExitStack() as hooks:
         for side, part in (("source", model.source_position), ("target", model.target_position)):
@@ -78,9 +78,9 @@ def _hook(hooks: ExitStack, part: nn.Module, note: Any, seen: Recording, name: s
 
 
 def _note_attention(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
-    query, key, _, *may_look = inputs
+    query, key, _, *attn_mask = inputs
     with torch.no_grad():
-        seen[name] = part.weights(query, key, *may_look)
+        seen[name] = part.weights(query, key, *attn_mask)
 
 
 def _note_position(
@@ -103,6 +103,6 @@ def _note_hidden(
 def _note_lens(
     model: Transformer, seen: Recording, name: str, part: nn.Module, inputs: tuple[Any, ...], output: Tensor
 ) -> None:
-    # The functions behind the modules, not the modules: their own hooks must not hear of this.
+    # `forward` and not a call of the module: a call would run its hooks.
     with torch.no_grad():
         seen[name] = model.projection.forward(model.decoder.norm.forward(output))

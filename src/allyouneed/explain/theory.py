@@ -1,4 +1,4 @@
-"""Pictures that need no model: positions, the learning rate, the masks."""
+"""Figures that need no model: positions, the learning rate, the masks."""
 
 from collections.abc import Callable
 
@@ -12,31 +12,31 @@ from .draw import COLOURS, SHARES, SIGNED, matrix, new_figure
 
 
 def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
-    """The sines and cosines (§3.5), and what makes them useful: moving on by k is one rotation, wherever from."""
+    """The sines and cosines (§3.5); a shift by k positions is the same rotation at every position."""
     encoding = sinusoids(length, d_model)
     figure = new_figure(9.5, 3.6)
-    whole, clock, likeness = figure.subplots(1, 3, width_ratios=[1.5, 1, 1.2])
-    image = matrix(whole, encoding, low=-1, high=1, colours=SIGNED)
-    whole.set(title="sines and cosines", xlabel="dimension", ylabel="position")
-    figure.colorbar(image, ax=whole, shrink=0.7)
+    table, clock, similarity = figure.subplots(1, 3, width_ratios=[1.5, 1, 1.2])
+    image = matrix(table, encoding, low=-1, high=1, colours=SIGNED)
+    table.set(title="sines and cosines", xlabel="dimension", ylabel="position")
+    figure.colorbar(image, ax=table, shrink=0.7)
 
-    pair, step = round(0.09 * d_model), 5  # a frequency whose turn can be seen
+    pair, step = round(0.09 * d_model), 5  # a frequency at which the rotation is visible
     hands = encoding[:, 2 * pair : 2 * pair + 2]
-    clock.set(title=f"dimensions {2 * pair} and {2 * pair + 1}:\n+{step} is one turn", aspect="equal")
+    clock.set(title=f"dimensions {2 * pair} and {2 * pair + 1}:\n+{step} is one rotation", aspect="equal")
     clock.add_patch(_circle())
     for start, colour in zip((0, 10, 20), COLOURS, strict=False):
-        for place, style in ((start, "-"), (start + step, "--")):
-            sine, cosine = hands[place].tolist()
+        for position, style in ((start, "-"), (start + step, "--")):
+            sine, cosine = hands[position].tolist()
             clock.plot([0, cosine], [0, sine], style, color=colour, linewidth=2)
-            clock.text(1.2 * cosine, 1.2 * sine, str(place), ha="center", va="center", fontsize=9)
+            clock.text(1.2 * cosine, 1.2 * sine, str(position), ha="center", va="center", fontsize=9)
     clock.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
     clock.axis("off")
 
     for start, colour in zip((0, 10, 20, 30), COLOURS, strict=False):
         products = encoding[start : start + 30] @ encoding[start]
-        likeness.plot(products, color=colour, linewidth=10 - start / 3.6, label=f"from {start}")
-    likeness.set(title="PE(p) · PE(p + k)\ndepends on k alone", xlabel="k")
-    likeness.legend(frameon=False, fontsize=8)
+        similarity.plot(products, color=colour, linewidth=10 - start / 3.6, label=f"from {start}")
+    similarity.set(title="PE(p) · PE(p + k)\ndepends on k alone", xlabel="k")
+    similarity.legend(frameon=False, fontsize=8)
     return figure
 
 
@@ -51,7 +51,7 @@ def rotation(step: int, d_model: int) -> torch.Tensor:
 
 
 def schedule_figure(*, steps: int = 20_000) -> Figure:
-    """The learning rate (§5.3, equation 3) for some widths and warm-ups."""
+    """The learning rate (§5.3, equation 3) for three widths and warm-ups."""
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
     at = range(1, steps + 1, max(1, steps // 500))
@@ -61,31 +61,35 @@ def schedule_figure(*, steps: int = 20_000) -> Figure:
         rates = [1e4 * paper_learning_rate(step, d_model=d_model, warmup=warmup) for step in at]
         axes.plot(at, rates, style, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
         axes.plot(warmup, max(rates), "o", color=colour)
-    axes.set(title="up in a straight line, then down with 1/√step", xlabel="update", ylabel="rate, in 10⁻⁴", ylim=0)
+    axes.set(title="linear warm-up, then 1/√step", xlabel="update", ylabel="learning rate, in 10⁻⁴", ylim=0)
     axes.legend(frameon=False)
     return figure
 
 
 def masks_figure() -> Figure:
-    """The two masks (§3.2.3): over the future, and over padding; and both at once."""
-    words = ["<sos>", "January", "5", ",", "1845", "<pad>", "<pad>"]
-    future = causal_mask(len(words))
-    padding = padding_mask(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(words), -1)
+    """The causal mask (§3.2.3), the padding mask, and both combined."""
+    tokens = ["<sos>", "January", "5", ",", "1845", "<pad>", "<pad>"]
+    future = causal_mask(len(tokens))
+    padding = padding_mask(torch.tensor([[1, 2, 3, 4, 5, 0, 0]]), 0)[0, 0].expand(len(tokens), -1)
     figure = new_figure(9.5, 3.9)
     panels = figure.subplots(1, 3, sharey=True)
-    titles = ("causal_mask: a word sees\nthose before it", "padding_mask: nobody\nsees padding", "both at once")
+    titles = (
+        "causal_mask: a token attends\nto itself and earlier tokens",
+        "padding_mask: no token\nattends to padding",
+        "both combined",
+    )
     for axes, mask, title in zip(panels, (future, padding, future & padding), titles, strict=True):
         matrix(axes, mask.float() * 0.8 + 0.1, low=0, high=1, colours=SHARES)
         axes.set_title(title, fontsize=10)
-        axes.set_xticks(range(len(words)), words, rotation=90, family="monospace", fontsize=9)
-        axes.set_yticks(range(len(words)), words, family="monospace", fontsize=9)
-        for row in range(len(words)):
-            for column in range(len(words)):
+        axes.set_xticks(range(len(tokens)), tokens, rotation=90, family="monospace", fontsize=9)
+        axes.set_yticks(range(len(tokens)), tokens, family="monospace", fontsize=9)
+        for row in range(len(tokens)):
+            for column in range(len(tokens)):
                 if mask[row, column]:
                     axes.plot(column, row, "o", color="#333333", markersize=3)
-    panels[0].set_ylabel("who looks")
+    panels[0].set_ylabel("query")
     for axes in panels:
-        axes.set_xlabel("at whom")
+        axes.set_xlabel("key")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""A trace as numbers for other programs: what each figure is drawn from, under the figure's name."""
+"""A trace as numbers for other programs; the numbers of each figure stand under its name."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,14 +12,15 @@ MOST_CANDIDATES = 5
 
 
 def trace_values(trace: Trace) -> dict[str, Any]:
-    """The trace as plain data for JSON; weights, probabilities and vectors to four digits."""
+    """The trace as plain data for JSON; weights, probabilities and vectors are rounded to four decimals."""
     return {
         "text": trace.text,
         "translation": trace.translation,
         "source": [{"id": i, "piece": piece} for i, piece in zip(trace.source_ids, trace.source_pieces, strict=True)],
-        "given": trace.decoder_inputs,
-        "asked": trace.decoder_targets,
-        "why": trace.search.explain_ending(),
+        "decoder_inputs": trace.decoder_inputs,
+        "decoder_targets": trace.decoder_targets,
+        "note": trace.note,
+        "ending": trace.search.explain_ending(),
         "embedding": {part: _plain(trace.recording[f"source.{part}"]) for part in ("embedding", "position", "sum")},
         "attention": {name: _plain(x) for name, x in attentions(trace).items()},
         "heads": [asdict(head) for head in describe_heads(trace)],
@@ -38,39 +39,39 @@ def _plain(x: Tensor) -> Any:
 
 
 def _steps(trace: Trace) -> list[list[dict[str, Any]]]:
-    """The best candidates at every step of the answer."""
+    """The most probable tokens at every step of the translation."""
     answer = trace.search.hypothesis.ids
-    beginnings = [tuple(answer[:t]) for t in range(len(answer) + 1)]
+    prefixes = [tuple(answer[:t]) for t in range(len(answer) + 1)]
     return [
         [
-            {"piece": trace.pieces[i], "probability": round(chance, 4)}
-            for i, chance in trace.search.best(b, MOST_CANDIDATES)
+            {"piece": trace.pieces[i], "probability": round(probability, 4)}
+            for i, probability in trace.search.best(prefix, MOST_CANDIDATES)
         ]
-        for b in beginnings
-        if b in trace.search.log_probabilities
+        for prefix in prefixes
+        if prefix in trace.search.log_probabilities
     ]
 
 
 def _tree(trace: Trace) -> list[dict[str, Any]]:
-    """Every beginning the search went on with, and its score if it could end there."""
+    """Every prefix that the search expanded, and its score if it could end there."""
     ended = trace.search.ended()
     return [
         {
-            "pieces": [trace.pieces[i] for i in beginning],
-            "ended": round(ended[beginning], 4) if beginning in ended else None,
+            "pieces": [trace.pieces[i] for i in prefix],
+            "ended": round(ended[prefix], 4) if prefix in ended else None,
         }
-        for beginning in trace.search.log_probabilities
+        for prefix in trace.search.log_probabilities
     ]
 
 
 def _lens(trace: Trace) -> dict[str, list[dict[str, Any]]]:
-    """What each layer of the decoder would say at every place, and how sure it is."""
-    said = {}
+    """The logit lens: the most probable token of each decoder layer at every position, with its probability."""
+    lens = {}
     for name, logits in trace.recording.items():
         if name.startswith("decoder.layers.") and name.endswith(".logits"):
-            sure, words = torch.max(logits.softmax(-1), -1)
-            said[name.removesuffix(".logits")] = [
-                {"piece": trace.pieces[i], "probability": round(chance, 4)}
-                for i, chance in zip(words.tolist(), sure.tolist(), strict=True)
+            probabilities, tokens = torch.max(logits.softmax(-1), -1)
+            lens[name.removesuffix(".logits")] = [
+                {"piece": trace.pieces[i], "probability": round(probability, 4)}
+                for i, probability in zip(tokens.tolist(), probabilities.tolist(), strict=True)
             ]
-    return said
+    return lens
