@@ -18,7 +18,7 @@ def test_the_demo_is_sound_and_remembered(demo: Demo, tmp_path: Path) -> None:
     folder = str(demo.folder / "runs/dates")
     result = CliRunner().invoke(app, ["check", folder, "--save-baseline", str(tmp_path / "probes.txt")])
     assert result.exit_code == 0, result.output
-    assert "fine   probes    2 remembered translations are what they were" in result.stdout
+    assert "fine   baseline  2 translations equal those of the baseline" in result.stdout
     assert "0 of 1,000 held-out pairs" in result.stdout
     assert result.stdout.endswith("Sound, as far as this could be checked.\n")
 
@@ -41,7 +41,7 @@ def test_a_spoilt_model_fails_and_json_says_why(saved: Path) -> None:
 def test_an_untrained_recipe_is_checked() -> None:
     result = CliRunner().invoke(app, ["check", "--config", "dates"])
     assert result.exit_code == 0, result.output
-    assert "by heart" in result.stdout
+    assert "memorize" in result.stdout
 
 
 @pytest.mark.parametrize("words", [[], ["runs/x", "--config", "dates"], ["--config", "dates", "--save-baseline", "x"]])
