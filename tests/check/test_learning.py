@@ -54,7 +54,7 @@ def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> N
 
 
 def test_steps_far_too_large_are_found(new: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "peak_learning_rate", lambda config: 50.0)
+    monkeypatch.setattr(learning, "memorizing_learning_rate", lambda config: 50.0)
     memorized, _ = memorizes_a_batch(new, ids)
     assert memorized.passed is False
     assert "training diverges" in memorized.explanation

@@ -74,7 +74,7 @@ def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
     return [memorized, CheckResult("labels", True, summary)]
 
 
-def peak_learning_rate(config: ModelConfig) -> float:
+def memorizing_learning_rate(config: ModelConfig) -> float:
     """The learning rate that memorizes fastest of those tried with 2 + 2, 6 + 6 and 8 + 8 layers.
 
     It falls with 1/√d_model, and with the square of the depth for deep stacks with norm "post".
@@ -86,7 +86,7 @@ def peak_learning_rate(config: ModelConfig) -> float:
 
 def _train(model: Transformer, ids: Ids) -> tuple[float, int]:
     """The last loss and the number of updates; ends early once the batch is memorized or the model does not learn."""
-    peak = peak_learning_rate(model.config)
+    peak = memorizing_learning_rate(model.config)
     optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), fused=True)
     first = math.inf
     for update in range(1, MAX_UPDATES + 1):

@@ -66,23 +66,23 @@ def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
 def _long_range(heads: Sequence[_Head]) -> AttentionPattern:
     """Figure 3: the look of at least 0.3 that reaches farthest, signs and full stops left out."""
     looks = [
-        (abs(place - other), float(head.weights[place, other]), head, place, other)
+        (abs(query - other), float(head.weights[query, other]), head, query, other)
         for head in heads
-        for place, other in product(_words(head.pieces), repeat=2)
-        if head.weights[place, other] >= SURE
+        for query, other in product(_words(head.pieces), repeat=2)
+        if head.weights[query, other] >= SURE
     ]
     if not looks:
         return AttentionPattern("figure-3", f"No head gives another word a weight of {SURE} or more.", None)
-    far, weight, head, place, other = max(looks, key=lambda look: look[:2])
+    far, weight, head, query, other = max(looks, key=lambda look: look[:2])
     sentences = {tuple(head.pieces) for head in heads}
     have_one = {tuple(look[2].pieces) for look in looks if look[0] >= 10}
     words = (
-        f"Long range: in layer {head.layer}, head {head.head}, {_quoted(head, place)} gives {_quoted(head, other)}, "
+        f"Long range: in layer {head.layer}, head {head.head}, {_quoted(head, query)} gives {_quoted(head, other)}, "
         f"{far} tokens away, a weight of {weight:.2f}. Some head looks ten tokens or farther with {SURE} or more in "
         f"{len(have_one)} of {len(sentences)} sentences."
     )
     same = [one for one in heads if one.pieces == head.pieces and one.layer == head.layer]
-    rows = [_only(one.weights, place) for one in same]
+    rows = [_only(one.weights, query) for one in same]
     return AttentionPattern(
         "figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same])
     )
@@ -93,26 +93,26 @@ def _anaphora(heads: Sequence[_Head]) -> AttentionPattern:
     looks = [look for head in heads for look in _looks_back(head)]
     if not looks:
         return AttentionPattern("figure-4", "No sentence has an English pronoun with two words before it.", None)
-    weight, head, place, other = max(looks, key=lambda look: look[0])
+    weight, head, query, other = max(looks, key=lambda look: look[0])
     its_own = [look[0] for look in looks if (look[1].layer, look[1].head) == (head.layer, head.head)]
     words_found = (
-        f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, place)} looks back at "
+        f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, query)} looks back at "
         f"{_quoted(head, other)} with a weight of {weight:.2f}. Whether that is what it stands for is for the reader. "
         f"Over all {len(its_own)} pronouns, this head's strongest look back has a weight of {median(its_own):.2f} "
         "(median)."
     )
-    rows = [_only(head.weights, place)]
+    rows = [_only(head.weights, query)]
     return AttentionPattern("figure-4", words_found, _lines(head.pieces, rows, f"layer {head.layer}", [head.head]))
 
 
 def _looks_back(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
     """For each pronoun its strongest look at a word two or more places before it: the weight, from where, at what."""
     words = _words(head.pieces)
-    for place in words:
-        before = [(float(head.weights[place, other]), other) for other in words if other < place - 1]
-        if before and head.pieces[place].strip("␣").lower() in PRONOUNS:
+    for query in words:
+        before = [(float(head.weights[query, other]), other) for other in words if other < query - 1]
+        if before and head.pieces[query].strip("␣").lower() in PRONOUNS:
             weight, other = max(before)
-            yield weight, head, place, other
+            yield weight, head, query, other
 
 
 def _structure(heads: Sequence[_Head]) -> AttentionPattern:
@@ -135,10 +135,10 @@ def _structure(heads: Sequence[_Head]) -> AttentionPattern:
     return AttentionPattern("figure-5", words, _lines(one.pieces, rows, f"layer {one.layer}", [one.head, other.head]))
 
 
-def _only(weights: Tensor, place: int) -> Tensor:
+def _only(weights: Tensor, query: int) -> Tensor:
     """The weights of one row, zero elsewhere."""
     row = torch.zeros_like(weights)
-    row[place] = weights[place]
+    row[query] = weights[query]
     return row
 
 
@@ -151,27 +151,27 @@ def _words(pieces: Sequence[str]) -> list[int]:
     return [i for i, piece in enumerate(pieces) if any(letter.isalnum() for letter in piece) and "<" not in piece]
 
 
-def _quoted(head: _Head, place: int) -> str:
-    return f"“{head.pieces[place].strip('␣')}”"
+def _quoted(head: _Head, query: int) -> str:
+    return f"“{head.pieces[query].strip('␣')}”"
 
 
 def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: Sequence[int]) -> Figure:
     """Lines from the words that look, on the left, to those looked at; a panel a head, eight at most."""
-    shown = list(heads[:8])
+    drawn = list(heads[:8])
     letters = 0.075 * max(map(len, pieces))  # inches, on either side
     wide = 2 * letters + 0.9
     left, right = letters / wide, 1 - letters / wide
-    figure = new_figure(wide * len(shown) + 0.4, 0.24 * len(pieces) + 0.8)
+    figure = new_figure(wide * len(drawn) + 0.4, 0.24 * len(pieces) + 0.8)
     figure.suptitle(title, fontsize=10)
-    panels = figure.subplots(1, len(shown), squeeze=False).flat
-    for axes, weights, number in zip(panels, shown, numbers, strict=False):
+    panels = figure.subplots(1, len(drawn), squeeze=False).flat
+    for axes, weights, number in zip(panels, drawn, numbers, strict=False):
         colour = (BLUE, ORANGE)[number % 2]
         axes.set_title(f"head {number}", fontsize=9)
-        for place, row in enumerate(weights):
+        for query, row in enumerate(weights):
             for other, weight in enumerate(row.tolist()):
                 if weight > 0.05:
                     look = {"color": colour, "alpha": min(1.0, weight), "linewidth": 3 * weight}
-                    axes.plot([left + 0.02, right - 0.02], [place, other], **look)
+                    axes.plot([left + 0.02, right - 0.02], [query, other], **look)
         for y, piece in enumerate(pieces):
             axes.text(left, y, piece, ha="right", va="center", fontsize=8, family="monospace", parse_math=False)
             axes.text(right, y, piece, ha="left", va="center", fontsize=8, family="monospace", parse_math=False)
