@@ -1,12 +1,13 @@
 """What version 0.1 wrote keeps working: two bundles and their recipes, stored as it left them."""
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from allyouneed import ConfigError, Recipe, Translator
+from allyouneed import ConfigError, Recipe, Translator, fit
 from allyouneed.legacy import KEYS, peak_from_factor, upgrade_recipe, upgrade_weight_name
 from allyouneed.train.schedule import learning_rate_at, paper_learning_rate
 
@@ -70,3 +71,11 @@ def test_no_old_name_is_a_setting_again() -> None:
     for section, renamed in KEYS.items():
         assert not renamed.keys() & tables[section].keys()
         assert set(renamed.values()) <= tables[section].keys()
+
+
+def test_a_run_of_version_0_1_is_not_resumed(tmp_path: Path) -> None:
+    shutil.copytree(V01 / "one", tmp_path / "run")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(ConfigError, match=r"run is a run of version 0\.1, which cannot be resumed"):
+        fit(Recipe.read(V01 / "one" / "recipe.toml"), tmp_path / "run", resume=True)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before

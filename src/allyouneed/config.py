@@ -106,7 +106,7 @@ class ModelConfig(Checked):
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
             raise ConfigError(
                 "d_model must be a multiple of heads, or d_k and d_v be given; "
-                f"got {self.values_of('d_model', 'heads')}"
+                f"got {self.describe_values('d_model', 'heads')}"
             )
         if self.tied_embeddings == "all" and self.effective_target_vocab_size != self.vocab_size:
             raise ConfigError(
@@ -232,20 +232,23 @@ class DataConfig(Checked):
         self.corpora()
         for key in ("alphabet", "byte_fallback"):
             if getattr(self, key) and self.vocabulary != "characters":
-                raise ConfigError(f'{key} goes with vocabulary = "characters"; got {self.values_of(key, "vocabulary")}')
+                raise ConfigError(
+                    f'{key} goes with vocabulary = "characters"; got {self.describe_values(key, "vocabulary")}'
+                )
         if bool(self.bpe_codes) != (self.vocabulary == "codes"):
             raise ConfigError(
                 'bpe_codes, a file of merges, goes with vocabulary = "codes"; '
-                f"got {self.values_of('vocabulary', 'bpe_codes')}"
+                f"got {self.describe_values('vocabulary', 'bpe_codes')}"
             )
         if self.bpe_codes and not self.joint_vocabulary:
             raise ConfigError(
-                f"bpe_codes are one vocabulary for both sides; got {self.values_of('bpe_codes', 'joint_vocabulary')}"
+                "bpe_codes are one vocabulary for both sides; "
+                f"got {self.describe_values('bpe_codes', 'joint_vocabulary')}"
             )
         if self.subword_sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
             raise ConfigError(
                 'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
-                f"got {self.values_of('subword_sampling', 'vocabulary')}"
+                f"got {self.describe_values('subword_sampling', 'vocabulary')}"
             )
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
@@ -379,19 +382,19 @@ class TrainConfig(Checked):
         if not self.learning_rate and self.schedule != "paper":
             raise ConfigError(
                 'learning_rate must be more than 0, but for schedule = "paper", which has its own; '
-                f"got {self.values_of('learning_rate', 'schedule')}"
+                f"got {self.describe_values('learning_rate', 'schedule')}"
             )
         if self.cooldown and self.schedule == "cosine":
             raise ConfigError(f'schedule = "cosine" falls to zero by itself; got cooldown={self.cooldown}')
         if self.weight_decay and self.optimizer == "adam":
             raise ConfigError(
                 'weight_decay goes with optimizer = "adamw" or "muon"; '
-                f"got {self.values_of('weight_decay', 'optimizer')}"
+                f"got {self.describe_values('weight_decay', 'optimizer')}"
             )
         if self.ema_decay and self.average_checkpoints > 1:
             raise ConfigError(
                 "ema_decay and average_checkpoints both average the weights; with ema_decay set average_checkpoints=1; "
-                f"got {self.values_of('ema_decay', 'average_checkpoints')}"
+                f"got {self.describe_values('ema_decay', 'average_checkpoints')}"
             )
 
 
@@ -478,12 +481,16 @@ class DecodeConfig(Checked):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         if self.nbest > self.beam and not self.sample:
-            raise ConfigError(f"a beam holds no more than beam translations; got {self.values_of('nbest', 'beam')}")
+            raise ConfigError(
+                f"a beam holds no more than beam translations; got {self.describe_values('nbest', 'beam')}"
+            )
         if self.beam % self.beam_groups:
-            raise ConfigError(f"beam must be a multiple of beam_groups; got {self.values_of('beam', 'beam_groups')}")
+            raise ConfigError(
+                f"beam must be a multiple of beam_groups; got {self.describe_values('beam', 'beam_groups')}"
+            )
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(
-                f"min_length must be at most max_length; got {self.values_of('min_length', 'max_length')}"
+                f"min_length must be at most max_length; got {self.describe_values('min_length', 'max_length')}"
             )
 
 

@@ -1,7 +1,8 @@
-"""Names of version 0.1 and what they are called now: the only file that knows them.
+"""The names of version 0.1 and their names today: the only file that knows the old ones.
 
-Recipes and bundles written by version 0.1 are translated when they are read, so that no other part
-ever meets an old name. Command-line overrides are not: there an old name is refused and the new one suggested.
+Recipes and bundles of version 0.1 are upgraded when they are read, so no other module handles an old name.
+An old name in an override on the command line is refused, and the new name suggested. Runs of version 0.1 are not
+resumed.
 """
 
 from collections.abc import Mapping
@@ -73,6 +74,11 @@ def upgrade_recipe(tables: Mapping[str, Any]) -> dict[str, Any]:
     return upgraded
 
 
+def is_legacy(tables: Mapping[str, Any]) -> bool:
+    """Whether a recipe has keys of version 0.1."""
+    return upgrade_recipe(tables) != tables
+
+
 def upgrade_table(section: str, table: object) -> Any:
     """One table of a recipe or of a bundle's config.json with its keys renamed."""
     if not isinstance(table, Mapping):
@@ -80,7 +86,9 @@ def upgrade_table(section: str, table: object) -> Any:
     renamed = KEYS.get(section, {})
     for old, new in renamed.items():
         if old in table and new in table:
-            raise ConfigError(f"{section}.{old} is the name that {section}.{new} had in version 0.1; give one of them")
+            raise ConfigError(
+                f"{section}.{old} is the name that {section}.{new} had in version 0.1; set only one of them"
+            )
     upgraded = {renamed.get(key, key): value for key, value in table.items()}
     if section == "decode" and "guard" in table:
         upgraded.setdefault("copy_untranslatable", table["guard"])
@@ -93,7 +101,7 @@ def upgrade_weight_name(name: str) -> str:
 
 
 def peak_from_factor(factor: object, *, d_model: int, warmup: int) -> object:
-    """`factor` times the peak of the paper's schedule, (d_model · warmup)^−0.5; what is no number stays as it is."""
+    """`factor` times the peak of the paper's schedule, (d_model · warmup)^−0.5; returned unchanged if not a number."""
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         return factor
     return float(f"{factor * d_model**-0.5 * warmup**-0.5:.12g}")

@@ -33,7 +33,7 @@ SECTIONS: dict[str, type[Checked]] = {
 }
 
 
-class Setting(NamedTuple):
+class SettingInfo(NamedTuple):
     """One setting: its full name, allowed values, default as TOML, meaning, and the paper's value if it has one."""
 
     section: str
@@ -54,10 +54,10 @@ class Setting(NamedTuple):
         return f"{_sentence(self.meaning)} {_sentence(self.values)}{paper}"
 
 
-def list_settings(section: str) -> list[Setting]:
+def list_settings(section: str) -> list[SettingInfo]:
     """The settings of a section of a recipe."""
     return [
-        Setting(
+        SettingInfo(
             section,
             known.name,
             ", ".join(filter(None, [describe_type(known.type), str(known.metadata["range"] or "")])),
@@ -69,7 +69,7 @@ def list_settings(section: str) -> list[Setting]:
     ]
 
 
-def find_settings(name: str) -> list[Setting]:
+def find_settings(name: str) -> list[SettingInfo]:
     """The settings that `name` stands for: all of a section, one by its full name, or all keys of that name."""
     known = [setting for section in SECTIONS for setting in list_settings(section)]
     return [setting for setting in known if name in (setting.section, setting.name, setting.key)]

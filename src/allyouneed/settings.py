@@ -77,24 +77,24 @@ class Checked:
             if isinstance(value, list) and _takes_tuple(kind):  # TOML has lists only
                 value = tuple(value)
             if not (_fits(value, kind) or (kind is float and type(value) is int)):
-                raise ConfigError(f"{known.name} must be {describe_type(kind)}; got {shown(value)}")
+                raise ConfigError(f"{known.name} must be {describe_type(kind)}; got {format_value(value)}")
             if allowed is not None and value is not None and value not in allowed:
-                raise ConfigError(f"{known.name} must be {allowed}; got {shown(value)}")
+                raise ConfigError(f"{known.name} must be {allowed}; got {format_value(value)}")
             for text in value if isinstance(value, tuple) else (value,):
                 if isinstance(text, str) and not _is_text(text):
-                    raise ConfigError(f"{known.name} must be text without NUL characters; got {shown(text)}")
+                    raise ConfigError(f"{known.name} must be text without NUL characters; got {format_value(text)}")
             object.__setattr__(self, known.name, float(value) if kind is float else value)
 
-    def values_of(self, *names: str) -> str:
+    def describe_values(self, *names: str) -> str:
         """Some of its values for a message, with a word on those that are defaults: nobody may have set them."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}
         return ", ".join(
-            f"{name}={shown(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
+            f"{name}={format_value(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
             for name in names
         )
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value for a message, cut where it is long."""
     try:
         text = repr(value)
@@ -138,7 +138,7 @@ def build_settings(
     `where` is what an error calls the table; `elsewhere` has the full names of keys that belong to other tables.
     """
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table of settings; got {shown(table)}")
+        raise ConfigError(f"{where} must be a table of settings; got {format_value(table)}")
     known = [known.name for known in dataclasses.fields(kind)]
     refuse_unknown(table, known, where=where, elsewhere=elsewhere)
     try:
@@ -156,20 +156,20 @@ def refuse_unknown(
         if key not in known:
             meant = suggestion(key, known, elsewhere or {})
             hint = f": did you mean {meant}? Known" if meant else "; known"
-            raise ConfigError(f'unknown key "{shown(key)[1:-1]}" in {where}{hint} keys: {", ".join(known)}')
+            raise ConfigError(f'unknown key "{format_value(key)[1:-1]}" in {where}{hint} keys: {", ".join(known)}')
 
 
 def _parse_override(text: str) -> tuple[str, str, object]:
     name, equals, value = text.partition("=")
     section, dot, key = name.strip().partition(".")
     if not (equals and dot and section and key):
-        raise ConfigError(f"an override is written section.key=value, like train.steps=2000; got {shown(text)}")
+        raise ConfigError(f"an override is written section.key=value, like train.steps=2000; got {format_value(text)}")
     try:
         table = _parsed(f"value = {value}")
     except ValueError:
         return section, key, value.strip()  # a bare word: norm=pre
     if list(table) != ["value"]:
-        raise ConfigError(f"an override sets one value; got {shown(text)}")
+        raise ConfigError(f"an override sets one value; got {format_value(text)}")
     return section, key, table["value"]
 
 

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from allyouneed.cli.flow import Stretch, stretches
-from allyouneed.cli.resumable import line_writer, notes_of, partial_of
+from allyouneed.cli.resumable import line_writer, notes_path, partial_path
 from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
 from allyouneed.errors import DataError, OutputError
 from shell import ENVIRONMENT, refusal, run_here
@@ -50,7 +50,7 @@ def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
 def write(output: Path, lines: list[str], *, resume: bool = False, stop_after: int = 9, size: int = 2) -> list[str]:
     """Copy lines to `output`, two at a time, and say which were not there yet."""
     new = []
-    with line_writer(output, made_of={"beam": size}, size=2, resume=resume) as out:
+    with line_writer(output, provenance={"beam": size}, size=2, resume=resume) as out:
         for i in range(0, len(lines), 2):
             stretch = Stretch(i + 1, lines[i : i + 2], {})
             if out.has(stretch):
@@ -73,7 +73,7 @@ def test_a_result_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_stopped_result_is_gone_on_with_after_its_last_whole_stretch(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", ["a", "b", "c", "d", "e"], stop_after=4)
-    partial = partial_of(tmp_path / "out")
+    partial = partial_path(tmp_path / "out")
     partial.write_bytes(partial.read_bytes() + b"e\ntorn")
     assert write(tmp_path / "out", ["a", "b", "c", "d", "E", "f"], resume=True) == ["E", "f"]  # e was mended
     assert (tmp_path / "out").read_bytes() == b"a\nb\nc\nd\nE\nf\n"
@@ -84,7 +84,7 @@ def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
     lines = ["a", "b", "c", "d", "e"]
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", lines, stop_after=4)
-    before = partial_of(tmp_path / "out").read_bytes()
+    before = partial_path(tmp_path / "out").read_bytes()
     for other, size, why in (
         (["a", "B", "c", "d", "e"], 2, "another input: its first 4 lines were not these"),
         (["a", "b"], 2, "another input: that had 4 lines or more"),
@@ -92,15 +92,15 @@ def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
     ):
         with pytest.raises(OutputError, match=why):
             write(tmp_path / "out", other, resume=True, size=size)
-        assert partial_of(tmp_path / "out").read_bytes() == before
-    notes_of(tmp_path / "out").unlink()
+        assert partial_path(tmp_path / "out").read_bytes() == before
+    notes_path(tmp_path / "out").unlink()
     with pytest.raises(OutputError, match="made of something that is not known"):
         write(tmp_path / "out", lines, resume=True)
     assert write(tmp_path / "out", lines) == lines
 
 
 def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> None:
-    with line_writer(tmp_path / "out", made_of={}, size=2) as out:
+    with line_writer(tmp_path / "out", provenance={}, size=2) as out:
         out.write("a\n")
         out.file.flush()
         with pytest.raises(OutputError, match="out.partial is being written by another process"):

@@ -14,7 +14,7 @@ from .check import check
 from .config import config
 from .demo import demo
 from .evaluate import evaluate_command
-from .everywhere import Debug, Version, Wishes, with_debug
+from .everywhere import CommonOptions, Debug, Version, with_debug
 from .explain import explain
 from .export import export
 from .paper import paper
@@ -26,7 +26,7 @@ from .translate import translate
 
 app = typer.Typer(
     name="allyouneed",
-    help="The Transformer of 'Attention Is All You Need': train your own from pairs of text, and use it.",
+    help="The Transformer of 'Attention Is All You Need': train a model on your own text pairs, and use it.",
     epilog=f"Start with: {escape(shell_command('demo'))}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -45,24 +45,24 @@ _MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer do
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 a fault of ours, 2 a mistake in the call or a run that cannot go on,
-    3 done, but lines were refused and left out (--skip-refused),
-    130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 nobody read the output.
+    """Run the command line. Exit codes: 0 success, 1 an error in the program, 2 invalid input or a run that cannot
+    continue, 3 success, but lines were refused and left empty (--skip-refused), 130 stopped by Ctrl-C, 143 stopped
+    by SIGTERM, 141 the reader of the output closed it.
     """
-    # A thread of OpenMP that waits keeps its core busy. Where other programs want that core too, all
-    # threads then wait for each other; so let them wait briefly, then sleep. OpenMP reads this once.
+    # A waiting OpenMP thread keeps its core busy by default. If other programs use that core too, all
+    # threads wait for each other; so let a thread spin briefly, then sleep. OpenMP reads this once.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-    Wishes.debug = False
+    CommonOptions.debug = False
     open_closed_streams()
     try:
-        code = app(standalone_mode=False)  # what a call gets wrong is then raised, not printed
-        sys.stdout.flush()  # else a full disk or a closed pipe is met only after the exit code is settled
+        code = app(standalone_mode=False)  # raises errors of the call instead of printing them
+        sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
-        if not error.format_message():  # called without anything: the help was printed
+        if not error.format_message():  # called without arguments: the help was printed
             sys.exit(2)
         command = [error.ctx.info_name] if error.ctx and error.ctx.parent else []
-        _leave(2, f"{error.format_message()} ({shell_command(*command, '--help')} shows what it takes)")
+        _leave(2, f"{error.format_message()} ({shell_command(*command, '--help')} shows its arguments and options)")
     except Interrupted as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
@@ -70,33 +70,33 @@ def main() -> None:
     except BrokenPipeError:
         _leave_unread()
     except SystemExit as left:
-        if isinstance(left.__context__, BrokenPipeError):  # so Rich and Typer answer it
+        if isinstance(left.__context__, BrokenPipeError):  # Rich and Typer turn it into SystemExit
             _leave_unread()
         raise
     except OSError as error:
         if error.errno == errno.ENOSPC:
             _leave(2, "the disk is full: the output could not be written; free some space")
         if error.errno == errno.EBADF:
-            _leave(2, "standard input or output is closed, and this command needs it")
+            _leave(2, "standard input or output is closed, but this command needs it")
         _leave(2, f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
-            _leave(2, "memory ran out; make the batch smaller (train.batch_tokens, --batch-size), or the model")
-        _leave(1, f"{type(error).__name__}: {error} (a fault of the program; --debug shows where)")
+            _leave(2, "out of memory; use smaller batches (train.batch_tokens, --batch-size) or a smaller model")
+        _leave(1, f"{type(error).__name__}: {error} (an error in the program; --debug shows where)")
     sys.exit(code)
 
 
 def _leave_unread() -> None:
-    """Leave as a program does that is stopped by SIGPIPE: whoever read our output has had enough."""
+    """Exit as a program that SIGPIPE stops: the reader of the output has closed it."""
     drop_output()
     sys.exit(141)
 
 
 def _leave(code: int, message: str) -> None:
-    if Wishes.debug:
+    if CommonOptions.debug:
         raise
-    line = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message.rstrip("\n"))
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message.rstrip("\n"))
     drop_output()
-    with suppress(OSError):  # nobody may hear it
+    with suppress(OSError):  # standard error may be closed
         print(f"allyouneed: {line}", file=sys.stderr)
     sys.exit(code)

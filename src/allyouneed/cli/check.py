@@ -1,4 +1,4 @@
-"""`allyouneed check`: is this model sound?"""
+"""`allyouneed check`: is this model correct?"""
 
 import sys
 from pathlib import Path
@@ -16,15 +16,15 @@ def check(
     save_baseline: Annotated[
         Path | None,
         typer.Option(
-            help="Note what the model makes of the lines of this file, 100 at most, for later checks to compare.",
+            help="Store the translations of the lines of this file (at most 100); later checks compare with them.",
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Check that a model is sound: it does not see the future, padding changes nothing, it can learn, and more.
+    """Check that a model is correct: future tokens are masked, padding changes nothing, it can learn, and more.
 
-    The exit code is 1 if a check fails. What cannot be checked, for want of data, is said and does not count.
+    The exit code is 1 if a check fails. A check that lacks data is skipped, with a message.
 
     [bold]Examples[/bold]
 
@@ -35,14 +35,16 @@ def check(
     from ..errors import InputError
 
     if (bundle is None) == (config is None):
-        raise InputError("check needs a bundle's folder, or --config RECIPE, and not both")
+        raise InputError("check needs either the folder of a bundle or --config RECIPE")
     if save_baseline is not None and bundle is None:
-        raise InputError("--save-baseline needs a bundle's folder: an untrained model has nothing worth remembering")
+        raise InputError(
+            "--save-baseline needs the folder of a bundle: the translations of an untrained model mean nothing"
+        )
 
     from dataclasses import asdict
 
     from ..check import check_bundle, check_recipe
-    from ..check import save_baseline as remember_in
+    from ..check import save_baseline as write_baseline
     from ..config import Recipe
     from ..files import to_json
     from ..recipes import recipe_path
@@ -53,24 +55,24 @@ def check(
             from ..corpus.readers import read_lines
             from .screen import console
 
-            count = remember_in(Bundle.load(bundle), bundle, read_lines(save_baseline))
-            console.print(f"remembered {count} translations in {bundle}")
-        verdicts = check_bundle(bundle)
+            count = write_baseline(Bundle.load(bundle), bundle, read_lines(save_baseline))
+            console.print(f"stored {count} translations in {bundle}")
+        results = check_bundle(bundle)
     else:
         assert config is not None
-        verdicts = check_recipe(Recipe.read(recipe_path(config)))
-    told = []
-    for verdict in verdicts:
-        told.append(verdict)
+        results = check_recipe(Recipe.read(recipe_path(config)))
+    printed = []
+    for result in results:
+        printed.append(result)
         if not as_json:
-            mark = {True: "fine", False: "WRONG", None: "-"}[verdict.passed]
-            print(f"{mark:<7}{verdict.check:<10}{verdict.explanation}", flush=True)
-    wrong = [verdict.check for verdict in told if verdict.passed is False]
+            mark = {True: "passed", False: "FAILED", None: "skipped"}[result.passed]
+            print(f"{mark:<9}{result.check:<10}{result.explanation}", flush=True)
+    failed = [result.check for result in printed if result.passed is False]
     if as_json:
-        print(to_json({"sound": not wrong, "checks": [asdict(verdict) for verdict in told]}, indent=2))
-    elif wrong:
-        print(f"\nNot sound: {', '.join(wrong)}.")
+        print(to_json({"sound": not failed, "checks": [asdict(result) for result in printed]}, indent=2))
+    elif failed:
+        print(f"\nFailed: {', '.join(failed)}.")
     else:
-        print("\nSound, as far as this could be checked.")
-    if wrong:
+        print("\nEvery check that could run passed.")
+    if failed:
         sys.exit(1)

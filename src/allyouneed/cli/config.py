@@ -10,7 +10,9 @@ import typer
 def config(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[KEY|SECTION|RECIPE]", help="Nothing: every setting.", show_default=False),
+        typer.Argument(
+            metavar="[KEY|SECTION|RECIPE]", help="What to print; default: every setting.", show_default=False
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -19,6 +21,8 @@ def config(
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of recipes, for editors.")] = False,
 ) -> None:
     """Describe the settings of a recipe, or print a whole recipe as commented TOML.
+
+    A key or a section prints its settings with meaning, allowed values, default and the paper's value.
 
     [bold]Examples[/bold]
 

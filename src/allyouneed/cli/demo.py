@@ -1,4 +1,4 @@
-"""`allyouneed demo`: the date task, start to finish."""
+"""`allyouneed demo`: the date task from training to translation."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,16 +12,14 @@ EXAMPLES = ("1845-01-05", "1467-07-28", "1468-01-11", "1996-09-08", "1959-03-02"
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to leave the model in.")] = Path(
-        "runs/dates"
-    ),
-    seed: Annotated[int, typer.Option(help="Which dates, which weights to begin with, which order.")] = 1,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that stands there.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the model.")] = Path("runs/dates"),
+    seed: Annotated[int, typer.Option(help="Random seed: dates, initial weights, order of the batches.")] = 1,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
 ) -> None:
     """Learn to write 1845-01-05 as January 5, 1845, in well under a minute.
 
-    Trains a small Transformer on made-up dates, tests it on 2,000 it has never seen, converts a few,
-    and draws what the decoder looks at while it writes.
+    Trains a small Transformer on generated dates, tests it on 2,000 unseen ones, translates a few, and draws the
+    cross-attention.
     """
     from contextlib import nullcontext
 
@@ -31,7 +29,7 @@ def demo(
     from .screen import TrainingScreen, console
 
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
-    console.print("Dates, letter by letter: 1845-01-05 → January 5, 1845\n")
+    console.print("Dates, character by character: 1845-01-05 → January 5, 1845\n")
 
     from ..corpus.readers import read_pairs
     from ..device import configure_process
@@ -48,14 +46,14 @@ def demo(
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)
     score = exact_match(translator.translate([pair.source for pair in test]), [pair.target for pair in test])
-    print(f"\n{score.value:.2f} % of {len(test):,} unseen dates are right to the letter.\n")
+    print(f"\n{score.value:.2f} % of {len(test):,} unseen dates are translated exactly.\n")
     for example in EXAMPLES:
         print(f"  {example}  →  {translator(example)}")
     picture = output / "cross_attention.png"
     _draw(bundle, EXAMPLES[0], translator(EXAMPLES[0]), picture)
     print(
         f"""
-What the decoder looks at while it writes each letter:  {picture}
+Cross-attention, the source characters that each output character attends to:  {picture}
 The model:  {output}
 
 Try next:
@@ -80,5 +78,5 @@ def _draw(bundle: "Bundle", source: str, target: str, path: Path) -> None:
         source=tokenizer.pieces(read),
         target=tokenizer.pieces(written[1:]),
         path=path,
-        title=f"{source} → {target}: each row a letter written, each column a letter looked at",
+        title=f"{source} → {target}: each row an output character, each column a source character",
     )

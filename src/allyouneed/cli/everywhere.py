@@ -10,40 +10,44 @@ import typer
 from ..versions import versions
 
 
-class Wishes:
-    """What the call asks of every command."""
+class CommonOptions:
+    """The options of a call that hold for every command."""
 
     debug = False
 
 
-def _remember(debug: bool) -> None:
-    Wishes.debug |= debug
+def _set_debug(debug: bool) -> None:
+    CommonOptions.debug |= debug
 
 
-def _tell_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(versions())
         raise typer.Exit
 
 
-Debug = Annotated[
-    bool, typer.Option("--debug", callback=_remember, help="On an error, show where in the code it arose.")
-]
+Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="After an error, print the traceback.")]
 Version = Annotated[
     bool,
-    typer.Option("--version", "-V", is_eager=True, callback=_tell_version, help="Print the version and those below."),
+    typer.Option(
+        "--version",
+        "-V",
+        is_eager=True,
+        callback=_print_version,
+        help="Print the version, and those of Python and PyTorch.",
+    ),
 ]
 
 
 def with_debug(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command, which takes --debug too."""
+    """The same command with the option --debug."""
 
     @wraps(command)
-    def wrapped(debug: bool, **given: Any) -> None:
-        command(**given)
+    def wrapped(debug: bool, **arguments: Any) -> None:
+        command(**arguments)
 
-    taken = signature(command)
+    original = signature(command)
     debug = Parameter("debug", Parameter.KEYWORD_ONLY, annotation=Debug, default=False)
-    wrapped.__dict__["__signature__"] = taken.replace(parameters=[*taken.parameters.values(), debug])
+    wrapped.__dict__["__signature__"] = original.replace(parameters=[*original.parameters.values(), debug])
     wrapped.__annotations__ = {**command.__annotations__, "debug": Debug}
     return wrapped

@@ -1,4 +1,4 @@
-"""`allyouneed explain`: what a model does with a sentence, as a page or as pictures."""
+"""`allyouneed explain`: how a model translates a sentence, as a page or as pictures."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 
 class Form(StrEnum):
-    """What to write: one page, or a file for each figure."""
+    """One page, a picture for each figure, or the numbers."""
 
     html = "html"
     svg = "svg"
@@ -24,7 +24,7 @@ def explain(
         typer.Option(
             "--output",
             "-o",
-            help="The page's file (explained.html if not given); with svg or png the folder of the pictures.",
+            help="The file of the page [default: explained.html]; with svg or png the folder of the pictures.",
             show_default=False,
         ),
     ] = None,
@@ -33,16 +33,20 @@ def explain(
     ] = Form.html,
     beam: Annotated[
         int | None,
-        typer.Option(help="Hypotheses kept at a time; 1 is greedy. The bundle's own if not given.", show_default=False),
+        typer.Option(help="Beam size; 1: greedy search. Default: that of the bundle.", show_default=False),
     ] = None,
-    positions: Annotated[bool, typer.Option("--positions", help="Draw the sines and cosines; needs no model.")] = False,
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")
+    ] = False,
     schedule: Annotated[bool, typer.Option("--schedule", help="Draw the learning rate; needs no model.")] = False,
-    masks: Annotated[bool, typer.Option("--masks", help="Draw the two masks; needs no model.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what stands there.")] = False,
+    masks: Annotated[
+        bool, typer.Option("--masks", help="Draw the padding mask and the causal mask; needs no model.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Repath existing files.")] = False,
 ) -> None:
-    """See inside one translation: embeddings, the attention of every head, the stream of vectors, and the search.
+    """Show how a text is translated: embeddings, the attention of every head, the hidden states, and the search.
 
-    One page that works without a network, or a picture for each figure.
+    The result is one page that works offline, or a picture for each figure.
 
     [bold]Examples[/bold]
 
@@ -56,21 +60,21 @@ def explain(
     from ..files import check_output_file, refuse_to_replace, to_json, write_whole
     from .screen import console
 
-    wanted = [name for name, wish in (("positions", positions), ("schedule", schedule), ("masks", masks)) if wish]
-    if (bundle is None or text is None) == (not wanted):
-        raise InputError("explain needs a bundle's folder and a text, or --positions, --schedule or --masks")
-    suffix = "svg" if wanted and form is Form.html else str(form)
-    if wanted and form is Form.json:
-        raise InputError("--positions, --schedule and --masks are pictures: --format svg or png")
+    theory = [name for name, is_set in (("positions", positions), ("schedule", schedule), ("masks", masks)) if is_set]
+    if (bundle is None or text is None) == (not theory):
+        raise InputError("explain needs the folder of a bundle and a text, or --positions, --schedule or --masks")
+    suffix = "svg" if theory and form is Form.html else str(form)
+    if theory and form is Form.json:
+        raise InputError("--positions, --schedule and --masks are pictures; use --format svg or png")
     pictures = suffix in ("svg", "png")
-    place = output or Path("." if wanted else "explained" if pictures else f"explained.{suffix}")
+    destination = output or Path("." if theory else "explained" if pictures else f"explained.{suffix}")
     if not pictures:
-        check_output_file(place, what="the explanation", overwrite=overwrite)
+        check_output_file(destination, what="the explanation", overwrite=overwrite)
 
     from ..explain import FIGURES, THEORY, attention_figures, build_page, save, trace_translation, trace_values
 
-    if wanted:
-        figures = {name: THEORY[name]() for name in wanted}
+    if theory:
+        figures = {name: THEORY[name]() for name in theory}
     else:
         from ..translator import Translator
 
@@ -79,17 +83,17 @@ def explain(
         translator = Translator.load(bundle, device="cpu", beam=beam)
         trace = trace_translation(translator, text)
         if form is Form.html:
-            write_whole(place, build_page(trace, translator))
+            write_whole(destination, build_page(trace, translator))
         elif form is Form.json:
-            write_whole(place, to_json(trace_values(trace), indent=1) + "\n")
+            write_whole(destination, to_json(trace_values(trace), indent=1) + "\n")
         else:
             figures = {name: draw(trace) for name, draw in FIGURES.items()} | attention_figures(trace)
     if pictures:
-        paths = {name: place / f"{name}.{suffix}" for name in figures}
+        paths = {name: destination / f"{name}.{suffix}" for name in figures}
         if not overwrite:
             for path in paths.values():
                 refuse_to_replace(path, what="a picture")
-        place.mkdir(parents=True, exist_ok=True)
+        destination.mkdir(parents=True, exist_ok=True)
         for name, figure in figures.items():
             save(figure, paths[name])
             console.print(str(paths[name]))
@@ -97,4 +101,4 @@ def explain(
         console.print(f"{trace.text} → {trace.translation}")
         if trace.note:
             console.print(trace.note)
-        console.print(str(place))
+        console.print(str(destination))

@@ -1,4 +1,4 @@
-"""`allyouneed export`: a bundle as other programs read it."""
+"""`allyouneed export`: a bundle in the format of another program."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,21 +8,21 @@ import typer
 
 
 class Format(StrEnum):
-    """What a bundle can become; each is a file in `allyouneed/export/`."""
+    """The formats; each has a file in `convert/`."""
 
     CTRANSLATE2 = "ctranslate2"
 
 
 def export(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
-    to: Annotated[Format, typer.Option(help="The program that is to read it.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)],
-    sentences: Annotated[int, typer.Option(help="Sentences of random words to prove it with.", min=1)] = 50,
+    to: Annotated[Format, typer.Option(help="The format to write.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
 ) -> None:
-    """Convert a model to another program's format, and prove that it still says the same.
+    """Convert a model to another program's format, and check that the translations stay the same.
 
-    The other program translates random sentences; each word that it writes must be the one that our
-    model finds likeliest there. A conversion that fails this leaves nothing.
+    The other program translates random sentences; every token must be the most likely one of this model.
+    Otherwise the output is removed.
 
     [bold]Example[/bold]
 
@@ -42,10 +42,10 @@ def export(
     if proof.identical < proof.sentences:
         shutil.rmtree(output)
         raise ExportError(
-            f"{to} translated {proof.sentences - proof.identical} of {proof.sentences} sentences otherwise than this "
+            f"{to} translated {proof.sentences - proof.identical} of {proof.sentences} sentences differently from this "
             f"model (log-probabilities up to {proof.max_difference:.1e} apart), so {output} was removed"
         )
     print(
-        f"{output}: {proof.identical} of {proof.sentences} sentences the same, all {proof.tokens:,} words; "
+        f"{output}: {proof.identical} of {proof.sentences} sentences translated equally, all {proof.tokens:,} tokens; "
         f"log-probabilities at most {proof.max_difference:.0e} apart"
     )

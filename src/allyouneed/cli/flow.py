@@ -1,4 +1,4 @@
-"""Input of any size, a stretch at a time."""
+"""Input of any size, read in stretches of lines."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from ..corpus.lines import ARCHIVES, LONGEST_LINE, TOO_LONG, bounded_lines, not_
 from ..errors import DataError, InputError
 from ..files import is_stream
 
-# Files whose lines are no sentences: a translation line by line would spoil them.
+# Files whose lines are not sentences: translating them line by line would damage them.
 DOCUMENTS = re.compile(
     r"\.(po|pot|tmx|xliff|xlf|sdlxliff|x?html?|xml|docx|odt|pptx|xlsx|epub|pdf|rtf|srt|vtt|ass|json|jsonl|ndjson|ya?ml"
     r"|parquet)",
@@ -20,9 +20,9 @@ DOCUMENTS = re.compile(
 
 
 class Stretch(NamedTuple):
-    """Some lines that follow each other, outer blanks left out; the first is number `first` of all.
+    """Consecutive lines without surrounding spaces; the first one is line number `first` of the input.
 
-    `refused` says by its number why a line cannot be translated; what cannot even be read stands as an empty line.
+    `refused` maps line numbers to the reason of the refusal; a line that cannot be decoded is an empty string.
     """
 
     first: int
@@ -31,22 +31,22 @@ class Stretch(NamedTuple):
 
 
 def refuse_document(file: str) -> None:
-    """Refuse a file that, by its ending, is no text with a sentence a line."""
+    """Refuse a file whose extension is that of a document."""
     path = Path(file)
     ending = Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
     if DOCUMENTS.fullmatch(ending):
         raise InputError(
-            f"{file} is a document ({ending}), not plain text with a sentence a line; to have its lines translated "
-            "as they stand, give it on standard input"
+            f"{file} is a document ({ending}), not plain text with one sentence per line; to translate its lines "
+            "anyway, pass it on standard input"
         )
 
 
 def stretches(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Stretch]:
     """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
-    A `live` one gives the lines of standard input and of a pipe as they arrive, however many these are.
-    Only a line feed (or CR LF) ends a line. Refuses, naming the line, what is not UTF-8 and what is too long; with
-    `skip_refused` it is noted instead.
+    With `live`, the lines of standard input and of a pipe are yielded as they arrive, in stretches of any size.
+    Only a line feed (or CR LF) ends a line. Refuses a line that is not UTF-8 or too long, by its number; with
+    `skip_refused` the stretch records it instead.
     """
     name = "standard input" if file == "-" else file
     first = 1
@@ -65,7 +65,7 @@ def stretches(file: str, *, size: int, live: bool = False, skip_refused: bool = 
 
 
 def _raw(file: str, size: int, live: bool, on: bool) -> Iterator[list[bytes | None]]:
-    """Lines as bytes; None for one that is too long, `on` after which it goes."""
+    """Lines as bytes; None for a line that is too long, after which reading continues if `on`."""
     if file == "-":
         try:
             yield from _arriving(sys.stdin.buffer) if live else _chunks(sys.stdin.buffer, size, on)
@@ -81,7 +81,7 @@ def _chunks(stream: IO[bytes], size: int, on: bool) -> Iterator[list[bytes | Non
     chunk: list[bytes | None] = []
     for line in bounded_lines(stream):
         chunk.append(line)
-        if len(chunk) == size or (line is None and not on):  # it may have no end
+        if len(chunk) == size or (line is None and not on):  # it may never end
             yield chunk
             chunk = []
     if chunk:
@@ -89,11 +89,11 @@ def _chunks(stream: IO[bytes], size: int, on: bool) -> Iterator[list[bytes | Non
 
 
 def _arriving(stream: IO[bytes]) -> Iterator[list[bytes | None]]:
-    # A read gives what is there, at most so much: whoever writes slowly is answered at once.
+    # read1 returns the bytes that are available, so that a slow writer gets its answers at once.
     rest, too_long = b"", False
     while read := cast(BufferedReader, stream).read1(1 << 16):
         *whole, rest = (rest + read).split(b"\n")
-        if too_long and whole:  # its end
+        if too_long and whole:  # the rest of the line that is too long
             del whole[0]
             too_long = False
         lines: list[bytes | None] = [line if len(line) <= LONGEST_LINE else None for line in whole]

@@ -1,4 +1,4 @@
-"""`allyouneed paper`: Table 3, counted, and trained anew on other data; figures 3 to 5 from a model of ours."""
+"""`allyouneed paper`: Table 3, counted or trained again on other data, and figures 3 to 5 of a trained model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,33 +14,37 @@ def paper(
         str | None,
         typer.Option(
             metavar="DATA",
-            help="Train every row, scaled down, on a file of pairs, or on a recipe's data; its model is the base.",
+            help="Train every row, scaled down, on a file of pairs, or on the data of a recipe and from its model.",
             show_default=False,
         ),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.01, help="How long --ablate may train, about, all rows together.")
+        float, typer.Option(min=0.01, help="For --ablate: approximate training time of all rows together.")
     ] = 60.0,
-    rows: Annotated[str | None, typer.Option(help="Only these rows, such as base,A1,E.", show_default=False)] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="Only these rows, for example base,A1,E.", show_default=False)
+    ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 from this model.", show_default=False),
+        typer.Option(metavar="BUNDLE", help="Draw figures 3 to 5 with this model.", show_default=False),
     ] = None,
     sentences: Annotated[
         Path | None,
-        typer.Option(help="For --figures: a file of sentences, from which the clearest are drawn.", show_default=False),
+        typer.Option(help="For --figures: a file of sentences; the clearest ones are drawn.", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="The folder for --ablate or --figures; runs/ablation or figures if not given.",
+            help="The folder for --ablate (default: runs/ablation) or --figures (default: figures).",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Print Table 3 of the paper with our exact count of parameters beside the printed one.
+    """Print Table 3 of the paper with the exact number of parameters of our model.
+
+    With --ablate, train the rows on other data; with --figures, draw figures 3 to 5.
 
     [bold]Examples[/bold]
 
@@ -55,15 +59,15 @@ def paper(
     from ..errors import InputError, OutputError
 
     if (figures is None) != (sentences is None) or (figures and ablate):
-        raise InputError("figures need --figures BUNDLE and --sentences FILE, and go without --ablate")
+        raise InputError("--figures BUNDLE and --sentences FILE go together, and without --ablate")
     chosen = _rows(rows)
-    place = output or Path("figures" if figures else "runs/ablation")
-    if (ablate or figures) and place.exists():
-        raise OutputError(f"{place} exists already, and nothing is replaced; name another place with --output")
+    path = output or Path("figures" if figures else "runs/ablation")
+    if (ablate or figures) and path.exists():
+        raise OutputError(f"{path} exists already, and nothing is replaced; name another folder with --output")
     if figures is not None and sentences is not None:
-        _draw(figures, sentences, place)
+        _draw(figures, sentences, path)
     elif ablate is not None:
-        _train(ablate, chosen, minutes, place)
+        _train(ablate, chosen, minutes, path)
     else:
         _print(chosen)
 
@@ -75,11 +79,11 @@ def _rows(names: str | None) -> "list[Row]":
     if names is None:
         return ROWS
     known = {row.name: row for row in ROWS}
-    wanted = [name.strip() for name in names.split(",")]
-    strangers = [name for name in wanted if name not in known]
-    if strangers:
-        raise InputError(f"Table 3 has no row {strangers[0]!r}; its rows are {', '.join(known)}")
-    return [known[name] for name in wanted]
+    selected = [name.strip() for name in names.split(",")]
+    unknown = [name for name in selected if name not in known]
+    if unknown:
+        raise InputError(f"Table 3 has no row {unknown[0]!r}; its rows are {', '.join(known)}")
+    return [known[name] for name in selected]
 
 
 def _print(rows: "list[Row]") -> None:
@@ -97,10 +101,10 @@ def _print(rows: "list[Row]") -> None:
         """
 parameters            of our model, exactly, with a shared vocabulary of 37,000
 printed, BLEU         as in the paper (newstest2013); blank: as base
-vocabulary that fits  with which our count would be the printed one: the paper says "about 37000", and its
+vocabulary that fits  with which our count equals the printed one: the paper says "about 37000", and its
                       figures are rounded to millions. With 41,000 every row but big would be the printed one
                       to within a million; big, at that, would be 5 M more than printed, and we know no reason.
-                      Our maps of attention have biases, which the paper's formulas do not show (0.06 % of base)
+                      Our attention projections have biases, which the paper's formulas do not show (0.06 % of base)
 MFLOPs a token        forward, for one source and one target token in sentences of 25 tokens"""
     )
 
@@ -141,9 +145,9 @@ def _draw(bundle: Path, sentences: Path, output: Path) -> None:
     from ..paper import find_patterns
     from ..translator import Translator
 
-    found = find_patterns(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
+    findings = find_patterns(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
     output.mkdir(parents=True)
-    for finding in found:
+    for finding in findings:
         print(f"{finding.name}: {finding.words}")
         if finding.figure is not None:
             save(finding.figure, output / f"{finding.name}.svg")

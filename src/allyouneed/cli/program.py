@@ -1,4 +1,4 @@
-"""Commands to copy: each begins with the program as this shell finds it."""
+"""Commands for messages, beginning with the program as this shell finds it."""
 
 import os
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def shell_command(*words: object) -> str:
-    """A command of this program that works as printed: `allyouneed` where the shell finds that, else its path.
+    """A command of this program that works when copied: `allyouneed` if the shell finds it, else its path.
 
     `words` are quoted for the shell, as is the program.
     """
@@ -18,10 +18,10 @@ def shell_command(*words: object) -> str:
 def _program() -> str:
     called = Path(sys.argv[0])
     if called.name == "__main__.py":  # python -m allyouneed
-        return f"{_as_found('python', sys.executable)} -m allyouneed"
-    return _as_found(called.name, sys.argv[0]) if called.stem == "allyouneed" else "allyouneed"
+        return f"{_shell_name('python', sys.executable)} -m allyouneed"
+    return _shell_name(called.name, sys.argv[0]) if called.stem == "allyouneed" else "allyouneed"
 
 
-def _as_found(name: str, path: str) -> str:
-    found = shutil.which(name)
-    return name if found and os.path.abspath(found) == os.path.abspath(path) else shlex.quote(path)
+def _shell_name(name: str, path: str) -> str:
+    executable = shutil.which(name)
+    return name if executable and os.path.abspath(executable) == os.path.abspath(path) else shlex.quote(path)

@@ -1,8 +1,8 @@
-"""Output that grows line by line, and a file of it that a later run can go on with.
+"""Output that is written line by line, and that a later run can resume.
 
-While `news.de` is made, its lines stand in `news.de.partial`, and `news.de.partial.jsonl` says what they are made of:
-the model and its settings, then, for each stretch that is done, how many lines of the input it reached, how many of
-these were refused, and a digest of them.
+The lines of `news.de` are first written to `news.de.partial`, and `news.de.partial.jsonl` describes them: the first
+line has the model and its settings; then every finished stretch adds a line with the number of input lines so far,
+how many of these were refused, and a digest of them.
 """
 
 import json
@@ -30,7 +30,7 @@ from .flow import Stretch
 
 
 class LineWriter:
-    """Lines to a stream that nobody goes on with: standard output, a device or a pipe."""
+    """Lines to a stream that cannot be resumed: standard output, a device or a pipe."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -52,7 +52,7 @@ class LineWriter:
 
 
 class ResumableWriter(LineWriter):
-    """Lines to a partial file, of which the first `kept` were there already."""
+    """Lines to a partial file, whose first `kept` lines an earlier run wrote."""
 
     def __init__(self, partial: Path, file: BinaryIO, notes: BinaryIO, kept: "Kept") -> None:
         super().__init__(file)
@@ -60,13 +60,13 @@ class ResumableWriter(LineWriter):
         self._digest = sha256()
 
     def has(self, stretch: Stretch) -> bool:
-        """Whether the lines of a stretch are translated already. Refuses input that differs from theirs."""
+        """Whether the lines of a stretch are translated already. Refuses input that differs from the earlier input."""
         if self.lines >= self._kept.lines:
             return False
         self._read(stretch)
         if self.lines == self._kept.lines:
             if self._digest.hexdigest() != self._kept.digest:
-                raise _another(self._partial, f"another input: its first {self.lines:,} lines were not these")
+                raise _another(self._partial, f"another input: its first {self.lines:,} lines were different")
             self.refused = self._kept.refused
         return True
 
@@ -78,16 +78,16 @@ class ResumableWriter(LineWriter):
         _note(self._notes, {"lines": self.lines, "refused": self.refused, "digest": self._digest.hexdigest()})
 
     def finish(self, output: Path) -> None:
-        """Give the partial file its name, if it has a line for each line of the input."""
+        """Rename the partial file to the output, if it has one line for every line of the input."""
         if self.lines < self._kept.lines:
-            raise _another(self._partial, f"another input: that had {self._kept.lines:,} lines or more")
+            raise _another(self._partial, f"another input, which had at least {self._kept.lines:,} lines")
         flush_to_disk(self.file)
         with self._partial.open("rb") as file:
             written = sum(1 for _ in file)
         if written != self.lines:
             raise OutputError(
-                f"{self._partial} has {written:,} lines, but the input {self.lines:,}: something else wrote to it; "
-                "begin again with --overwrite"
+                f"{self._partial} has {written:,} lines, but the input has {self.lines:,}: another program wrote it; "
+                "start again with --overwrite"
             )
         rename(self._partial, output)
 
@@ -97,14 +97,14 @@ class ResumableWriter(LineWriter):
 
 
 class Kept:
-    """What can be kept of a partial file: its first `lines`, from input lines of this `digest`."""
+    """The usable part of a partial file: its first `lines` lines, from input lines with this `digest`."""
 
     def __init__(self, lines: int = 0, refused: int = 0, digest: str = "") -> None:
         self.lines, self.refused, self.digest = lines, refused, digest
 
 
 def files_digest(*paths: Path) -> str:
-    """The same for files of the same content only."""
+    """A digest of the contents of files."""
     digest = sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -112,47 +112,47 @@ def files_digest(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def partial_of(output: Path) -> Path:
-    """Where a result grows until it is whole; beside the file itself, if `output` is a link to it."""
+def partial_path(output: Path) -> Path:
+    """The file for a result that is not complete yet; if `output` is a link, beside the file that it links to."""
     output = followed(output)
     return output.with_name(f"{output.name}.partial")
 
 
-def notes_of(output: Path) -> Path:
-    """Where it says what a partial result is made of."""
-    partial = partial_of(output)
+def notes_path(output: Path) -> Path:
+    """The file that describes a partial result."""
+    partial = partial_path(output)
     return partial.with_name(f"{partial.name}.jsonl")
 
 
 def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: bool, overwrite: bool) -> None:
-    """Refuse, before any work, an output that cannot be, and one that is an input under whatever name.
+    """Refuse, before any work, an output that cannot be written, and one that is an input under another name.
 
     `inputs` are paths, or descriptors of open files; None for `output` is standard output.
     """
     what = "the translation"
     if output is None:
-        if any(is_same_file(1, each) for each in inputs):
-            raise OutputError(f"standard output and the input are one file: {what} would destroy what it is made from")
+        if any(is_same_file(1, path) for path in inputs):
+            raise OutputError(f"standard output and the input are the same file: {what} would overwrite its own input")
         return
     if resume and is_stream(output):
-        raise ConfigError(f"--resume goes on with a file; {output} is a device or a pipe")
+        raise ConfigError(f"--resume continues a file; {output} is a device or a pipe")
     check_output_file(output, what=what, overwrite=overwrite or resume, inputs=inputs)
     if not is_stream(output):
-        for path in (partial_of(output), notes_of(output)):
+        for path in (partial_path(output), notes_path(output)):
             check_output_file(path, what=what, overwrite=True, inputs=inputs)
         if not (resume or overwrite):
-            refuse_to_replace(partial_of(output), what="a new run (--resume would go on with it)")
+            refuse_to_replace(partial_path(output), what="a new run (--resume would continue it)")
 
 
 @contextmanager
 def line_writer(
-    output: Path | None, *, made_of: Mapping[str, object], size: int, resume: bool = False
+    output: Path | None, *, provenance: Mapping[str, object], size: int, resume: bool = False
 ) -> Iterator[LineWriter]:
-    """What takes lines: to standard output, to a device or pipe, or to a file that gets its name once it is whole.
+    """A writer of lines to standard output, to a device or pipe, or to a file that is renamed once it is complete.
 
-    With `resume` a partial file is gone on with, from its last stretch of `size` lines that is whole. Refuses, as an
-    `OutputError`, one that was `made_of` something else or is being written by another process. An error leaves the
-    partial file for another try.
+    With `resume`, a partial file is continued after its last complete stretch of `size` lines. Raises `OutputError` if
+    the partial file has another provenance (`provenance`) or another process is writing it. After an error the partial
+    file stays, to be resumed.
     """
     if output is None:
         yield LineWriter(sys.stdout.buffer)
@@ -162,18 +162,18 @@ def line_writer(
             with output.open("wb") as file:
                 yield LineWriter(file)
         else:
-            with locked(partial_of(output), what=str(partial_of(output))):
-                yield from _resumable(output, made_of, size, resume)
+            with locked(partial_path(output), what=str(partial_path(output))):
+                yield from _resumable(output, provenance, size, resume)
 
 
-def _resumable(output: Path, made_of: Mapping[str, object], size: int, resume: bool) -> Iterator[ResumableWriter]:
-    partial, notes = partial_of(output), notes_of(output)
-    kept = _kept(partial, notes, made_of, size) if resume and partial.exists() else Kept()
+def _resumable(output: Path, provenance: Mapping[str, object], size: int, resume: bool) -> Iterator[ResumableWriter]:
+    partial, notes = partial_path(output), notes_path(output)
+    kept = _kept(partial, notes, provenance, size) if resume and partial.exists() else Kept()
     again = kept.lines > 0
     try:
         with notes.open("ab" if again else "wb") as log:
             if not again:
-                _note(log, {"made_of": made_of})
+                _note(log, {"provenance": provenance})
             with partial.open("ab" if again else "wb") as file:
                 writer = ResumableWriter(partial, file, log, kept)
                 yield writer
@@ -185,23 +185,23 @@ def _resumable(output: Path, made_of: Mapping[str, object], size: int, resume: b
             notes.unlink(missing_ok=True)
 
 
-def _kept(partial: Path, notes: Path, made_of: Mapping[str, object], size: int) -> Kept:
-    """How much of a partial file can be kept; it is cut off after that."""
+def _kept(partial: Path, notes: Path, provenance: Mapping[str, object], size: int) -> Kept:
+    """The usable part of a partial file; the rest is cut off."""
     before, rows = _read_notes(notes)
     if before is None:
-        raise _another(partial, "something that is not known, without a file that says what")
-    for key, value in parse_json(json.dumps(made_of)).items():
+        raise _another(partial, "unknown input: the file that describes it is missing")
+    for key, value in parse_json(json.dumps(provenance)).items():
         if before.get(key) != value:
             is_long = len(f"{before.get(key)}{value}") > 60
             raise _another(partial, f"another {key}" if is_long else f"{key} {before.get(key)!r}, not {value!r}")
     with partial.open("r+b") as file:
-        ends = [0]  # of every stretch of `size` lines
-        count = place = 0
+        ends = [0]  # byte offsets after every stretch of `size` lines
+        count = offset = 0
         for line in file:
-            place += len(line)
+            offset += len(line)
             count += line.endswith(b"\n")
             if line.endswith(b"\n") and count % size == 0:
-                ends.append(place)
+                ends.append(offset)
         whole = [row for row in rows if row["lines"] % size == 0 and row["lines"] <= count]
         kept = Kept(**whole[-1]) if whole else Kept()
         file.truncate(ends[kept.lines // size])
@@ -216,10 +216,12 @@ def _note(notes: BinaryIO, row: Mapping[str, object]) -> None:
 def _read_notes(notes: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     try:
         first, *rows = [parse_json(line) for line in notes.read_bytes().split(b"\n")[:-1]]
-        return first["made_of"], rows
+        return first["provenance"], rows
     except (OSError, ValueError, TypeError, KeyError):
         return None, []
 
 
 def _another(partial: Path, what: str) -> OutputError:
-    return OutputError(f"{partial} was made of {what}; give the same to --resume, or begin again with --overwrite")
+    return OutputError(
+        f"{partial} was made from {what}; give the same input and options to --resume, or start again with --overwrite"
+    )

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def as_text(translation: "Translation") -> str:
-    """The text, its alternatives and its alignment, tabs between."""
-    # A line end or a tab inside a translation would shift what comes after it.
+    """The text, its alternatives and its alignment, separated by tabs."""
+    # A line break or a tab inside a translation would shift the following lines or columns.
     texts = [translation.text, *(other.text for other in translation.alternatives)]
     columns = [" ".join(text.split("\t") if len(texts) > 1 else [text]) for text in texts]
     if translation.alignment is not None:
@@ -20,7 +20,7 @@ def as_text(translation: "Translation") -> str:
 
 
 def as_json(translation: "Translation", *, error: str | None = None) -> str:
-    """An object with all that is known; the units are what an alignment counts. `error` says why it was refused."""
+    """A JSON object; its units are those that an alignment counts. `error` is the reason of a refusal."""
     row: dict[str, object] = {
         "source": translation.source,
         "text": translation.text,

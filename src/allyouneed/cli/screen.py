@@ -1,4 +1,4 @@
-"""What a person sees while a command works. It goes to standard error: standard output is for results."""
+"""Progress and messages of a command, on standard error: standard output is for results."""
 
 import math
 import time
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ..run import Validation
     from ..train import Update
 
-# A path may hold [brackets]; a line is never broken, as a pipe has no width and a terminal breaks by itself.
+# A path may contain [brackets]; lines are never wrapped: a pipe has no width, and a terminal wraps by itself.
 console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 class TimeLeft(ProgressColumn):
-    """The time left, by the mean time of all steps since the task began: known after the first one, however slow."""
+    """The time left, from the mean time of all steps since the task began; known after the first step."""
 
     def render(self, task: Task) -> Text:
         done = task.completed - task.fields.get("begun", 0)
@@ -64,7 +64,7 @@ class TrainingScreen:
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         if what != self._bar.tasks[0].description:
-            self._bar.reset(self._task, description=what)  # the time left is that of this part alone
+            self._bar.reset(self._task, description=what)  # the time left is that of this stage
         self._bar.update(self._task, completed=done, total=total)
 
     def on_train_begin(self, step: int, steps: int) -> None:
@@ -104,7 +104,7 @@ class TrainingScreen:
 
 
 def announce_pipes(*paths: Path | None) -> None:
-    """Say of each named pipe that it is waited for: opening it takes until the other end is opened."""
+    """Print a message for every named pipe: opening it blocks until the other end is opened."""
     for path in paths:
         if path is not None and is_named_pipe(path):
             console.print(f"waiting for the other end of the pipe {path}")
@@ -112,7 +112,7 @@ def announce_pipes(*paths: Path | None) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar over `total` sentences (None: nobody knows) with rate and time left; yields what moves it on."""
+    """A bar over `total` sentences (None: unknown) with speed and time left; yields a function that advances it."""
     bar = Progress(
         TextColumn(what),
         BarColumn(),
@@ -136,9 +136,9 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def prompt() -> Iterator[Callable[[int], None]]:
-    """For texts that are typed into a terminal: yields what asks for the next one, where `progress` moves a bar."""
+    """For texts typed into a terminal: the same interface as `progress`, but the function prints a prompt."""
     if console.is_terminal:
-        console.print("Type a text and Enter; Ctrl-D ends.")
+        console.print("Type a text and press Enter; Ctrl-D ends.")
         console.print("> ", end="")
     yield lambda _: console.print("> ", end="") if console.is_terminal else None
     console.print()

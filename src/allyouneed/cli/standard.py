@@ -1,4 +1,4 @@
-"""The three standard streams, as a shell may have left them: closed, full, or with nobody at the other end."""
+"""The three standard streams, which a shell may have closed, or whose disk is full, or whose reader has ended."""
 
 import os
 import sys
@@ -6,10 +6,10 @@ from contextlib import suppress
 
 
 def open_closed_streams() -> None:
-    """Put something in the place of standard streams that are closed.
+    """Replace closed standard streams.
 
-    Else the next file to be opened would take their number, and what is meant for the stream would go into the file.
-    Reading from what was closed, and writing to it, fails with EBADF; messages of which nobody hears are dropped.
+    Otherwise the next opened file would get the number of the stream, and its output would go into that file.
+    Reading from a closed stream or writing to it fails with EBADF; messages to a closed standard error are dropped.
     """
     for number, name, mode, other in ((0, "stdin", "r", os.O_WRONLY), (1, "stdout", "w", os.O_RDONLY)):
         if getattr(sys, name) is None:
@@ -19,7 +19,7 @@ def open_closed_streams() -> None:
 
 
 def drop_output() -> None:
-    """Forget what standard output and error could not write: it would fail again at the exit, and change its code."""
+    """Discard what standard output and error could not write: it would fail again at exit and change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

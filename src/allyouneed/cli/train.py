@@ -1,4 +1,4 @@
-"""`allyouneed train`: pairs of text, or a recipe, in; a bundle out."""
+"""`allyouneed train`: trains a bundle from text pairs or a recipe."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..run import Draft
 
 
-MOST_TESTED = 500  # test pairs translated at the end of a run
+MAX_TEST_SAMPLES = 500  # test pairs translated at the end of a run
 
 
 def train(
@@ -27,37 +27,45 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="[SECTION.KEY=VALUE]…",
-            help="Settings to change; first of all the second of two aligned files.",
+            help="Settings to change; before them, the second of two aligned files.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The folder to leave the model in; runs/NAME if not given.", show_default=False
+            "--output", "-o", help="The folder of the run and its model; default: runs/NAME.", show_default=False
         ),
     ] = None,
     init_from: Annotated[
         str,
         typer.Option(
-            "--init-from", metavar="BUNDLE", help="Begin with this model and its vocabulary.", show_default=False
+            "--init-from",
+            metavar="BUNDLE",
+            help="Start with the weights and the vocabulary of this model.",
+            show_default=False,
         ),
     ] = "",
     auto: Annotated[
-        bool, typer.Option("--auto", help="Choose what a recipe leaves out from the corpus, as for a file of pairs.")
+        bool,
+        typer.Option(
+            "--auto",
+            help="Choose the settings that the recipe leaves out by the size of the corpus, as for a file of pairs.",
+        ),
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was stopped; begin it if there is none.")
+        bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that stands there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
 ) -> None:
-    """Train a model on pairs of text, or as a recipe says.
+    """Train a model on text pairs, or as a recipe describes.
 
-    For a file of pairs, what is not set is chosen from the corpus, and said with its reason.
+    For a file of pairs, settings that are not given are chosen by the size of the corpus, each with a message.
+
     Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
-    tatoeba-en-it. So is every row of Table 3, by name: base, A1, …, big (allyouneed paper).
+    tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
 
-    Ctrl-C (or SIGTERM) saves the run and leaves with code 130 (143); the same command with --resume goes on.
+    Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
     [bold]Examples[/bold]
 
@@ -76,7 +84,7 @@ def train(
     from .program import shell_command
     from .screen import TrainingScreen, console
 
-    place = output or Path("runs") / Path(what).name.partition(".")[0]
+    path = output or Path("runs") / Path(what).name.partition(".")[0]
     recipe = _recipe(what, more or [], init_from=init_from, auto=auto)
 
     from ..device import configure_process
@@ -85,18 +93,18 @@ def train(
 
     configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
     sources = [*source_paths(recipe), Path(what)]
-    making = replaced(place, sources=sources, resume=resume) if overwrite else nullcontext(place)
+    making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
     with making as folder, TrainingScreen() as screen:
-        if folder != place:
-            screen.on_message("replace", f"{place} stays until this run, which grows in {folder}, has ended")
+        if folder != path:
+            screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
         bundle = fit(recipe, folder, callback=screen, resume=resume)
-    console.print(f"\nThe model is in {place}, with {place}/report.html.")
+    console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
-        _tested(bundle, place),
+        _test_scores(bundle, path),
     ):
         console.print(f"  {line}")
-    console.print(f"Next:\n  {shell_command('translate', place)} FILE\n  {shell_command('evaluate', place)}")
+    console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {shell_command('evaluate', path)}")
 
 
 def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recipe | Draft":
@@ -113,9 +121,9 @@ def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recip
     tables = apply_overrides(tables, more)
     settings = tables.setdefault("train", {})
     if init_from and isinstance(settings, dict):
-        settings["init_from"] = init_from  # as it is: "1" is a folder here, no number
-    begun = settings.get("init_from", "") if isinstance(settings, dict) else None
-    if not isinstance(begun, str) or not (auto or begun):
+        settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number
+    initial = settings.get("init_from", "") if isinstance(settings, dict) else None
+    if not isinstance(initial, str) or not (auto or initial):
         return Recipe.from_tables(tables)
 
     from ..run import Draft
@@ -124,20 +132,20 @@ def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recip
     return draft if auto else draft.recipe
 
 
-def _tested(bundle: "Bundle", run: Path) -> str:
-    """How well a finished model translates some of the test set of its run, in a line."""
+def _test_scores(bundle: "Bundle", run: Path) -> str:
+    """The scores of a finished model on a sample of the test set of its run, in a line."""
     from ..errors import AllYouNeedError
     from ..evaluation import evaluate_greedily
     from .testset import held_out_pairs
 
     try:
         pairs = held_out_pairs(run)
-        some = pairs[:: -(-len(pairs) // MOST_TESTED)]
+        some = pairs[:: -(-len(pairs) // MAX_TEST_SAMPLES)]
         scores = evaluate_greedily(bundle, some).scores
     except AllYouNeedError as error:
         return f"No test scores: {error}."
-    told = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-    return f"Test {told}: greedy, {len(some):,} of {len(pairs):,} test pairs."
+    line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+    return f"Test {line}: greedy search, {len(some):,} of {len(pairs):,} test pairs."
 
 
 def _is_source(what: str) -> bool:

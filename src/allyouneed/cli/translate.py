@@ -110,7 +110,7 @@ def translate(
     from ..errors import ConfigError, InputError
     from ..text.glossary import Glossary
     from .flow import Stretch, refuse_document, stretches
-    from .resumable import check_output, files_digest, line_writer, partial_of
+    from .resumable import check_output, files_digest, line_writer, partial_path
     from .rows import as_json, as_text
     from .screen import announce_pipes, console, progress, prompt
 
@@ -164,7 +164,7 @@ def translate(
         for number, one in enumerate(translations, start=stretch.first):
             yield f"{as_json(one, error=stretch.refused.get(number)) if json else as_text(one)}\n"
 
-    made_of = {
+    provenance = {
         "model": files_digest(*model_files(bundle)), "precision": translator.precision,
         "compiled": "auto" if compiled is None else compiled,
         "glossary": glossary and files_digest(glossary), "prefix": prefix, "alternatives": alternatives,
@@ -173,7 +173,7 @@ def translate(
     } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch_size
     asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
-    with line_writer(output, made_of=made_of, size=size, resume=resume) as out, asking as done:
+    with line_writer(output, provenance=provenance, size=size, resume=resume) as out, asking as done:
         for stretch in stretches(file, size=size, live=output is None, skip_refused=skip_refused):
             if not out.has(stretch):
                 try:
@@ -182,7 +182,7 @@ def translate(
                         if stream:
                             out.file.flush()
                 except InputError as error:
-                    raise locate_error(error, name, partial_of(output) if output and out.lines else None) from error
+                    raise locate_error(error, name, partial_path(output) if output and out.lines else None) from error
                 for number, reason in sorted(stretch.refused.items()):
                     console.print(f"{name}, line {number}, left out: {reason}")
                 out.done(stretch)

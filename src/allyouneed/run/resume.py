@@ -4,6 +4,8 @@ from pathlib import Path
 
 from ..config import Recipe
 from ..errors import ConfigError, OutputError
+from ..legacy import is_legacy
+from ..settings import read_tables
 from .replace import unrelated
 
 # These may change when a run is resumed. The number of steps may not be less than those done; the learning-rate
@@ -45,6 +47,11 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
 
     Refuses changes that would make it another run, and shows all of them.
     """
+    if is_legacy(read_tables(output / "recipe.toml")):
+        raise ConfigError(
+            f"{output} is a run of version 0.1, which cannot be resumed, though its model can be used; "
+            "start another run with --output"
+        )
     then, now = Recipe.read(output / "recipe.toml").tables(), recipe.tables()
     changes = {
         f"{section}.{key}": f"{section}.{key} was {then[section].get(key)!r}, is {now[section].get(key)!r}"
