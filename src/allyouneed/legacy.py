@@ -86,9 +86,7 @@ def upgrade_table(section: str, table: object) -> Any:
     renamed = KEYS.get(section, {})
     for old, new in renamed.items():
         if old in table and new in table:
-            raise ConfigError(
-                f"{section}.{old} is the name that {section}.{new} had in version 0.1; set only one of them"
-            )
+            raise ConfigError(f"{section}.{old} is the name that {section}.{new} had in version 0.1; set only one")
     upgraded = {renamed.get(key, key): value for key, value in table.items()}
     if section == "decode" and "guard" in table:
         upgraded.setdefault("copy_untranslatable", table["guard"])

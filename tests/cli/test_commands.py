@@ -42,7 +42,7 @@ def test_help_is_for_newcomers(command: list[str]) -> None:
 def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "no.toml").write_text("train = 3\n")
     assert "No such option: --bem" in refusal("translate", tmp_path, "--bem", "3")
-    assert "translate --help shows what it takes" in refusal("translate", tmp_path, "--beam", "x")
+    assert "translate --help shows its arguments and options" in refusal("translate", tmp_path, "--beam", "x")
     assert "1 is no folder" in refusal("train", "dates", "--init-from", "1", cwd=tmp_path)
     assert "[train] must be a table of settings; got 3" in refusal("train", tmp_path / "no.toml", cwd=tmp_path)
     assert "No such command 'translte'" in refusal("translte")
@@ -105,7 +105,7 @@ def test_help_of_train_names_every_shipped_recipe() -> None:
     from allyouneed.recipes import recipe_names
 
     shown = " ".join(run_here("train", "--help").stdout.decode().split())
-    assert f"Shipped recipes: {', '.join(recipe_names())}." in shown
+    assert f"Shipped recipes: {', '.join(recipe_names())};" in shown
 
 
 def test_train_translate_evaluate(tmp_path: Path) -> None:
@@ -166,7 +166,9 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
     shown = trained.stderr.decode()
     test_pairs = [json.loads(line) for line in (tmp_path / "run/data/test.jsonl").read_text().splitlines()]
     assert re.search(r"\n  Validation chrf: \d", shown)
-    assert re.search(rf"\n  Test bleu .*, chrf .*: greedy, {len(test_pairs)} of {len(test_pairs)} test pairs", shown)
+    assert re.search(
+        rf"\n  Test bleu .*, chrf .*: greedy search, {len(test_pairs)} of {len(test_pairs)} test pairs", shown
+    )
     assert f"allyouneed evaluate {tmp_path / 'run'}" in shown
 
     scored = run_here("evaluate", tmp_path / "run")
@@ -179,7 +181,7 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
-    assert "does not hold the run that made it" in refusal("evaluate", saved)
+    assert "has no recipe.toml and so no test set" in refusal("evaluate", saved)
     assert "--columns names two columns" in refusal("evaluate", saved, "--columns", "en,de")
 
 
@@ -329,7 +331,7 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
 def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path: Path) -> None:
     made = run_here("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out", "--sentences", 5)
     assert made.returncode == 0, made.stderr.decode()
-    assert b"5 of 5 sentences the same" in made.stdout
+    assert b"5 of 5 sentences translated equally" in made.stdout
     assert (tmp_path / "out" / "model.bin").is_file()
     again = refusal("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out")
     assert again.endswith("exists already; a converted model needs a folder of its own")
@@ -371,7 +373,7 @@ cli.main()
     result = subprocess.run(
         [sys.executable, "-c", code, "translate", "x"], input=b"a\n", capture_output=True, env=ENVIRONMENT, check=False
     )
-    assert (result.returncode, result.stderr.startswith(b"allyouneed: memory ran out; make the batch smaller")) == (
+    assert (result.returncode, result.stderr.startswith(b"allyouneed: out of memory; use smaller batches")) == (
         2,
         1,
     )

@@ -10,7 +10,7 @@ from conftest import Demo
 @pytest.mark.parametrize(
     "line",
     [
-        "100.00 % of 2,000 unseen dates are right to the letter.",
+        "100.00 % of 2,000 unseen dates are translated exactly.",
         "1845-01-05  →  January 5, 1845",
         "1467-07-28  →  July 28, 1467",
         "1468-01-11  →  January 11, 1468",

@@ -86,9 +86,9 @@ def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
         write(tmp_path / "out", lines, stop_after=4)
     before = partial_path(tmp_path / "out").read_bytes()
     for other, size, why in (
-        (["a", "B", "c", "d", "e"], 2, "another input: its first 4 lines were not these"),
-        (["a", "b"], 2, "another input: that had 4 lines or more"),
-        (lines, 3, "made of beam 2, not 3"),
+        (["a", "B", "c", "d", "e"], 2, "another input: its first 4 lines were different"),
+        (["a", "b"], 2, "another input, which had at least 4 lines"),
+        (lines, 3, "made from beam 2, not 3"),
     ):
         with pytest.raises(OutputError, match=why):
             write(tmp_path / "out", other, resume=True, size=size)
@@ -110,7 +110,7 @@ def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> No
 
 
 def test_a_result_of_more_lines_than_its_input_gets_no_name(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="has 2 lines, but the input 1: something else wrote to it"):
+    with pytest.raises(OutputError, match="has 2 lines, but the input has 1: another program wrote it"):
         write(tmp_path / "out", ["a\nb"])
     assert not (tmp_path / "out").exists()
 
@@ -273,7 +273,7 @@ def test_an_input_is_never_its_own_output(saved: Path, tmp_path: Path) -> None:
 def test_a_document_is_no_plain_text(saved: Path, tmp_path: Path) -> None:
     for name in ("a.po", "a.TMX", "a.html.gz", "a.json"):
         said = refusal("translate", saved, tmp_path / name)
-        assert "not plain text with a sentence a line" in said
+        assert "not plain text with one sentence per line" in said
         assert "give it on standard input" in said
 
 

@@ -24,7 +24,7 @@ def explain(
         typer.Option(
             "--output",
             "-o",
-            help="The file of the page [default: explained.html]; with svg or png the folder of the pictures.",
+            help="The file of the page, explained.html if not given; with svg or png the folder of the pictures.",
             show_default=False,
         ),
     ] = None,
