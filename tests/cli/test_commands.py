@@ -358,7 +358,9 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     process.send_signal(number)
     said = process.communicate(timeout=60)[1].decode().splitlines()[-1]
     assert process.returncode == code
-    assert re.fullmatch(r"allyouneed: stopped after update \d+ and saved; the same command with --resume continues", said)
+    assert re.fullmatch(
+        r"allyouneed: stopped after update \d+ and saved; the same command with --resume continues", said
+    )
     assert (tmp_path / "run/checkpoint.safetensors").is_file()
 
 
