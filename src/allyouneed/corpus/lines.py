@@ -19,7 +19,7 @@ LINE_OVERHEAD = 100  # bytes that Python needs for a line besides its text, abou
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def text_lines(path: str | Path) -> Iterator[str]:
         yield _decoded(line, str(path), number)
 
 
-def require_memory_for(lines: Iterable[T], length: Callable[[T], int], name: str) -> Iterator[T]:
+def require_memory_for(lines: Iterable[_T], length: Callable[[_T], int], name: str) -> Iterator[_T]:
     """Yield `lines`, which a caller keeps in memory; refuse the one with which they exceed `MAX_IN_MEMORY`."""
     size = 0
     for number, line in enumerate(lines, start=1):

@@ -26,7 +26,7 @@ RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
 # Called with what is being done, for how many pairs so far, and of how many: None if that is not known.
 ProgressCallback = Callable[[str, int, int | None], None]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ def text_stem(part: Part) -> str:
     return f"{part}.texts"
 
 
-def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def chunks(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
     """Lists of `size` items; the last may be shorter."""
     source = iter(items)
     while chunk := list(islice(source, size)):
