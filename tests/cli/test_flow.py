@@ -94,7 +94,7 @@ def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
             write(tmp_path / "out", other, resume=True, size=size)
         assert partial_path(tmp_path / "out").read_bytes() == before
     notes_path(tmp_path / "out").unlink()
-    with pytest.raises(OutputError, match="made of something that is not known"):
+    with pytest.raises(OutputError, match="made from unknown input"):
         write(tmp_path / "out", lines, resume=True)
     assert write(tmp_path / "out", lines) == lines
 
@@ -274,7 +274,7 @@ def test_a_document_is_no_plain_text(saved: Path, tmp_path: Path) -> None:
     for name in ("a.po", "a.TMX", "a.html.gz", "a.json"):
         said = refusal("translate", saved, tmp_path / name)
         assert "not plain text with one sentence per line" in said
-        assert "give it on standard input" in said
+        assert "pass it on standard input" in said
 
 
 def test_named_pipes_are_read_and_written(saved: Path, tmp_path: Path) -> None:
