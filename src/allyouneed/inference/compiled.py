@@ -26,7 +26,7 @@ from .dispatch import compiled_float32_pays
 from .eager import EagerEngine, MakeLinear
 from .engine import Precision
 from .kernels import (
-    ACTIVATIONS,
+    ACTIVATION_NAMES,
     PANEL,
     Array,
     BlockOptions,
@@ -89,7 +89,7 @@ class CompiledEngine(EagerEngine):
         self._options = BlockOptions(
             first.attention.heads,
             first.attention_residual.norm_first,
-            ACTIVATIONS.index(model.config.activation),
+            ACTIVATION_NAMES.index(model.config.activation),
             first.attention_residual.norm.eps,
         )
         self._decoder_size = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))

@@ -79,11 +79,11 @@ class BlockOptions(NamedTuple):
 
     heads: int
     norm_first: bool
-    activation: int  # index in `ACTIVATIONS`
+    activation: int  # index in `ACTIVATION_NAMES`
     eps: float
 
 
-ACTIVATIONS = ("relu", "gelu", "silu")
+ACTIVATION_NAMES = ("relu", "gelu", "silu")
 
 
 @_jit
@@ -451,7 +451,7 @@ def layer_norm_rows(x: Array, gain: Array, bias: Array, eps: float, result: Arra
 
 @_jit
 def activate(x: Array, activation: int) -> None:
-    """Apply the activation with this index in `ACTIVATIONS`, in place."""
+    """Apply the activation with this index in `ACTIVATION_NAMES`, in place."""
     for r in range(len(x)):
         for i in range(x.shape[1]):
             v = x[r, i]
