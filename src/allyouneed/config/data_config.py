@@ -1,0 +1,166 @@
+"""The settings of `[data]`, `[[data.corpus]]` and `[clean]`: which pairs to learn from, and which of them to drop."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import ConfigError
+from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, setting
+
+_COLUMNS = "source and target: names or numbers of columns, or two languages"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorpusConfig(Checked):
+    """One corpus of several, `[[data.corpus]]`.
+
+    A part names one file that holds both sides, `"pairs.tsv"`, or two aligned files, `["a.en", "a.it"]`.
+    """
+
+    train: str | tuple[str, ...] = setting((), "training pairs")
+    valid: str | tuple[str, ...] = setting((), "validation pairs")
+    test: str | tuple[str, ...] = setting((), "test pairs")
+    columns: tuple[str, ...] = setting((), _COLUMNS)
+    weight: float = setting(
+        1.0,
+        "how many times an epoch contains the training pairs; 0.5: half of them",
+        Range(more_than=0, at_most=10_000),
+    )
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for name in ("train", "valid", "test"):
+            where = getattr(self, name)
+            if isinstance(where, tuple) and len(where) not in (0, 2):
+                raise ConfigError(f"{name} must name a file of pairs or two files, [source, target]; got {list(where)}")
+        if len(self.columns) not in (0, 2):
+            raise ConfigError(f"columns must name two, [source, target]; got {list(self.columns)}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataConfig(Checked):
+    """Which pairs to learn from, and how they become ids; docs/data.md has examples."""
+
+    train: str | tuple[str, ...] = setting(
+        (), 'training pairs: one file, two aligned files [source, target], or a task such as "dates:train"'
+    )
+    valid: str | tuple[str, ...] = setting((), "validation pairs, in the same forms; without any, held_out decides")
+    test: str | tuple[str, ...] = setting((), "test pairs, in the same forms")
+    columns: tuple[str, ...] = setting((), _COLUMNS)
+    corpus: tuple[CorpusConfig, ...] = setting((), "further corpora, each with its weight: [[data.corpus]]")
+    data_dir: str = setting("", "folder that relative paths of pairs start from")
+    cache_dir: str = setting(
+        "", "folder for the encoded pairs, which several runs can share; empty: the folder of the run"
+    )
+    max_train_samples: int = setting(0, "number of training pairs to draw at random; 0: all", COUNT_OR_NONE)
+    max_valid_samples: int = setting(0, "number of validation pairs to draw at random; 0: all", COUNT_OR_NONE)
+    held_out: float = setting(
+        0.02,
+        "fraction of the training pairs to use as validation pairs if there are none, and as many again as "
+        "test pairs; 0: none",
+        Range(at_least=0, at_most=0.4),
+    )
+    max_malformed: float = setting(
+        0.01,
+        "largest fraction of a file's pairs that may be malformed and skipped; beyond it the file is refused",
+        SHARE,
+    )
+    seed: int = setting(
+        1, "seed of the held-out split and of the draw of max_train_samples and max_valid_samples", SEED
+    )
+    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting(
+        "bpe",
+        "kind of tokens: learned subwords (bpe, unigram), words, characters, or the subwords of bpe_codes",
+        paper="byte-pair encoding; word pieces for English–French",
+    )
+    vocab_size: int = setting(
+        0,
+        "tokens to learn; 0: chosen from the number of pairs",
+        Range(at_least=0, at_most=2**24),
+        paper="about 37,000; English–French: 32,000",
+    )
+    joint_vocabulary: bool = setting(True, "one vocabulary for source and target instead of two", paper="true")
+    alphabet: str = setting("", 'characters of vocabulary "characters"; empty: those of the training pairs')
+    byte_fallback: bool = setting(
+        False, 'vocabulary "characters" encodes unknown characters as bytes; "bpe" and "unigram" always do'
+    )
+    bpe_codes: str = setting(
+        "", 'merges of vocabulary "codes": a file of subword-nmt, for text that is tokenized already'
+    )
+    subword_sampling: float = setting(
+        0.0,
+        "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
+        "BPE-dropout skips, or the smoothing parameter of unigram; 0: off",
+        SHARE,
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.corpus, list | tuple):
+            several = (
+                table if isinstance(table, CorpusConfig) else build_settings(CorpusConfig, table, where="corpus")
+                for table in self.corpus
+            )
+            object.__setattr__(self, "corpus", tuple(several))
+        Checked.__post_init__(self)
+        self.corpora()
+        for key in ("alphabet", "byte_fallback"):
+            if getattr(self, key) and self.vocabulary != "characters":
+                raise ConfigError(
+                    f'{key} goes with vocabulary = "characters"; got {self.describe_values(key, "vocabulary")}'
+                )
+        if bool(self.bpe_codes) != (self.vocabulary == "codes"):
+            raise ConfigError(
+                'bpe_codes, a file of merges, goes with vocabulary = "codes"; '
+                f"got {self.describe_values('vocabulary', 'bpe_codes')}"
+            )
+        if self.bpe_codes and not self.joint_vocabulary:
+            raise ConfigError(
+                "bpe_codes are one vocabulary for both sides; "
+                f"got {self.describe_values('bpe_codes', 'joint_vocabulary')}"
+            )
+        if self.subword_sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
+            raise ConfigError(
+                'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
+                f"got {self.describe_values('subword_sampling', 'vocabulary')}"
+            )
+
+    def corpora(self) -> tuple[CorpusConfig, ...]:
+        """Every corpus there is: the one named first, then those of `corpus`."""
+        first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns)
+        return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleanConfig(Checked):
+    """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
+
+    unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "Unicode normalization of every text")
+    strip_control: bool = setting(True, "replace tabs and line breaks by spaces, and remove other control characters")
+    max_chars: int = setting(
+        5_000, "drop pairs with a side longer than this, in characters; 0: keep them", COUNT_OR_NONE
+    )
+    max_length_ratio: float = setting(
+        5.0,
+        "drop pairs if one side is longer than the other by more than this factor, 20 characters added to "
+        "both; 0: keep them",
+        Range(at_least=0, at_most=1_000_000),
+    )
+    drop_copies: int = setting(
+        4, "drop pairs with equal sides of at least this many words; 0: keep them", COUNT_OR_NONE
+    )
+    deduplicate: bool = setting(True, "keep only the first of several equal pairs")
+    overlap: Literal["either", "source", "target", "none"] = setting(
+        "either",
+        "drop training pairs that also occur in the validation or test pairs: with either side, with the "
+        "source or with the target",
+    )
+    max_dropped: float = setting(
+        0.5,
+        "largest fraction of the pairs that one of these filters may drop; a filter that would drop more is "
+        "not applied, and a message says so",
+        Range(more_than=0, at_most=1),
+    )
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if 0 < self.max_length_ratio <= 1:
+            raise ConfigError(f"max_length_ratio must be 0 (any) or more than 1; got {self.max_length_ratio}")

@@ -1,0 +1,102 @@
+"""The settings of `[decode]`: the search for a translation (§6.1)."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ..errors import ConfigError
+from ..settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, setting
+
+Span = Literal["urls", "emails", "tags", "placeholders", "numbers"]
+SPANS: tuple[str, ...] = get_args(Span)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodeConfig(Checked):
+    """How to search for a translation (§6.1); docs/decoding.md says more of each.
+
+    Lengths in tokens; those of an output count its end token, those of an input no special tokens.
+    """
+
+    beam: int = setting(
+        4, "beam size: hypotheses kept at each step; 1: greedy search", Range(at_least=1, at_most=10_000), paper="4"
+    )
+    alpha: float = setting(
+        0.6,
+        "exponent of the length penalty; higher values favour longer translations",
+        Range(at_least=0, at_most=10),
+        paper="0.6",
+    )
+    length_penalty: Literal["gnmt", "plain"] = setting(
+        "gnmt", "length penalty: ((5 + length) / 6)^alpha of Wu et al. (gnmt), or length^alpha (plain)", paper="gnmt"
+    )
+    patience: float = setting(
+        1.0,
+        "finish a sentence once beam · patience hypotheses are finished and no active one can still be better",
+        Range(more_than=0, at_most=1_000),
+    )
+    nbest: int = setting(1, "translations of each sentence, best first", Range(at_least=1, at_most=10_000), paper="1")
+    beam_groups: int = setting(1, "diverse beam search: groups that the beam is divided into; 1: off", COUNT)
+    diversity_penalty: float = setting(
+        0.5,
+        "diverse beam search: penalty, in nats, for a token that another group has chosen at this step",
+        Range(at_least=0, at_most=1_000),
+    )
+    extra_length: int = setting(
+        50, "maximum output length beyond length_ratio times the input length, in tokens", COUNT, paper="50"
+    )
+    length_ratio: float = setting(
+        1.0,
+        "maximum output length as a multiple of the input length, plus extra_length",
+        Range(at_least=0, at_most=1_000),
+        paper="1",
+    )
+    max_length: int = setting(0, "maximum output length in tokens; 0: the max_length of the model", COUNT_OR_NONE)
+    min_length: int = setting(0, "minimum output length in tokens", COUNT_OR_NONE)
+    min_ratio: float = setting(
+        0.0, "minimum output length as a multiple of the input length", Range(at_least=0, at_most=1_000)
+    )
+    no_repeat_ngram_size: int = setting(
+        0, "no n-gram of this many tokens occurs twice in an output; 0: off", COUNT_OR_NONE
+    )
+    repetition_penalty: float = setting(
+        1.0,
+        "penalty of tokens that the output already contains: above 1 they become less likely; 1: off",
+        Range(more_than=0, at_most=1_000),
+    )
+    sample: bool = setting(False, "sample each token at random instead of searching")
+    temperature: float = setting(
+        1.0,
+        "sampling: divisor of the logits; below 1 likely tokens become more likely",
+        Range(at_least=0.001, at_most=1_000),
+    )
+    top_k: int = setting(0, "sampling: only from this many of the most likely tokens; 0: from all", COUNT_OR_NONE)
+    top_p: float = setting(
+        1.0,
+        "sampling: only from the smallest set of tokens with at least this total probability",
+        Range(more_than=0, at_most=1),
+    )
+    seed: int = setting(1, "sampling: random seed", SEED)
+    copy_spans: tuple[Span, ...] = setting((), "kinds of spans to copy unchanged into the translation")
+    replace_unknown: bool = setting(
+        False, "replace an unknown token in the output by the source word that it attends to most"
+    )
+    copy_untranslatable: bool = setting(
+        True, "copy a text that has nothing to translate, such as a number, if the training pairs do so"
+    )
+    retry_repetition: bool = setting(True, "translate again if an output is repetitive, then without repeated n-grams")
+    batch_size: int = setting(64, "sentences decoded together", COUNT)
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if self.nbest > self.beam and not self.sample:
+            raise ConfigError(
+                f"a beam holds no more than beam translations; got {self.describe_values('nbest', 'beam')}"
+            )
+        if self.beam % self.beam_groups:
+            raise ConfigError(
+                f"beam must be a multiple of beam_groups; got {self.describe_values('beam', 'beam_groups')}"
+            )
+        if self.max_length and self.min_length > self.max_length:
+            raise ConfigError(
+                f"min_length must be at most max_length; got {self.describe_values('min_length', 'max_length')}"
+            )

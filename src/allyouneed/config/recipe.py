@@ -1,0 +1,76 @@
+"""A recipe: all sections together, as they stand in a TOML file."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from ..errors import ConfigError
+from ..legacy import upgrade_recipe
+from ..settings import Checked, apply_overrides, build_settings, read_tables, refuse_unknown
+from .data_config import CleanConfig, DataConfig
+from .decode_config import DecodeConfig
+from .model_config import ModelConfig
+from .train_config import TrainConfig
+
+# The vocabulary decides these; a recipe does not set them.
+FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "target_pad_id")
+
+
+def read_recipe(path: str | Path) -> dict[str, Any]:
+    """The tables of a recipe's TOML file, with the names of version 0.1 replaced by those of today."""
+    return upgrade_recipe(read_tables(path))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe(Checked):
+    """One whole run as data. `model` has its vocabulary's sizes only once that is learned."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    clean: CleanConfig = field(default_factory=CleanConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    @classmethod
+    def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
+        """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
+        return cls.from_tables(apply_overrides(read_recipe(path), overrides))
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
+        """A recipe from the tables of a TOML file."""
+        sections: dict[str, Any] = {section.name: section.type for section in dataclasses.fields(cls)}
+        elsewhere = _full_names(sections)
+        refuse_unknown(tables, sections, where="the recipe", elsewhere=elsewhere)
+        model = tables.get("model")
+        for key in FROM_VOCABULARY:
+            if isinstance(model, Mapping) and key in model:
+                raise ConfigError(f"model.{key} follows from the vocabulary; set data.vocab_size instead")
+        return cls(
+            **{
+                name: build_settings(sections[name], table, where=f"[{name}]", elsewhere=elsewhere)
+                for name, table in tables.items()
+            }
+        )
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """This recipe as the tables of a TOML file: `Recipe.from_tables(recipe.tables())` equals it."""
+        tables = dataclasses.asdict(self)
+        for name in FROM_VOCABULARY:
+            del tables["model"][name]
+        return {
+            section: {key: value for key, value in table.items() if value is not None}
+            for section, table in tables.items()
+        }
+
+
+def _full_names(sections: Mapping[str, Any]) -> dict[str, str]:
+    """Every key with the tables that have it: "train.seed or decode.seed"."""
+    names: dict[str, list[str]] = {}
+    for section, kind in sections.items():
+        for known in dataclasses.fields(kind):
+            if section != "model" or known.name not in FROM_VOCABULARY:
+                names.setdefault(known.name, []).append(f"{section}.{known.name}")
+    return {key: " or ".join(full) for key, full in names.items()}
