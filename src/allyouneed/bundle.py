@@ -50,6 +50,7 @@ class Bundle:
     copy_statistics: CopyStatistics = field(default_factory=CopyStatistics)
     longest_source: int = 0  # tokens; 99.9 % of the training sources are no longer. 0: unknown
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
+    languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
 
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file appears whole or not at all, `config.json` last."""
@@ -63,6 +64,7 @@ class Bundle:
             "model": asdict(self.model.config),
             "decode": asdict(self.decode),
             "normalization": asdict(self.normalization),
+            "languages": dict(zip(("source", "target"), self.languages, strict=True)),
             "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copy_statistics)},
         }
         write_whole(folder / "config.json", to_json(config, indent=2) + "\n")
@@ -114,7 +116,13 @@ class Bundle:
             copy_statistics=copies,
             longest_source=longest_source,
             normalization=normalization,
+            languages=_languages(folder, config),
         )
+
+
+def read_languages(folder: str | Path) -> tuple[str, str]:
+    """The languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
+    return _languages(Path(folder), _read_config(Path(folder)))
 
 
 def model_files(folder: Path) -> list[Path]:
@@ -162,12 +170,12 @@ def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str) -> None:
         raise BundleError(f"{path} has <pad> as id {tokenizer.pad_id} but the model was made for pad_id={pad_id}")
 
 
-def _read_config(folder: Path) -> dict[str, object]:
+def _read_config(folder: Path) -> dict[str, Any]:
     try:
         read = parse_json(_read(folder, "config.json"))
     except ValueError as error:
         raise BundleError(f"{folder}/config.json {error}") from error
-    config: dict[str, object] = read if isinstance(read, dict) else {}
+    config: dict[str, Any] = read if isinstance(read, dict) else {}
     if config.get("format") == 1:
         config = config | {section: upgrade_table(section, config.get(section)) for section in ("model", "decode")}
     elif config.get("format") != FORMAT:
@@ -176,6 +184,13 @@ def _read_config(folder: Path) -> dict[str, object]:
             f"this version of allyouneed reads formats 1 and {FORMAT}"
         )
     return config
+
+
+def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
+    table = config.get("languages", {})  # a bundle of an earlier version has none
+    if not isinstance(table, dict) or not all(isinstance(table.get(side, ""), str) for side in ("source", "target")):
+        raise BundleError(f"{folder}/config.json, languages, must name a source and a target; got {table!r:.80}")
+    return table.get("source", ""), table.get("target", "")
 
 
 def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, int]:

@@ -3,11 +3,14 @@
     AllYouNeedError
     ├── ConfigError         an invalid setting: unknown key, wrong type, impossible size
     ├── InputError          ids, text or arguments that a model cannot process
+    │   └── LanguageError   a language, or a pair of languages, that no loaded model translates
     ├── DataError           a corpus that cannot be read; the message names file and line
     ├── BundleError         a folder without a complete model
     ├── OutputError         a result that cannot be written: the path exists, the disk is full
     ├── ExportError         a model that another program's format cannot express
     ├── MissingExtraError   an optional library that is not installed
+    ├── Overloaded          a server with too many texts waiting already
+    ├── DeadlineExceeded    a request that a server could not answer in time
     ├── TrainingError       a run that cannot continue: loss not finite at any learning rate, out of memory
     └── Interrupted         a run that was stopped by a signal and has saved a checkpoint
 
@@ -42,6 +45,10 @@ class InputError(AllYouNeedError, ValueError):
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message)
         self.line = line
+
+
+class LanguageError(InputError):
+    """A language, or a pair of languages, that no model here translates."""
 
 
 class DataError(AllYouNeedError):
@@ -80,6 +87,18 @@ def _requirements(extra: str) -> list[str]:
     condition = re.compile(rf"(; | and )extra == ['\"]{extra}['\"]$")
     requirements = [condition.sub("", line).replace("'", '"') for line in lines if condition.search(line)]
     return requirements or [f"allyouneed[{extra}]"]
+
+
+class Overloaded(AllYouNeedError):  # noqa: N818  a state of the server rather than a mistake
+    """Too many texts are waiting already; `retry_after` is the time in seconds after which to try again."""
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class DeadlineExceeded(AllYouNeedError):  # noqa: N818  the name that other servers use
+    """A request that could not be answered in time."""
 
 
 class TrainingError(AllYouNeedError):

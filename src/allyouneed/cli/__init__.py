@@ -20,6 +20,7 @@ from .export import export
 from .paper import paper
 from .program import shell_command
 from .score import score
+from .serve import serve
 from .standard import drop_output, open_closed_streams
 from .train import train
 from .translate import translate
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, evaluate_command, score, explain, check, config, paper, export):
+for command in (demo, train, translate, serve, evaluate_command, score, explain, check, config, paper, export):
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 
 

@@ -1,0 +1,1 @@
+"""Translations over HTTP: `serve.app.create_app` makes the application, `allyouneed serve` runs it."""

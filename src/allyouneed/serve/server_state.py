@@ -1,0 +1,30 @@
+"""What the routers share: `Server` is the dependency of a route that needs it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from .models import ModelStore
+from .monitoring import Monitoring
+from .options import ServeConfig
+from .scheduler import Scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The parts of one running server; `app.state.server` holds it."""
+
+    config: ServeConfig
+    models: ModelStore
+    scheduler: Scheduler
+    monitoring: Monitoring
+
+
+def server_state(request: Request) -> ServerState:
+    """The state of the application that a request came to."""
+    state: ServerState = request.app.state.server
+    return state
+
+
+Server = Annotated[ServerState, Depends(server_state)]
