@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.corpus.normalize import Normalization
+from allyouneed.decode import length_penalty
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.inference import EagerEngine
 from allyouneed.nn import Transformer
@@ -332,6 +333,19 @@ def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
     (found,) = bound.translations([text])
     assert not spans_differ(text, found.text, ["placeholders"])
     assert "wrong_spans" not in found.flags
+
+
+@pytest.mark.parametrize("text", ["%s a", "%s a %d", "ab %s b"])
+def test_every_further_translation_is_searched_again_too(text: str) -> None:
+    bound = Translator(percents()).using(copy_spans=["placeholders"], beam=4, extra_length=20)
+    (several,) = bound.using(nbest=4).translations([text])
+    (continued,) = bound.translations([text], alternatives=3)
+    for best, count in ((several, 4), (continued, 3)):
+        every = [best, *best.alternatives]
+        assert len({one.text for one in every}) == count
+        assert [spans_differ(text, one.text, ["placeholders"]) for one in every] == [False] * count
+    scores = [one.log_probability / length_penalty(one.tokens, alpha=0.6) for one in (several, *several.alternatives)]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_where_the_spans_are_wrong_all_the_same_the_translation_says_so() -> None:

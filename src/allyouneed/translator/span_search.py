@@ -1,6 +1,6 @@
 """A second search where the first left spans that the source does not have, or in an order that breaks them."""
 
-from ..decode import Hypothesis
+from ..decode import Hypothesis, best_first
 from ..text.tokenizer import Tokenizer
 from .constraints import ConstraintBuilder
 from .generation import GenerationRequest, TranslationGenerator
@@ -14,34 +14,41 @@ def search_for_spans(
     source: str,
     request: GenerationRequest,
     hypotheses: list[Hypothesis],
+    *,
+    prefix: list[int],
 ) -> list[Hypothesis]:
-    """`found`, or if its best has other spans than `source`, what a wider beam finds that has the right ones.
+    """As many hypotheses as were given; those with other spans than `source` replaced by what wider beams find.
 
-    Each try forbids one token of every span that was too much, beyond as often as the demands need it, and says
-    what has an order in that of the source. If all tries fail, `found` as it was.
+    Each try forbids one token of every span that was too much, beyond as often as the constraints need it, and
+    keeps the spans that have an order in that of the source. `prefix` is what the caller asked for; that of
+    `request` may have more tokens. Those with the right spans come first, then the wrong ones for which no try found
+    a better one.
     """
     tokenizer = generator.target_tokenizer
 
     def is_wrong(hypothesis: Hypothesis) -> bool:
-        return constraints.spans_differ(source, tokenizer.decode(hypothesis.ids), prefix=request.prefix)
+        return constraints.spans_differ(source, tokenizer.decode(hypothesis.ids), prefix=prefix)
 
-    if not is_wrong(hypotheses[0]):
+    wrong = [hypothesis for hypothesis in hypotheses if is_wrong(hypothesis)]
+    right = {tuple(hypothesis.ids): hypothesis for hypothesis in hypotheses if not is_wrong(hypothesis)}
+    if not wrong:
         return hypotheses
     at_most: dict[int, int] = {}
     orders = constraints.orders(source)
-    best = hypotheses[0]
+    worst = wrong[0]
     for number in range(TRIES):
-        extra = constraints.extra_spans(source, tokenizer.decode(best.ids), prefix=request.prefix)
-        markers = _markers(tokenizer, best.ids, extra)
+        extra = constraints.extra_spans(source, tokenizer.decode(worst.ids), prefix=prefix)
+        markers = _markers(tokenizer, worst.ids, extra)
         if number and markers <= at_most.keys():
             break
-        at_most |= {i: _needed(request, i) for i in markers}
+        at_most |= {i: _needed(request, prefix, i) for i in markers}
         again = generator.search_wider(request._replace(at_most=at_most, orders=orders))
-        again.sort(key=is_wrong)  # the best of the right ones first
-        if not again or not is_wrong(again[0]):
-            return again[: len(hypotheses)] or hypotheses
-        best = again[0]
-    return hypotheses
+        still_wrong = [hypothesis for hypothesis in again if is_wrong(hypothesis)]
+        right |= {tuple(hypothesis.ids): hypothesis for hypothesis in again if hypothesis not in still_wrong}
+        if len(right) >= len(hypotheses) or not still_wrong:
+            break
+        worst = still_wrong[0]
+    return [*best_first(list(right.values())), *wrong][: len(hypotheses)]
 
 
 def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
@@ -56,9 +63,9 @@ def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]])
     return markers
 
 
-def _needed(request: GenerationRequest, i: int) -> int:
-    """How often an id stands in the prefix and in all that must be said."""
+def _needed(request: GenerationRequest, prefix: list[int], i: int) -> int:
+    """How often an id stands in the prefix and in all phrases that the translation must have."""
     required = sum(
         phrase.times * max(spelling.count(i) for spelling in phrase.spellings) for phrase in request.constraints
     )
-    return request.prefix.count(i) + required
+    return prefix.count(i) + required

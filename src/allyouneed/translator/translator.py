@@ -291,12 +291,18 @@ class Translator:
         flags: list[tuple[Flag, ...]] = []
         for piece, some in zip(segments, requests, strict=True):
             lists, again = zip(*islice(answers, len(some)), strict=True)
-            best = [hypotheses[0] for hypotheses in lists if hypotheses] if alternatives else lists[0]
-            if best and self._constraints and not alternatives:
-                best = search_for_spans(self._generator, self._constraints, piece.text, piece.request, best)
-            hypotheses.append(best)
+            checked = [self._search_for_spans(piece, *one) for one in zip(some, lists, strict=True)]
+            hypotheses.append([best for best, *_ in filter(None, checked)] if alternatives else checked[0])
             flags.append(("repeats",) if again[0] else ())
         return hypotheses, flags
+
+    def _search_for_spans(
+        self, piece: Segment, request: GenerationRequest, hypotheses: list[Hypothesis]
+    ) -> list[Hypothesis]:
+        if self._constraints is None:
+            return hypotheses
+        prefix = piece.request.prefix  # without the next token that an alternative goes on with
+        return search_for_spans(self._generator, self._constraints, piece.text, request, hypotheses, prefix=prefix)
 
     def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
         """Each request once for every prefix that continues its own."""
