@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .errors import BundleError as BundleError
     from .errors import ConfigError as ConfigError
     from .errors import DataError as DataError
+    from .errors import DocumentError as DocumentError
     from .errors import ExportError as ExportError
     from .errors import InputError as InputError
     from .errors import Interrupted as Interrupted
@@ -50,6 +51,7 @@ _ROOMS = {
         "BundleError",
         "ConfigError",
         "DataError",
+        "DocumentError",
         "ExportError",
         "InputError",
         "Interrupted",

@@ -5,6 +5,7 @@
     ├── InputError          ids, text or arguments that a model cannot process
     │   └── LanguageError   a language, or a pair of languages, that no loaded model translates
     ├── DataError           a corpus that cannot be read; the message names file and line
+    ├── DocumentError       a document that cannot be read, or one that is no document of its format
     ├── BundleError         a folder without a complete model
     ├── OutputError         a result that cannot be written: the path exists, the disk is full
     ├── ExportError         a model that another program's format cannot express
@@ -53,6 +54,10 @@ class LanguageError(InputError):
 
 class DataError(AllYouNeedError):
     """A corpus that cannot be read; the message names file and line."""
+
+
+class DocumentError(AllYouNeedError, ValueError):
+    """A document that cannot be read, such as a .docx file that is no zip archive."""
 
 
 class BundleError(AllYouNeedError):

@@ -1,0 +1,38 @@
+"""Documents: files with markup, or with translations beside their sources ↔ units to translate."""
+
+from importlib import import_module
+from pathlib import PurePath
+from typing import cast
+
+from ..errors import DocumentError
+from .unit import Document, DocumentOptions, Mark, Reader, TranslationUnit, UnitTranslation, interleave
+
+__all__ = [
+    "FORMATS", "Document", "DocumentOptions", "Mark", "Reader", "TranslationUnit", "UnitTranslation", "document_format",
+    "interleave", "read_document",
+]  # fmt: skip
+
+# Format → the endings of its files. The reader is `read_NAME_document` in `NAME_format.py`, imported when it is used.
+FORMATS: dict[str, tuple[str, ...]] = {}
+
+
+def document_format(name: str) -> str | None:
+    """The format of a file, by the ending of its name; None if no format has this ending."""
+    ending = PurePath(name).suffix.lower()
+    return next((form for form, endings in FORMATS.items() if ending in endings), None)
+
+
+def read_document(
+    data: bytes, kind: str, options: DocumentOptions | None = None, *, name: str = "the document"
+) -> Document:
+    """The document in `data`. Refuses, as a `DocumentError`, data that is not of the format `kind`.
+
+    `kind` is one of `FORMATS`; `name` is that of the file, for messages.
+    """
+    if kind not in FORMATS:
+        raise DocumentError(f"{kind!r} is no format of documents; known are {', '.join(FORMATS)}")
+    reader = cast(Reader, getattr(import_module(f".{kind}_format", __name__), f"read_{kind}_document"))
+    try:
+        return reader(data, options or DocumentOptions())
+    except DocumentError as error:
+        raise DocumentError(f"{name} {error}") from error

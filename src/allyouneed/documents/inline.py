@@ -1,0 +1,252 @@
+"""Inline tags of a text placed on its translation, by an alignment of the words of both.
+
+Words are what blanks separate, as in an alignment. Here they are cut further into atoms, so that no mark is inside an
+atom: the signs around a word apart from it ("(" and "):" of "(word):"), and a word that stands unchanged in the
+translation wherever the source has a mark. A tag goes around the longest run of atoms that come from its own content.
+Such runs cannot cross, so the tags of the translation are nested as those of the source are.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from .unit import Mark, Marks
+
+WordLink = tuple[int, int]  # word i of the source belongs to word j of the translation, both from 0
+
+
+class Atom(NamedTuple):
+    """Characters `start` to `end` of a text: (a part of) a word, or signs around it."""
+
+    start: int
+    end: int
+    word: int
+    role: str  # "before" or "after" a word's letters and figures, or its "core"
+
+
+class TagNode(NamedTuple):
+    """A tag with the tags inside it. `is_point`: it has no content."""
+
+    tag: int
+    start: int
+    end: int
+    is_point: bool
+    children: "list[TagNode]"
+
+
+class Placed(NamedTuple):
+    """Where a tag goes: characters `start` to `end` of the translation, and atoms `first` up to `last` of it."""
+
+    start: int
+    end: int
+    order: int
+    node: TagNode
+    first: int
+    last: int
+
+
+def place_marks(source: str, marks: Sequence[Mark], target: str, links: Iterable[WordLink]) -> Marks:
+    """The marks of `source` on its translation `target`: each tag once, nested as in the source.
+
+    `links` aligns the words of both texts; without any, words at the same relative position belong together. With
+    `target` equal to `source` and each word linked to itself the marks are those of the source.
+    """
+    if not marks:
+        return ()
+    return tuple(_Placement(source, marks, target, links).arrange(tag_tree(marks), 0, len(target), None))
+
+
+def tag_tree(marks: Sequence[Mark]) -> list[TagNode]:
+    """The tags as a tree. The marks are nested (`nesting_problem`)."""
+    roots: list[TagNode] = []
+    levels = [roots]
+    ends = {mark.tag: mark.at for mark in marks if mark.kind == "close"}
+    for mark in marks:
+        if mark.kind == "close":
+            levels.pop()
+            continue
+        node = TagNode(mark.tag, mark.at, ends.get(mark.tag, mark.at), mark.kind == "point", [])
+        levels[-1].append(node)
+        if mark.kind == "open":
+            levels.append(node.children)
+    return roots
+
+
+class _Placement:
+    def __init__(self, source: str, marks: Sequence[Mark], target: str, links: Iterable[WordLink]) -> None:
+        self.source, self.target = source, target
+        words, target_words = _words(source), _words(target)
+        linked = sorted({(i, j) for i, j in links if 0 <= i < len(words) and 0 <= j < len(target_words)})
+        linked = linked or _diagonal(len(words), len(target_words))
+        cuts, target_cuts = {mark.at for mark in marks}, set[int]()
+        for i, j in linked:
+            (start, end), (target_start, target_end) = words[i], target_words[j]
+            if source[start:end] == target[target_start:target_end]:
+                target_cuts |= {target_start + cut - start for cut in cuts if start < cut < end}
+        self.atoms, self.target_atoms = _atoms(source, words, cuts), _atoms(target, target_words, target_cuts)
+        self.sources = self._link_atoms(linked, words, target_words)
+
+    def _link_atoms(
+        self, links: Sequence[WordLink], words: Sequence[tuple[int, int]], target_words: Sequence[tuple[int, int]]
+    ) -> list[set[int]]:
+        """For each atom of the translation, those of the source that it comes from."""
+        by_word, target_by_word = _by_word(self.atoms), _by_word(self.target_atoms)
+        sources: list[set[int]] = [set() for _ in self.target_atoms]
+        for i, j in links:
+            (start, end), (target_start, target_end) = words[i], target_words[j]
+            same = self.source[start:end] == self.target[target_start:target_end]
+            shift = target_start - start
+            for a in by_word[i]:
+                for b in target_by_word[j]:
+                    one, other = self.atoms[a], self.target_atoms[b]
+                    if same:
+                        belongs = one.start + shift < other.end and other.start < one.end + shift
+                    else:
+                        belongs = one.role == other.role
+                    if belongs:
+                        sources[b].add(a)
+        self._link_leftover_signs(sources)
+        return sources
+
+    def _link_leftover_signs(self, sources: list[set[int]]) -> None:
+        """Link signs whose words are linked elsewhere, such as a full stop after another last word, to their equals."""
+        linked = {a for some in sources for a in some}
+        free = defaultdict(list)
+        for a, atom in reversed(list(enumerate(self.atoms))):
+            if atom.role != "core" and a not in linked:
+                free[self.source[atom.start : atom.end]].append(a)
+        for b, atom in enumerate(self.target_atoms):
+            if atom.role != "core" and not sources[b]:
+                same = free[self.target[atom.start : atom.end]]
+                if same:
+                    sources[b].add(same.pop())
+
+    def arrange(self, nodes: Sequence[TagNode], low: int, high: int, inside: Placed | None) -> Iterator[Mark]:
+        """The marks of these tags and of those in them, between two characters of the translation."""
+        first, last = (inside.first, inside.last) if inside else (0, len(self.target_atoms))
+        runs = self._runs(nodes, first, last)
+        placed = sorted(self._span(node, order, runs[order], first, last, inside) for order, node in enumerate(nodes))
+        for one in placed:
+            start = min(max(one.start, low), high)
+            end = min(max(one.end, start), high)
+            low = end
+            if one.node.is_point:
+                yield Mark(start, one.node.tag, "point")
+            else:
+                yield Mark(start, one.node.tag, "open")
+                yield from self.arrange(one.node.children, start, end, one._replace(start=start, end=end))
+                yield Mark(end, one.node.tag, "close")
+
+    def _runs(self, nodes: Sequence[TagNode], first: int, last: int) -> list[tuple[int, int] | None]:
+        """For each tag, its atoms of the translation between `first` and `last`: a longest run that comes from it."""
+        labels = [self._label(nodes, b) for b in range(first, last)]
+        for order, node in enumerate(nodes):
+            if order not in labels and self._contents(node):
+                boundary = self._boundary(node.start, first, last) - first
+                for b in (boundary, boundary - 1):  # a link without a text could not be seen
+                    is_core = 0 <= b < len(labels) and self.target_atoms[first + b].role == "core"
+                    if is_core and labels[b] in (_OUTSIDE, _UNLINKED):
+                        labels[b] = order
+                        break
+        runs: list[tuple[int, int] | None] = [None] * len(nodes)
+        current: tuple[int, int, int] | None = None  # order, from, to
+        for b, label in enumerate(labels, start=first):
+            if label == _UNLINKED:
+                continue
+            begin = current[1] if current and current[0] == label else b
+            current = (label, begin, b + 1)
+            if label != _OUTSIDE:
+                best = runs[label]
+                if best is None or self._size(current[1:]) > self._size(best):
+                    runs[label] = current[1:]
+        return runs
+
+    def _label(self, nodes: Sequence[TagNode], b: int) -> int:
+        """The number of the tag that most of an atom's sources are in, or `_OUTSIDE` of all tags, or `_UNLINKED`."""
+        if not self.sources[b]:
+            return _UNLINKED
+        sizes = Counter[int]()
+        for a in self.sources[b]:
+            atom = self.atoms[a]
+            inside = (order for order, node in enumerate(nodes) if node.start <= atom.start and atom.end <= node.end)
+            sizes[next(inside, _OUTSIDE)] += atom.end - atom.start
+        return max(sizes, key=lambda order: (sizes[order], order != _OUTSIDE, -order))
+
+    def _span(
+        self, node: TagNode, order: int, run: tuple[int, int] | None, first: int, last: int, inside: Placed | None
+    ) -> Placed:
+        contents = self._contents(node)
+        if run and contents:
+            start, end = self.target_atoms[run[0]].start, self.target_atoms[run[1] - 1].end
+            start -= min(contents[0].start - node.start, self._blanks_before(start))
+            end += min(node.end - contents[-1].end, self._blanks_after(end))
+            return Placed(start, end, order, node, *run)
+        boundary = self._boundary(node.start, first, last)
+        start = end = self._character(node.start, boundary, first, last)
+        if not contents:  # blanks, or nothing
+            end += min(node.end - node.start, self._blanks_after(start))
+        return Placed(start, end, order, node, boundary, boundary)
+
+    def _boundary(self, at: int, first: int, last: int) -> int:
+        """The atom of the translation before which a point belongs: it parts what comes from before and after best."""
+        before = [sum(1 if self.atoms[a].end <= at else -1 for a in self.sources[b]) for b in range(first, last)]
+        scores = list(accumulate(before, initial=0))
+        best = [boundary for boundary, score in enumerate(scores) if score == max(scores)]
+        touches_left = at > 0 and not self.source[at - 1].isspace()
+        return first + (best[0] if touches_left else best[-1])
+
+    def _character(self, at: int, boundary: int, first: int, last: int) -> int:
+        """The character of the translation for a point: as far from the atoms around it as in the source."""
+        left = self.target_atoms[boundary - 1].end if boundary > 0 else 0
+        right = self.target_atoms[boundary].start if boundary < len(self.target_atoms) else len(self.target)
+        next_atom = bisect_left([atom.start for atom in self.atoms], at)
+        previous_end = self.atoms[next_atom - 1].end if next_atom else 0
+        if next_atom < len(self.atoms) and self.atoms[next_atom].start == at and at > previous_end:
+            return right
+        return min(left + max(0, at - previous_end), right)
+
+    def _contents(self, node: TagNode) -> list[Atom]:
+        starts = [atom.start for atom in self.atoms]
+        return self.atoms[bisect_left(starts, node.start) : bisect_left(starts, node.end)]
+
+    def _size(self, run: tuple[int, ...]) -> int:
+        return self.target_atoms[run[1] - 1].end - self.target_atoms[run[0]].start
+
+    def _blanks_before(self, at: int) -> int:
+        return at - len(self.target[:at].rstrip())
+
+    def _blanks_after(self, at: int) -> int:
+        return len(self.target) - at - len(self.target[at:].lstrip())
+
+
+_OUTSIDE, _UNLINKED = -1, -2
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def _diagonal(sources: int, targets: int) -> list[WordLink]:
+    return [(j * sources // targets, j) for j in range(targets)] if sources else []
+
+
+def _atoms(text: str, words: Sequence[tuple[int, int]], cuts: Iterable[int]) -> list[Atom]:
+    atoms = []
+    for number, (start, end) in enumerate(words):
+        core = re.search(r"\w(?:.*\w)?", text[start:end])
+        core_start, core_end = (start + core.start(), start + core.end()) if core else (start, end)
+        bounds = sorted({start, core_start, core_end, end, *(cut for cut in cuts if start < cut < end)})
+        for one, other in pairwise(bounds):
+            role = "before" if other <= core_start else "after" if one >= core_end else "core"
+            atoms.append(Atom(one, other, number, role))
+    return atoms
+
+
+def _by_word(atoms: Sequence[Atom]) -> dict[int, list[int]]:
+    by_word = defaultdict(list)
+    for number, atom in enumerate(atoms):
+        by_word[atom.word].append(number)
+    return by_word

@@ -1,0 +1,106 @@
+"""`Document`: what a file holds to translate, as translation units, and how the file is written with translations.
+
+A format is one file of this room with one function, from the bytes of a file to a `Document`. The text of a unit is
+plain: inline markup is taken out of it and stands beside it as marks.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+class Mark(NamedTuple):
+    """Where an inline tag opens or closes, or where one without content (a point: a line break, an image) stands.
+
+    `at` counts characters of the text; the mark stands before this character. `tag` is the number of the tag within
+    its unit: one "open" and one "close", or one "point".
+    """
+
+    at: int
+    tag: int
+    kind: Literal["open", "close", "point"]
+
+
+Marks = tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationUnit:
+    """A text to translate: a paragraph, a message, a cell.
+
+    `marks` are in the order of the document, and nested. `key` says where in the document the unit is, for messages
+    ("line 12"). `translation` is the one that the document has already, else None; it is kept.
+    """
+
+    text: str
+    marks: Marks = ()
+    key: str = ""
+    translation: str | None = None
+
+    def __post_init__(self) -> None:
+        if problem := nesting_problem(self.text, self.marks):
+            raise ValueError(f"marks of {self.text!r:.60}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTranslation:
+    """The translation of a unit, with the unit's tags. With `reasons`, a person should look at it; each is a phrase."""
+
+    text: str
+    marks: Marks = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOptions:
+    """What a format needs to know besides the bytes. Languages are codes such as "en" or "pt-BR"; "" is unknown."""
+
+    source_language: str = ""
+    target_language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file's units, and the function that makes the file with translations, one for each unit, in their order.
+
+    None leaves a unit as it stands in the file. With None for all of them the bytes are those that were read.
+    """
+
+    units: tuple[TranslationUnit, ...]
+    write: Callable[[Sequence[UnitTranslation | None]], bytes]
+
+
+Reader = Callable[[bytes, DocumentOptions], Document]
+
+
+def nesting_problem(text: str, marks: Sequence[Mark]) -> str:
+    """What is wrong with the marks of a text: order, nesting, or a tag that is not there once. Empty: nothing."""
+    open_tags: list[int] = []
+    seen: set[int] = set()
+    previous = 0
+    for mark in marks:
+        if not previous <= mark.at <= len(text):
+            return f"{mark} is out of order or outside the text"
+        previous = mark.at
+        if mark.kind == "close":
+            if not open_tags or open_tags.pop() != mark.tag:
+                return f"{mark} closes no tag that is open"
+            continue
+        if mark.tag in seen:
+            return f"{mark} is there twice"
+        seen.add(mark.tag)
+        if mark.kind == "open":
+            open_tags.append(mark.tag)
+    return f"tag {open_tags[-1]} is not closed" if open_tags else ""
+
+
+def interleave(text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
+    """The parts of a text and its marks, in their order; no part is empty."""
+    start = 0
+    for mark in marks:
+        if mark.at > start:
+            yield text[start : mark.at]
+            start = mark.at
+        yield mark
+    if start < len(text):
+        yield text[start:]
