@@ -5,7 +5,7 @@ import io
 import re
 import shlex
 import tomllib
-from dataclasses import asdict
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
@@ -162,8 +162,6 @@ def test_the_tables_of_the_data_page_are_settings(block: str) -> None:
     assert Recipe.from_tables(tomllib.loads(block)).data.corpora()
 
 
-def test_the_data_page_names_every_rule_and_its_default() -> None:
+def test_the_data_page_names_every_rule() -> None:
     text = (ROOT / "docs/data.md").read_text(encoding="utf-8")
-    for name, value in asdict(CleanConfig()).items():
-        shown = {True: "`true`", "NFC": '`"NFC"`', "either": '`"either"`', 5_000: "5,000"}.get(value, str(value))
-        assert f"| `{name}` | {shown} |" in text
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [rule.name for rule in fields(CleanConfig)]

@@ -51,7 +51,7 @@ def rotation(step: int, d_model: int) -> torch.Tensor:
 
 
 def schedule_figure(*, steps: int = 20_000) -> Figure:
-    """The learning rate (§5.3, equation 3) for three widths and warm-ups."""
+    """The learning rate (§5.3, equation 3) for three widths and warmups."""
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
     at = range(1, steps + 1, max(1, steps // 500))
@@ -61,7 +61,7 @@ def schedule_figure(*, steps: int = 20_000) -> Figure:
         rates = [1e4 * paper_learning_rate(step, d_model=d_model, warmup=warmup) for step in at]
         axes.plot(at, rates, style, color=colour, linewidth=2, label=f"d_model {d_model}, warmup {warmup:,}")
         axes.plot(warmup, max(rates), "o", color=colour)
-    axes.set(title="linear warm-up, then 1/√step", xlabel="update", ylabel="learning rate, in 10⁻⁴", ylim=0)
+    axes.set(title="linear warmup, then 1/√step", xlabel="update", ylabel="learning rate, in 10⁻⁴", ylim=0)
     axes.legend(frameon=False)
     return figure
 

@@ -155,7 +155,7 @@ class Draft:
         choose("train", "trains in half of Adam's time", optimizer=ALWAYS["optimizer"])
         choose("train", "bfloat16 where the device has fast instructions for it", precision="auto")
         warmup = max(1, min(MAX_WARMUP, round_to_two_digits(steps * WARMUP_SHARE)))
-        why = "linear warm-up, then linear decay to zero"
+        why = "linear warmup, then linear decay to zero"
         choose("train", why, schedule="constant", warmup=warmup)
         if train["schedule"] != "cosine":
             choose("train", why, cooldown=max(0, steps - train["warmup"]))

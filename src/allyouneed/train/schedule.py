@@ -1,4 +1,4 @@
-"""The learning-rate schedule (§5.3): linear warm-up, then the decay that is chosen."""
+"""The learning-rate schedule (§5.3): linear warmup, then the decay that is chosen."""
 
 import math
 
@@ -40,7 +40,7 @@ def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
 
 
 def paper_scale(config: TrainConfig, *, d_model: int) -> float:
-    """`config.learning_rate` as a multiple of equation 3's peak, which is reached at the end of the warm-up."""
+    """`config.learning_rate` as a multiple of equation 3's peak, which is reached at the end of the warmup."""
     if not config.learning_rate:
         return 1.0
     peak = paper_learning_rate(config.warmup, d_model=d_model, warmup=config.warmup)
