@@ -1,8 +1,12 @@
 """Texts → translations."""
 
 from .alignment import Alignment
+from .document_translation import DocumentTranslation, translate_document
 from .generation import without_repetition
 from .translation import Scored, Translation
 from .translator import WINDOW, Translator
 
-__all__ = ["WINDOW", "Alignment", "Scored", "Translation", "Translator", "without_repetition"]
+__all__ = [
+    "WINDOW", "Alignment", "DocumentTranslation", "Scored", "Translation", "Translator", "translate_document",
+    "without_repetition",
+]  # fmt: skip

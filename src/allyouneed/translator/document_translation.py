@@ -1,0 +1,216 @@
+"""A document → its translation: the sentences of all units, translated together, and the tags placed on them."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ..documents import Document, Mark, TranslationUnit, UnitTranslation
+from ..documents.inline import WordLink, place_marks
+from ..errors import InputError
+from ..text.sentences import CharSpan, cut
+from ..text.spans import span_matches
+from .translation import Flag, Translation
+
+MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
+
+_REASONS: dict[Flag, str] = {
+    "repeats": "the first translation repeated itself",
+    "wrong_spans": "a placeholder, address or number differs",
+    "unfinished": "the translation is cut off",
+    "long": "longer than the sentences of the training data",
+}
+
+
+class TextTranslator(Protocol):
+    """What a document needs of a `Translator`."""
+
+    def translations(
+        self,
+        texts: Iterable[str],
+        *,
+        align: str | None = None,
+        on_progress: Callable[[int], None] = lambda _: None,
+        on_refused: Callable[[InputError], None] | None = None,
+    ) -> Iterator[Translation]:
+        """The translation of each text, with an alignment of "words" if `align` asks for it."""
+
+
+class ReviewItem(NamedTuple):
+    """A unit that a person should look at, and why. `text` is None where the source was left as it is."""
+
+    key: str
+    source: str
+    text: str | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTranslation:
+    """The bytes of a translated document, and what became of its units, in numbers.
+
+    `kept` had a translation already, or nothing to translate; `refused` could not be translated and are as in the
+    source.
+    """
+
+    data: bytes
+    units: int
+    translated: int
+    kept: int
+    refused: int
+    review: tuple[ReviewItem, ...]
+
+
+class DocumentPlan(NamedTuple):
+    """A document's sentences to translate, none twice: those of units with tags, which need alignments, and the rest.
+
+    `sentences` are those of each unit, as characters of its text; none for a unit that is kept.
+    """
+
+    document: Document
+    sentences: tuple[tuple[CharSpan, ...], ...]
+    aligned: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+def translate_document(
+    document: Document,
+    translator: TextTranslator,
+    *,
+    min_confidence: float = MIN_CONFIDENCE,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    skip_refused: bool = False,
+) -> DocumentTranslation:
+    """Translate the units that have no translation yet.
+
+    Each sentence, and each line, of a unit is translated by itself; blanks and line breaks between them stay. A
+    unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. `on_progress` gets the
+    number of sentences done and of all. Refuses a sentence that the model cannot read; with `skip_refused` its unit
+    stays untranslated.
+    """
+    plan = plan_document(document)
+    total, done = len(plan.aligned) + len(plan.plain), 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        on_progress(done, total)
+
+    answers: dict[str, Translation | InputError] = {}
+    for texts, align in ((plan.aligned, "words"), (plan.plain, None)):
+        refused: dict[int, InputError] = {}
+
+        def refuse(error: InputError, refused: dict[int, InputError] = refused) -> None:
+            refused[error.line or 0] = error
+
+        translations = translator.translations(
+            texts, align=align, on_progress=advance, on_refused=refuse if skip_refused else None
+        )
+        try:
+            answers |= zip(texts, translations, strict=True)
+        except InputError as error:
+            unit = _unit_with(plan, texts[error.line - 1]) if error.line else None
+            raise InputError(f"{unit.key}: {error}" if unit and unit.key else str(error)) from error
+        answers |= {texts[number - 1]: error for number, error in refused.items()}
+    return finish_document(plan, answers, min_confidence=min_confidence)
+
+
+def plan_document(document: Document) -> DocumentPlan:
+    """What of a document is to be translated."""
+    spans = tuple(tuple(sentence_spans(unit.text)) if unit.translation is None else () for unit in document.units)
+    aligned, plain = dict[str, None](), dict[str, None]()
+    for unit, some in zip(document.units, spans, strict=True):
+        (aligned if unit.marks else plain).update(dict.fromkeys(unit.text[start:end] for start, end in some))
+    return DocumentPlan(document, spans, tuple(aligned), tuple(text for text in plain if text not in aligned))
+
+
+def finish_document(
+    plan: DocumentPlan,
+    answers: Mapping[str, Translation | InputError],
+    *,
+    min_confidence: float = MIN_CONFIDENCE,
+) -> DocumentTranslation:
+    """The document with the answers to the sentences of its plan: translations, or errors of those refused."""
+    review: list[ReviewItem] = []
+    results: list[UnitTranslation | None] = []
+    kept = refused = 0
+    for unit, spans in zip(plan.document.units, plan.sentences, strict=True):
+        parts = [answers[unit.text[start:end]] for start, end in spans]
+        errors = [part for part in parts if isinstance(part, InputError)]
+        result = None
+        if not spans:
+            kept += 1
+        elif errors:
+            refused += 1
+            review.append(ReviewItem(unit.key, unit.text, None, tuple(dict.fromkeys(str(error) for error in errors))))
+        else:
+            result = _unit_translation(unit, spans, [part for part in parts if isinstance(part, Translation)],
+                                       min_confidence)  # fmt: skip
+            if result.reasons:
+                review.append(ReviewItem(unit.key, unit.text, result.text, result.reasons))
+        results.append(result)
+    units = len(results)
+    return DocumentTranslation(
+        plan.document.write(results), units, units - kept - refused, kept, refused, tuple(review)
+    )
+
+
+def sentence_spans(text: str) -> Iterator[CharSpan]:
+    """The sentences of a text, (start, end) of each without the blanks around it. A line break ends a sentence."""
+    for line in re.finditer(r"[^\r\n]+", text):
+        start = line.start()
+        whole = [match.span() for match in span_matches(line.group())]
+        for sentence in cut(line.group(), lambda _: True, whole=whole):
+            start = text.index(sentence, start)
+            yield start, start + len(sentence)
+            start += len(sentence)
+
+
+def _unit_translation(
+    unit: TranslationUnit, spans: Sequence[CharSpan], parts: Sequence[Translation], min_confidence: float
+) -> UnitTranslation:
+    texts: list[str] = []
+    links: list[WordLink] = []
+    position = shift = target_shift = 0
+    for (start, end), part in zip(spans, parts, strict=True):
+        texts += [unit.text[position:start], part.text.strip()]
+        links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
+        shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
+    text = "".join([*texts, unit.text[position:]])
+    marks = place_marks(unit.text, unit.marks, text, links)
+    return UnitTranslation(text, marks, tuple(_reasons(unit, text, marks, parts, min_confidence)))
+
+
+def _word_links(part: Translation) -> list[WordLink]:
+    """The alignment of a sentence, its words counted in the texts as they stand in the document."""
+    words, target_words = len(part.source.split()), len(part.text.split())
+    if part.alignment is None:
+        return [(i, i) for i in range(words)] if part.source.strip() == part.text.strip() else []
+    # Normalizing a text, as a bundle may, can join or part its words.
+    read, written = max(1, len(part.alignment.source)), max(1, len(part.alignment.target))
+    return [(i * words // read, j * target_words // written) for i, j in part.alignment.links]
+
+
+def _reasons(
+    unit: TranslationUnit, text: str, marks: Sequence[Mark], parts: Sequence[Translation], min_confidence: float
+) -> Iterator[str]:
+    for flag, reason in _REASONS.items():
+        if any(flag in part.flags for part in parts):
+            yield reason
+    if any(part.source.strip() and not part.text.strip() for part in parts):
+        yield "the translation of a sentence is empty"
+    confidence = min((part.confidence for part in parts), default=0.0)
+    if confidence < min_confidence:
+        yield f"low confidence ({confidence:.2f})"
+    if _empty_tags(text, marks) - _empty_tags(unit.text, unit.marks):
+        yield "a tag has lost its text"
+
+
+def _empty_tags(text: str, marks: Sequence[Mark]) -> set[int]:
+    starts = {mark.tag: mark.at for mark in marks if mark.kind == "open"}
+    return {mark.tag for mark in marks if mark.kind == "close" and not text[starts[mark.tag] : mark.at].strip()}
+
+
+def _unit_with(plan: DocumentPlan, sentence: str) -> TranslationUnit | None:
+    return next((unit for unit, spans in zip(plan.document.units, plan.sentences, strict=True)
+                 if any(unit.text[start:end] == sentence for start, end in spans)), None)  # fmt: skip
