@@ -21,8 +21,9 @@ from .constraints import ConstraintBuilder
 from .generation import GenerationRequest, TranslationGenerator
 from .segments import Segment, Segmenter, batch_segments, encode_texts
 from .span_search import search_for_spans
+from .split_texts import SplitTexts
 from .texts import checked_pairs, checked_texts
-from .translation import Flag, Scored, Translation, join_translations
+from .translation import Flag, Scored, Translation
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
 
@@ -164,6 +165,49 @@ class Translator:
         (best,) = self.translations([text], prefix=after, alternatives=count)
         return [replace(best, alternatives=()), *best.alternatives]
 
+    def split(
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: str = "",
+        first_line: int = 1,
+        on_refused: Callable[[InputError], None] | None = None,
+    ) -> SplitTexts:
+        """The segments of some texts, for a caller that makes the batches: `translate_segments`, then `join`.
+
+        Refuses what `translations` refuses.
+        """
+        normalized = [self._normalize(text) for text in texts]
+        prefix_ids = self._encode_prefix(self._normalize(prefix))
+        ready = {
+            number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))
+        }
+        remaining = ["" if number in ready else text for number, text in enumerate(normalized)]
+        try:
+            segments = self._segmenter.split(remaining, prefix_ids, first_line)
+        except InputError:
+            if on_refused is None:
+                raise
+            segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, on_refused)
+        return SplitTexts(texts, ready, segments)
+
+    def translate_segments(
+        self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
+    ) -> list[Translation | None]:
+        """The translations of segments, of one text or of several, in one batch; None where there is none."""
+        return self._translations(segments, *self._generate(segments, alternatives), align)
+
+    def join(
+        self,
+        split: SplitTexts,
+        translations: Sequence[Translation | None],
+        *,
+        first_line: int = 1,
+        on_refused: Callable[[InputError], None] | None = None,
+    ) -> list[Translation]:
+        """The translation of each text, from those of all its segments. Refuses a segment without one (None)."""
+        return split.join(translations, lambda segment: self._refusal(segment, first_line), on_refused)
+
     def stream(self, text: str) -> Iterator[str]:
         """The translation piece by piece as the model writes it: greedy, or by chance if `sample` is set.
 
@@ -221,49 +265,25 @@ class Translator:
         on_progress: Callable[[int], None],
         on_refused: Callable[[InputError], None] | None,
     ) -> list[Translation]:
-        originals, texts = texts, [self._normalize(text) for text in texts]
-        prefix_ids = self._encode_prefix(self._normalize(prefix))
-        ready = {number: same for number, text in enumerate(texts) if (same := self._without_decoding(text, prefix))}
-        remaining = ["" if number in ready else text for number, text in enumerate(texts)]
-        try:
-            segments = self._segmenter.split(remaining, prefix_ids, first)
-        except InputError:
-            if on_refused is None:
-                raise
-            segments = self._segmenter.split_accepted(remaining, prefix_ids, first, on_refused)
-        translations_by_segment: dict[int, Translation | None] = {}
+        split = self.split(texts, prefix=prefix, first_line=first, on_refused=on_refused)
+        translations: dict[int, Translation | None] = {}
 
         def work(batch: list[int]) -> list[Translation | None]:
-            some = [segments[i] for i in batch]
-            return self._translations(some, *self._generate(some, alternatives), align)
+            return self.translate_segments([split.segments[i] for i in batch], alternatives=alternatives, align=align)
 
         batches = list(
             batch_segments(
-                segments, batch_size=self.decode.batch_size, beam=self.decode.beam, alternatives=alternatives
+                split.segments, batch_size=self.decode.batch_size, beam=self.decode.beam, alternatives=alternatives
             )
         )
         # What looks on from outside (alignments) is done batch after batch.
         sequential = self.decode.replace_unknown or align or self._generator.device.type != "cpu"
         with parallel_map(1 if sequential else min(torch.get_num_threads(), len(batches) or 1)) as map_batches:
-            for batch, translations in zip(batches, map_batches(work, batches), strict=True):
-                translations_by_segment.update(zip(batch, translations, strict=True))
+            for batch, some in zip(batches, map_batches(work, batches), strict=True):
+                translations.update(zip(batch, some, strict=True))
                 on_progress(len(batch))
-        by_text: list[list[Translation]] = [[] for _ in texts]
-        refused: dict[int, InputError] = {}
-        for i, piece in enumerate(segments):
-            if (part := translations_by_segment[i]) is not None:
-                by_text[piece.number].append(part)
-            else:
-                refused.setdefault(piece.number, self._refusal(piece, first))
-        for number, error in refused.items():
-            if on_refused is None:
-                raise error
-            on_refused(error)
-            by_text[number] = []
-        return [
-            replace(ready[number], source=original) if number in ready else join_translations(original, by_text[number])
-            for number, original in enumerate(originals)
-        ]
+        in_order = [translations[i] for i in range(len(split.segments))]
+        return self.join(split, in_order, first_line=first, on_refused=on_refused)
 
     def _encode_prefix(self, prefix: str) -> list[int]:
         try:

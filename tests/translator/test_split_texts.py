@@ -1,0 +1,18 @@
+from dataclasses import replace
+
+from allyouneed import Tokenizer, Transformer, Translator
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from conftest import SMALL
+
+
+def test_segments_of_several_calls_can_share_a_batch() -> None:
+    tokenizer = Tokenizer.characters("abcdefghij ")
+    model = Transformer(replace(SMALL, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)).eval()
+    translator = Translator(Bundle(model, tokenizer, tokenizer, DecodeConfig(beam=2)))
+    ours, yours = ["abc", "", "j" * 9 + " " + "a" * 9], ["dig", "abc"]
+    first, second = translator.split(ours), translator.split(yours)
+    assert len(first.segments) == 3  # none for the empty text, two for the long one
+    translations = translator.translate_segments([*first.segments, *second.segments])
+    assert translator.join(first, translations[:3]) == list(translator.translations(ours))
+    assert translator.join(second, translations[3:]) == list(translator.translations(yours))
