@@ -13,7 +13,11 @@ __all__ = [
 ]  # fmt: skip
 
 # Format → the endings of its files. The reader is `read_NAME_document` in `NAME_format.py`, imported when it is used.
-FORMATS: dict[str, tuple[str, ...]] = {}
+FORMATS: dict[str, tuple[str, ...]] = {
+    "txt": (".txt",),
+    "po": (".po", ".pot"),
+    "json": (".json", ".arb"),
+}
 
 
 def document_format(name: str) -> str | None:

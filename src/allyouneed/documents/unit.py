@@ -29,13 +29,15 @@ class TranslationUnit:
     """A text to translate: a paragraph, a message, a cell.
 
     `marks` are in the order of the document, and nested. `key` says where in the document the unit is, for messages
-    ("line 12"). `translation` is the one that the document has already, else None; it is kept.
+    ("line 12"). `translation` is the one that the document has already, else None; it is kept. With `reasons`, a
+    person should look at its translation, however sure the model is.
     """
 
     text: str
     marks: Marks = ()
     key: str = ""
     translation: str | None = None
+    reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if problem := nesting_problem(self.text, self.marks):
@@ -53,10 +55,19 @@ class UnitTranslation:
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """What a format needs to know besides the bytes. Languages are codes such as "en" or "pt-BR"; "" is unknown."""
+    """What a format needs to know besides the bytes. Languages are codes such as "en" or "pt-BR"; "" is unknown.
+
+    `encoding` is that of a text file without a byte order mark; "" is UTF-8. `column` of a table is translated, and its
+    translation goes to the column `into`, or takes its place; a column is a name or a number. Of a JSON document, only
+    strings whose path matches one of `keys` are translated (`menu.*.title`); without any, all are.
+    """
 
     source_language: str = ""
     target_language: str = ""
+    encoding: str = ""
+    column: str = ""
+    into: str = ""
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

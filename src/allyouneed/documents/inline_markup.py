@@ -1,0 +1,64 @@
+"""Strings with tags in them, `Click <b>here</b>`: as a text with marks, and back."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .unit import Mark, interleave
+
+PLACEHOLDER = re.compile(r"%(?:\(\w+\)|\d\$)?[\d.]*\w|\{[^{}]*\}")  # of printf, Python, ICU, Qt and the like
+TAG = r"</?(?:[A-Za-z][^<>]*+|\d++\s*+/?)>"
+
+
+class MarkedText(NamedTuple):
+    """A text without its tags, the marks where they were, and what stands for each kind of mark of each tag."""
+
+    text: str
+    marks: tuple[Mark, ...]
+    tags: dict[tuple[int, str], str]
+
+    def restored(self, text: str, marks: Sequence[Mark]) -> str:
+        """A translation with the tags written out."""
+        return "".join(
+            part if isinstance(part, str) else self.tags[part.tag, part.kind] for part in interleave(text, marks)
+        )
+
+
+def take_out_tags(string: str, pattern: str = TAG) -> MarkedText:
+    """The string with its tags as marks. A tag without its other end is a point."""
+    matches = list(re.finditer(pattern, string))
+    partners = dict(_pairs([match.group() for match in matches]))
+    text, position = "", 0
+    marks: list[Mark] = []
+    tags: dict[tuple[int, str], str] = {}
+    for number, match in enumerate(matches):
+        text += string[position : match.start()]
+        position = match.end()
+        partner = partners.get(number)
+        if partner is None:
+            mark = Mark(len(text), number, "point")
+        else:
+            mark = Mark(len(text), min(number, partner), "open" if number < partner else "close")
+        marks.append(mark)
+        tags[mark.tag, mark.kind] = match.group()
+    return MarkedText(text + string[position:], tuple(marks), tags)
+
+
+def _pairs(tags: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Which tag closes which, both ways. One that is left open inside a pair has no partner."""
+    open_tags: list[tuple[str, int]] = []
+    names = Counter[str]()  # of the open tags
+    for number, tag in enumerate(tags):
+        match = re.match(r"[<{](/?)\\?([\w.:-]*)", tag)
+        closes, name = (match[1], match[2].lower()) if match else ("", "")
+        if not closes:
+            open_tags.append((name, number))
+            names[name] += 1
+        while closes and names[name]:
+            other, partner = open_tags.pop()
+            names[other] -= 1
+            if other == name:
+                yield partner, number
+                yield number, partner
+                break

@@ -1,0 +1,115 @@
+"""JSON: its string values are units. Python's json module checks the document; here, positions are read.
+
+Only strings that change are written anew, as the document writes its strings; everything else (order, indentation,
+numbers, keys that occur twice) keeps its bytes.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ..errors import DocumentError
+from ..files import parse_json
+from .encoded_text import decode_text
+from .string_units import StringUnits, by_string
+from .unit import Document, DocumentOptions, UnitTranslation
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class JsonString(NamedTuple):
+    """A string value: the keys and indexes that lead to it, and the characters it takes with its quotes."""
+
+    path: tuple[str, ...]
+    start: int
+    end: int
+
+
+def read_json_document(data: bytes, options: DocumentOptions) -> Document:
+    """The string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
+
+    Without `keys`, what ARB files say about their messages is left out: values under a key that begins with "@".
+    """
+    encoded = decode_text(data, options.encoding)
+    try:
+        parse_json(encoded.text)
+    except ValueError as error:
+        raise DocumentError(str(error)) from error
+    values: list[JsonString] = []
+    strings: list[StringUnits] = []
+    for value in _find_strings(encoded.text):
+        string = json.loads(encoded.text[value.start : value.end], strict=False)
+        if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
+            values.append(value)
+            strings.append(StringUnits(string))
+    if options.keys and not values:
+        raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
+    write_string = _string_writer(encoded.text)
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        return encoded.replaced(
+            (value.start, value.end, write_string(text))
+            for value, string, some in zip(values, strings, by_string(map(len, strings), translations), strict=True)
+            if some and (text := string.translated(some)) is not None
+        )
+
+    units = (unit for value, string in zip(values, strings, strict=True) for unit in string.units(".".join(value.path)))
+    return Document(tuple(units), write)
+
+
+def _find_strings(text: str) -> Iterator[JsonString]:
+    """The string values of a document that is valid JSON; its keys are none."""
+    path: list[str | int] = []  # for every object and list around a value, its key or index there
+    expects_key = False
+    for token in _TOKEN.finditer(text):
+        match token.group():
+            case "{" | "[" as opening:
+                expects_key = opening == "{"
+                path.append("" if expects_key else 0)
+            case "}" | "]":
+                path.pop()
+                expects_key = False
+            case ",":
+                index = path[-1]
+                expects_key = isinstance(index, str)
+                if isinstance(index, int):
+                    path[-1] = index + 1
+            case ":":
+                expects_key = False
+            case string if string[0] == '"':
+                if expects_key:
+                    path[-1] = json.loads(string, strict=False)
+                else:
+                    yield JsonString(tuple(map(str, path)), *token.span())
+
+
+def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not any(key.startswith("@") for key in path)
+    return any(fnmatchcase(".".join(path), pattern) for pattern in patterns)
+
+
+def _string_writer(text: str) -> "_StringWriter":
+    """How the document writes its strings: what it escapes beyond the need."""
+    return _StringWriter(
+        ascii_only=text.isascii() and re.search(r"\\u(?!00[0-7])", text) is not None,
+        slashes=r"\/" in text,
+        html=re.search(r"\\u00(?:26|3[ceCE])", text) is not None,
+    )
+
+
+class _StringWriter(NamedTuple):
+    ascii_only: bool
+    slashes: bool  # "/" as "\/", as PHP writes it
+    html: bool  # "<", ">" and "&" as "\u003c", "\u003e" and "\u0026", as Go writes them
+
+    def __call__(self, text: str) -> str:
+        string = json.dumps(text, ensure_ascii=self.ascii_only)
+        if self.slashes:
+            string = string.replace("/", r"\/")
+        if self.html:
+            string = re.sub(r"[<>&]", lambda match: rf"\u{ord(match.group()):04x}", string)
+        return string

@@ -1,0 +1,186 @@
+"""gettext catalogues: missing translations are filled in, doubtful ones are fuzzy, all else keeps its bytes."""
+
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import polib
+import pytest
+from translate.storage import pypo
+
+from allyouneed.errors import DocumentError
+from unit_models import answer, identity, read, texts, untouched
+
+CATALOGUE = r"""# Comments of the translators.
+#, fuzzy
+msgid ""
+msgstr ""
+"Project-Id-Version: demo\n"
+"PO-Revision-Date: 2024-01-01 12:00+0000\n"
+"Language: \n"
+"Content-Type: text/plain; charset=CHARSET\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"
+
+#. extracted
+#: src/a.c:1
+#, c-format
+msgid "Open %s"
+msgstr ""
+
+msgctxt "menu"
+msgid "Quit"
+msgstr "Esci"
+
+#, fuzzy
+#| msgid "Old"
+msgid "New"
+msgstr "Vecchio"
+
+#, c-format, no-wrap
+#| msgid "one"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid ""
+"\n"
+"Usage: demo [FILE]\n"
+"  -q, --quiet    say nothing, and write errors to the log file that is named by\n"
+"                 its option\n"
+msgstr ""
+
+msgid "%d: %s"
+msgstr ""
+
+msgid "see <a href=\"x\">help</a>"
+msgstr ""
+
+#~ msgid "obsolete"
+#~ msgstr "obsoleto"
+"""
+ANSWERS = {
+    "Open %s": "Apri %s", "%d file": "%d file", "%d files": "%d file molti", "Usage: demo [FILE]": "Uso: demo [FILE]",
+    "-q, --quiet": "-q, --quiet",
+    "say nothing, and write errors to the log file that is named by": "non dire niente",
+    "its option": "dalla sua opzione", "see help": "vedi aiuto",
+}  # fmt: skip
+
+
+def test_units_are_what_is_not_translated_yet() -> None:
+    document = read("po", CATALOGUE, target_language="it")
+    assert texts(document) == list(ANSWERS)
+    assert [unit.translation for unit in document.units if unit.translation] == ["Esci", "Vecchio"]
+    assert document.units[0].key == "line 14"
+    assert untouched(document) == CATALOGUE.encode()
+
+
+def test_only_what_was_missing_changes() -> None:
+    written = answer(read("po", CATALOGUE, target_language="it"), ANSWERS, {"%d files": "?", "Open %s": "?"}).decode()
+    changed = CATALOGUE
+    for old, new in {
+        '"Language: \\n"': '"Language: it\\n"',
+        "CHARSET": "UTF-8",
+        "nplurals=INTEGER; plural=EXPRESSION;": "nplurals=2; plural=(n != 1);",
+        '#, c-format\nmsgid "Open %s"\nmsgstr ""': '#, fuzzy, c-format\nmsgid "Open %s"\nmsgstr "Apri %s"',
+        "#, c-format, no-wrap": "#, fuzzy, c-format, no-wrap",
+        'msgstr[0] ""\nmsgstr[1] ""': 'msgstr[0] "%d file"\nmsgstr[1] "%d file molti"',
+        'option\\n"\nmsgstr ""\n': 'option\\n"\nmsgstr ""\n"\\n"\n"Uso: demo [FILE]\\n"\n'
+        '"  -q, --quiet    non dire niente\\n"\n"                 dalla sua opzione\\n"\n',
+        '%s"\nmsgstr ""\n\nmsgid "see': '%s"\nmsgstr "%d: %s"\n\nmsgid "see',
+        'help</a>"\nmsgstr ""': 'help</a>"\nmsgstr "<a href=\\"x\\">vedi aiuto</a>"',
+    }.items():
+        assert changed.count(old) == 1
+        changed = changed.replace(old, new)
+    assert written == changed
+
+
+def test_other_programs_read_the_same_messages(tmp_path: Path) -> None:
+    written = answer(read("po", CATALOGUE, target_language="it"), ANSWERS, {"%d files": "?"})
+    entries = {entry.msgid: entry for entry in polib.pofile(written.decode())}
+    units = {str(unit.source): unit for unit in pypo.pofile(io.BytesIO(written)).units if unit.source}
+    assert units["Open %s"].target == entries["Open %s"].msgstr == "Apri %s"
+    assert units["%d file"].target.strings == ["%d file", "%d file molti"]
+    assert {source for source, unit in units.items() if unit.isfuzzy()} == {"New", "%d file"}
+    assert entries["obsolete"].obsolete
+    if msgfmt := shutil.which("msgfmt"):
+        (tmp_path / "it.po").write_bytes(written)
+        subprocess.run([msgfmt, "-c", "-o", "/dev/null", tmp_path / "it.po"], check=True, capture_output=True)
+
+
+def test_windows_line_ends_and_a_missing_last_one_are_kept() -> None:
+    text = 'msgid "a\\nb"\r\nmsgstr ""\r\n\r\nmsgid "b"\r\nmsgstr ""'
+    document = read("po", text)
+    assert untouched(document) == text.encode()
+    assert answer(document, str.upper, {"b": "?"}).decode() == (
+        '#, fuzzy\r\nmsgid "a\\nb"\r\nmsgstr "A\\nB"\r\n\r\n#, fuzzy\r\nmsgid "b"\r\nmsgstr "B"'
+    )
+
+
+def test_long_translations_are_wrapped_as_gettext_wraps_them() -> None:
+    text = 'msgid "x"\nmsgstr ""\n'
+    sentence = " ".join(["parola"] * 12)
+    assert answer(read("po", text), {"x": sentence}).decode() == (
+        'msgid "x"\nmsgstr ""\n"' + "parola " * 11 + '"\n"parola"\n'
+    )
+    unwrapped = 'msgid "a"\nmsgstr "' + "word " * 20 + '"\n\n' + text
+    assert f'msgstr "{sentence}"' in answer(read("po", unwrapped), {"x": sentence}).decode()
+
+
+def plural_message(language: str, singular: str = "%d file") -> str:
+    header = f'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
+    return header + f'msgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+
+
+@pytest.mark.parametrize(
+    ("language", "singular", "sources"),
+    [
+        ("it", "%d file", ["%d file", "%d files"]),
+        ("it", "one file", ["one file", "%d files"]),
+        ("ja", "%d file", ["%d files"]),  # its only form is for every number
+        ("ru", "%d file", ["%d file", "%d files", "%d files"]),
+        ("ru", "one file", ["%d files", "%d files", "%d files"]),  # the first form is for 21 too
+        ("tlh", "%d file", ["%d file", "%d files"]),  # not known: the forms that the message has
+    ],
+)
+def test_plural_forms_are_those_of_the_target_language(language: str, singular: str, sources: list[str]) -> None:
+    document = read("po", plural_message(language, singular))
+    assert texts(document) == sources
+    (entry,) = polib.pofile(identity(document).decode())
+    assert list(entry.msgstr_plural.values()) == sources
+
+
+def test_forms_that_cannot_be_told_apart_are_to_be_reviewed() -> None:
+    reasons = [unit.reasons for unit in read("po", plural_message("ru")).units]
+    assert reasons[0] == ()
+    assert reasons[1] == reasons[2] == ("one of several plural forms that got the translation of the same text",)
+
+
+def test_a_plural_form_that_is_there_is_kept() -> None:
+    text = plural_message("it").replace('msgstr[0] ""', 'msgstr[0] "un file"')
+    (entry,) = polib.pofile(answer(read("po", text), {"%d files": "%d documenti"}).decode())
+    assert entry.msgstr_plural == {0: "un file", 1: "%d documenti"}
+
+
+def test_a_catalogue_is_read_in_its_charset() -> None:
+    text = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n\nmsgid "Füße"\nmsgstr ""\n'
+    data = text.encode("latin-1")
+    document = read("po", data)
+    assert texts(document) == ["Füße"]
+    assert answer(document, {"Füße": "Pié"}) == data[: -len(b'""\n')] + '"Pié"\n'.encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe\xff", "is not UTF-16-LE, at line 1"),
+        (b'msgid "\xff"\nmsgstr ""\n', "is not UTF-8, at line 1; convert"),
+        (b'msgid "a"\nnonsense\n', "is no gettext catalogue: .*line 2"),
+        (b'msgstr[x] "a"\n', "is no gettext catalogue"),
+        (b'"Content-Type: text/plain; charset=no-such\\n"', "cannot be read as 'no-such'"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(DocumentError, match=message):
+        read("po", content)
