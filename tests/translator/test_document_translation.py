@@ -1,13 +1,13 @@
 """A document, translated sentence by sentence: tags, reasons for a review, and what was translated already."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
 from allyouneed.bundle import Bundle
 from allyouneed.documents import Document, Mark, TranslationUnit, UnitTranslation
 from allyouneed.errors import InputError
-from allyouneed.translator import Translator
+from allyouneed.translator import Translation, Translator
 from allyouneed.translator.document_translation import (
     DocumentTranslation,
     finish_document,
@@ -111,3 +111,21 @@ def test_the_work_can_be_done_in_two_steps() -> None:
 def test_a_translator_translates_documents(bundle: Bundle) -> None:
     result = translate_document(lines(unit("abc", marks=BOLD), unit("abdce")), Translator(bundle))
     assert result.translated == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("open %s now", "apri"), ("{n} of {m}", "{n} di {n}"), ("see https://a.b/c", "vedi https://a.b")],
+)
+def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(source: str, target: str) -> None:
+    class Careless(FakeTranslator):
+        def translations(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
+            return (Translation(text, target) for text in texts)
+
+    (item,) = translate(unit(source), model=Careless()).review
+    assert item.reasons == ("a placeholder, address or number differs",)
+
+
+def test_a_unit_may_bring_a_reason_to_review_it() -> None:
+    (item,) = translate(unit("a", reasons=("a plural form",))).review
+    assert item.reasons == ("a plural form",)

@@ -9,7 +9,7 @@ from ..documents import Document, Mark, TranslationUnit, UnitTranslation
 from ..documents.inline import WordLink, place_marks
 from ..errors import InputError
 from ..text.sentences import CharSpan, cut
-from ..text.spans import span_matches
+from ..text.spans import find_spans, span_matches
 from .translation import Flag, Translation
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
@@ -20,6 +20,9 @@ _REASONS: dict[Flag, str] = {
     "unfinished": "the translation is cut off",
     "long": "longer than the sentences of the training data",
 }
+
+
+_KEPT_SPANS = ("urls", "emails", "tags", "placeholders")  # what every translation must have as its source has it
 
 
 class TextTranslator(Protocol):
@@ -194,9 +197,11 @@ def _word_links(part: Translation) -> list[WordLink]:
 def _reasons(
     unit: TranslationUnit, text: str, marks: Sequence[Mark], parts: Sequence[Translation], min_confidence: float
 ) -> Iterator[str]:
-    for flag, reason in _REASONS.items():
-        if any(flag in part.flags for part in parts):
-            yield reason
+    flags = {flag for part in parts for flag in part.flags}
+    if sorted(find_spans(unit.text, _KEPT_SPANS)) != sorted(find_spans(text, _KEPT_SPANS)):
+        flags.add("wrong_spans")  # a translator without constraints does not check them
+    yield from (reason for flag, reason in _REASONS.items() if flag in flags)
+    yield from unit.reasons
     if any(part.source.strip() and not part.text.strip() for part in parts):
         yield "the translation of a sentence is empty"
     confidence = min((part.confidence for part in parts), default=0.0)
