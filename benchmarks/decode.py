@@ -38,7 +38,7 @@ import torch
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
 from allyouneed.convert.ctranslate2 import convert
 from allyouneed.data.batch import pad
-from allyouneed.decode import search
+from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
 from allyouneed.inference import AnyEngine, EngineStep, make_engine
 from allyouneed.nn import sinusoids
@@ -85,9 +85,11 @@ def ours(order: dict[str, Any]) -> dict[str, Any]:
         source = pad([sources[place] for place in some], ids.pad_id)
         longest = torch.full((len(some),), order["longest"])
         found = search(
-            step, engine.start(source), config,
-            sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest,
-        )  # fmt: skip
+            step,
+            engine.start(source),
+            config,
+            SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest),
+        )
         return [hypotheses[0].ids for hypotheses in found]
 
     begin = time.perf_counter()

@@ -6,7 +6,14 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from allyouneed.decode import SearchLimits
+
 SOS, EOS = 0, 1
+
+
+def limits(*max_lengths: int) -> SearchLimits:
+    """The limits of a search over a `Table`, of as many sentences as there are lengths."""
+    return SearchLimits(sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor(max_lengths))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from torch import Tensor
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.corpus.pair import Pair
 from allyouneed.data.batch import pad
-from allyouneed.decode import greedy_search, make_step
+from allyouneed.decode import SearchLimits, greedy_search, make_step
 from allyouneed.metrics import exact_match
 from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
 from allyouneed.run import Evaluation
@@ -112,9 +112,11 @@ def measure(name: str) -> list[dict[str, float]]:
         found = greedy_search(
             make_step(model, banned_ids=(tokenizer.pad_id, tokenizer.sos_id)),
             model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),
-            sos_id=tokenizer.sos_id,
-            eos_id=tokenizer.eos_id,
-            max_lengths=torch.full((len(pairs),), model.config.max_length),
+            SearchLimits(
+                sos_id=tokenizer.sos_id,
+                eos_id=tokenizer.eos_id,
+                max_lengths=torch.full((len(pairs),), model.config.max_length),
+            ),
         )
         written = [tokenizer.decode(one.ids) for one in found]
         return Evaluation({"exact": exact_match(written, [pair.target for pair in pairs]).value})

@@ -147,8 +147,8 @@ def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.Monke
     def inverted(length: int, *, alpha: float) -> float:
         return math.pow((5 + length) / 6, -alpha)
 
-    def searched(*given: Any, **others: Any) -> Any:
-        return beam.beam_search(*given, **others, penalty=inverted)
+    def searched(step: Any, state: Any, limits: Any, options: Any) -> Any:
+        return beam.beam_search(step, state, limits, replace(options, penalty=inverted))
 
     monkeypatch.setattr(engines, "beam_search", searched)
     found: CheckResult = engines.beam_search_is_exhaustive()

@@ -11,25 +11,17 @@ from torch import Tensor
 
 from allyouneed.config import DecodeConfig
 from allyouneed.corpus.dates import date_pairs
-from allyouneed.decode import PhraseConstraint, Step, beam_search, greedy_search, length_penalty
+from allyouneed.decode import BeamOptions, PhraseConstraint, Step, beam_search, greedy_search, length_penalty
 from allyouneed.decode import search as search_of
 from allyouneed.decode.beam import top_continuations
 from allyouneed.inference import compiled
 from allyouneed.translator import Translator
 from conftest import Demo
-from tables import EOS, SOS, Prefixes, Table
+from tables import EOS, Prefixes, Table, limits
 
 
-def search(table: Table, limits: list[int], *, beam: int, alpha: float = 0.6) -> list[tuple[list[int], float, float]]:
-    found = beam_search(
-        table,
-        table.start(len(limits)),
-        sos_id=SOS,
-        eos_id=EOS,
-        max_lengths=torch.tensor(limits),
-        beam=beam,
-        alpha=alpha,
-    )
+def search(table: Table, lengths: list[int], *, beam: int, alpha: float = 0.6) -> list[tuple[list[int], float, float]]:
+    found = beam_search(table, table.start(len(lengths)), limits(*lengths), BeamOptions(beam=beam, alpha=alpha))
     return [(best.ids, best.log_probability, best.score) for best, *_ in found]
 
 
@@ -62,10 +54,10 @@ def test_the_best_may_be_to_say_nothing() -> None:
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(2, 6))
 @settings(deadline=None, max_examples=60)
-def test_a_beam_of_one_is_greedy(seed: int, limits: list[int], words: int) -> None:
+def test_a_beam_of_one_is_greedy(seed: int, lengths: list[int], words: int) -> None:
     table = Table(vocabulary=2 + words, seed=seed)
-    greedy = greedy_search(table, table.start(len(limits)), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor(limits))
-    beamed = search(table, limits, beam=1)
+    greedy = greedy_search(table, table.start(len(lengths)), limits(*lengths))
+    beamed = search(table, lengths, beam=1)
     assert [hypothesis.ids for hypothesis in greedy] == [ids for ids, _, _ in beamed]
     for hypothesis, (_, log_probability, _) in zip(greedy, beamed, strict=True):
         assert math.isclose(hypothesis.log_probability, log_probability, abs_tol=1e-9)
@@ -73,29 +65,28 @@ def test_a_beam_of_one_is_greedy(seed: int, limits: list[int], words: int) -> No
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=2, max_size=4), st.integers(1, 5))
 @settings(deadline=None, max_examples=60)
-def test_many_together_are_as_one_by_one(seed: int, limits: list[int], beam: int) -> None:
+def test_many_together_are_as_one_by_one(seed: int, lengths: list[int], beam: int) -> None:
     table = Table(vocabulary=7, seed=seed)
 
     def alone(sentence: int) -> list[int]:
         state = Prefixes(torch.empty(1, 0, dtype=torch.int64), torch.tensor([sentence]))
-        limit = torch.tensor([limits[sentence]])
-        ((found,),) = beam_search(table, state, sos_id=SOS, eos_id=EOS, max_lengths=limit, beam=beam, alpha=0.6)
+        ((found,),) = beam_search(table, state, limits(lengths[sentence]), BeamOptions(beam=beam, alpha=0.6))
         return found.ids
 
-    assert [ids for ids, _, _ in search(table, limits, beam=beam)] == [alone(i) for i in range(len(limits))]
+    assert [ids for ids, _, _ in search(table, lengths, beam=beam)] == [alone(i) for i in range(len(lengths))]
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.integers(1, 5))
 @settings(deadline=None, max_examples=60)
 def test_no_sentence_passes_its_bound_and_all_log_probabilities_are_true(
-    seed: int, limits: list[int], beam: int
+    seed: int, lengths: list[int], beam: int
 ) -> None:
     table = Table(vocabulary=7, seed=seed)
-    for sentence, (ids, log_probability, score) in enumerate(search(table, limits, beam=beam)):
+    for sentence, (ids, log_probability, score) in enumerate(search(table, lengths, beam=beam)):
         said = (*ids, EOS)
-        if len(said) > limits[sentence]:  # cut off at the bound: it never got to its end sign
+        if len(said) > lengths[sentence]:  # cut off at the bound: it never got to its end sign
             said = tuple(ids)
-        assert len(said) <= limits[sentence]
+        assert len(said) <= lengths[sentence]
         assert math.isclose(log_probability, table.log_probability(sentence, said), abs_tol=1e-9)
         assert math.isclose(score, log_probability / length_penalty(len(said), alpha=0.6), abs_tol=1e-9)
 
@@ -119,11 +110,8 @@ def test_a_step_worked_by_hand() -> None:
     ((found,),) = beam_search(
         make_step(after, 4),
         Table(4, 0).start(1),
-        sos_id=SOS,
-        eos_id=EOS,
-        max_lengths=torch.tensor([5]),
-        beam=2,
-        alpha=0.0,
+        limits(5),
+        BeamOptions(beam=2, alpha=0.0),
     )
     assert found.ids == [b]
     assert math.isclose(found.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
@@ -154,9 +142,12 @@ def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, bea
     else:
         config = DecodeConfig(beam=beam)
     ((found,),) = search_of(
-        make_step(after, 4), Table(4, 0).start(1), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([20]),
+        make_step(after, 4),
+        Table(4, 0).start(1),
+        config,
+        limits(20),
         constraints=[[PhraseConstraint(((a,),))]] if searching == "with demands" else [],
-    )  # fmt: skip
+    )
     assert found.ids == [a] * 8
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allyouneed.decode import (
+    BeamOptions,
     Hypothesis,
     PhraseConstraint,
     WordBoundaries,
@@ -18,7 +19,7 @@ from allyouneed.decode import (
     max_constrained_length,
 )
 from allyouneed.decode.constraint_state import ConstraintState
-from tables import EOS, SOS, Table
+from tables import SOS, Table, limits
 
 A, B, C, D = 2, 3, 4, 5
 NO_SEAMS = WordBoundaries()
@@ -27,7 +28,7 @@ NO_SEAMS = WordBoundaries()
 def search(
     table: Table,
     demands: list[list[PhraseConstraint]],
-    limits: list[int],
+    lengths: list[int],
     *,
     beam: int,
     seams: WordBoundaries = NO_SEAMS,
@@ -35,15 +36,11 @@ def search(
 ) -> list[list[Hypothesis]]:
     return constrained_beam_search(
         table,
-        table.start(len(limits)),
+        table.start(len(lengths)),
+        limits(*lengths),
+        BeamOptions(beam=beam, alpha=0.6, nbest=nbest),
         constraints=demands,
         boundaries=seams,
-        sos_id=SOS,
-        eos_id=EOS,
-        max_lengths=torch.tensor(limits),
-        beam=beam,
-        alpha=0.6,
-        nbest=nbest,
     )
 
 
@@ -127,9 +124,9 @@ def test_whatever_is_demanded_is_said(
 ) -> None:
     """A narrow beam too, within `max_constrained_length` ids: word 9 is never sticky, so there is always a way."""
     table = Table(vocabulary=10, seed=seed)
-    limits = [max_constrained_length(phrases) + 2 for phrases in demands]
+    lengths = [max_constrained_length(phrases) + 2 for phrases in demands]
     for phrases, limit, found in zip(
-        demands, limits, search(table, demands, limits, beam=beam, seams=seams), strict=True
+        demands, lengths, search(table, demands, lengths, beam=beam, seams=seams), strict=True
     ):
         (best,) = found
         assert says(tuple(best.ids), phrases, seams)
@@ -140,14 +137,18 @@ def test_whatever_is_demanded_is_said(
 @settings(deadline=None, max_examples=15)
 def test_many_together_are_as_one_by_one(seed: int, demands: list[list[PhraseConstraint]], beam: int) -> None:
     table = Table(vocabulary=10, seed=seed)
-    limits = [max_constrained_length(phrases) + 2 for phrases in demands]
-    together = search(table, demands, limits, beam=beam)
-    for b, (phrases, limit) in enumerate(zip(demands, limits, strict=True)):
+    lengths = [max_constrained_length(phrases) + 2 for phrases in demands]
+    together = search(table, demands, lengths, beam=beam)
+    for b, (phrases, limit) in enumerate(zip(demands, lengths, strict=True)):
         start = table.start(len(demands)).keep(torch.tensor([b]))
         (alone,) = constrained_beam_search(
-            table, start, constraints=[phrases], boundaries=NO_SEAMS, sos_id=SOS, eos_id=EOS,
-            max_lengths=torch.tensor([limit]), beam=beam, alpha=0.6,
-        )  # fmt: skip
+            table,
+            start,
+            limits(limit),
+            BeamOptions(beam=beam, alpha=0.6),
+            constraints=[phrases],
+            boundaries=NO_SEAMS,
+        )
         assert [hypothesis.ids for hypothesis in alone] == [hypothesis.ids for hypothesis in together[b]]
 
 
@@ -184,9 +185,7 @@ def test_no_demands_are_a_beam_as_any_other_or_better() -> None:
     for seed in range(20):
         table = Table(8, seed)
         ((free,),) = search(table, [[]], [6], beam=300)
-        ((best,),) = beam_search(
-            table, table.start(1), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([6]), beam=300, alpha=0.6
-        )
+        ((best,),) = beam_search(table, table.start(1), limits(6), BeamOptions(beam=300, alpha=0.6))
         assert free.score >= best.score - 1e-6
 
 

@@ -2,8 +2,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allyouneed.decode import diverse_beam_search
-from tables import EOS, SOS, Table
+from allyouneed.decode import BeamOptions, diverse_beam_search
+from tables import Table, limits
 
 
 def first_words(diversity: float) -> int:
@@ -11,9 +11,13 @@ def first_words(diversity: float) -> int:
     for seed in range(20):
         table = Table(vocabulary=9, seed=seed)
         (found,) = diverse_beam_search(
-            table, table.start(1), sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([6]),
-            beam=3, alpha=0.6, groups=3, diversity=diversity, nbest=3,
-        )  # fmt: skip
+            table,
+            table.start(1),
+            limits(6),
+            BeamOptions(beam=3, alpha=0.6, nbest=3),
+            groups=3,
+            diversity=diversity,
+        )
         assert len({tuple(hypothesis.ids) for hypothesis in found}) == len(found)
         different += len({tuple(hypothesis.ids[:1]) for hypothesis in found})
     return different
@@ -25,17 +29,20 @@ def test_more_diversity_makes_more_different_sentences() -> None:
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=9, max_size=12), st.integers(3, 9))
 @settings(deadline=None, max_examples=15)
-def test_many_together_are_as_one_by_one(seed: int, limits: list[int], vocabulary: int) -> None:
+def test_many_together_are_as_one_by_one(seed: int, lengths: list[int], vocabulary: int) -> None:
     """Of nine or more, one that is done stays in the batch for a while: it must no longer count."""
     table = Table(vocabulary=vocabulary, seed=seed)
 
     def search(sentences: list[int]) -> list[list[list[int]]]:
         found = diverse_beam_search(
-            table, table.start(len(limits)).keep(torch.tensor(sentences)), sos_id=SOS, eos_id=EOS,
-            max_lengths=torch.tensor([limits[sentence] for sentence in sentences]),
-            beam=6, alpha=0.6, groups=3, diversity=2.0, nbest=3,
-        )  # fmt: skip
+            table,
+            table.start(len(lengths)).keep(torch.tensor(sentences)),
+            limits(*(lengths[sentence] for sentence in sentences)),
+            BeamOptions(beam=6, alpha=0.6, nbest=3),
+            groups=3,
+            diversity=2.0,
+        )
         return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
 
-    together = search(list(range(len(limits))))
-    assert together == [alone for sentence in range(len(limits)) for alone in search([sentence])]
+    together = search(list(range(len(lengths))))
+    assert together == [alone for sentence in range(len(lengths)) for alone in search([sentence])]

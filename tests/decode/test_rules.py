@@ -20,7 +20,7 @@ from allyouneed.decode import (
     repetition_penalty,
     search,
 )
-from tables import EOS, SOS, Table
+from tables import EOS, Table, limits
 
 SEARCHES = st.sampled_from(
     [DecodeConfig(beam=1), DecodeConfig(beam=3), DecodeConfig(beam=4, beam_groups=2), DecodeConfig(sample=True)]
@@ -28,13 +28,10 @@ SEARCHES = st.sampled_from(
 SEEDS = st.integers(0, 10_000)
 
 
-def found(config: DecodeConfig, seed: int, limits: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
+def found(config: DecodeConfig, seed: int, lengths: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
     table = Table(vocabulary=7, seed=seed)
-    chance = [torch.Generator().manual_seed(seed + sentence) for sentence in range(len(limits))]
-    lists = search(
-        table, table.start(len(limits)), config, sos_id=SOS, eos_id=EOS,
-        max_lengths=torch.tensor(limits), rules=rules, generators=chance,
-    )  # fmt: skip
+    chance = [torch.Generator().manual_seed(seed + sentence) for sentence in range(len(lengths))]
+    lists = search(table, table.start(len(lengths)), config, limits(*lengths), rules=rules, generators=chance)
     return [best for best, *_ in lists]
 
 
@@ -78,9 +75,7 @@ def test_a_rule_that_leaves_nothing_to_say_is_lifted() -> None:
 @pytest.mark.parametrize("config", [DecodeConfig(beam=4, beam_groups=2, diversity_penalty=0.0, nbest=2)])
 def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
     table = Table(7, 1)
-    for best, *others in search(
-        table, table.start(2), config, sos_id=SOS, eos_id=EOS, max_lengths=torch.tensor([6, 6])
-    ):
+    for best, *others in search(table, table.start(2), config, limits(6, 6)):
         assert best.ids not in [other.ids for other in others]
 
 

@@ -2,7 +2,7 @@ import torch
 
 from allyouneed.decode import sample_search
 from allyouneed.decode.sample import keep_top_k, keep_top_p, sample_tokens
-from tables import EOS, SOS, Table
+from tables import Table, limits
 
 LIKELY = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
 
@@ -10,8 +10,7 @@ LIKELY = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
 def test_the_same_seed_draws_the_same() -> None:
     def drawn(seed: int) -> list[list[int]]:
         table, chance = Table(9, 4), [torch.Generator().manual_seed(seed + sentence) for sentence in range(6)]
-        limits = torch.tensor([8] * 6)
-        found = sample_search(table, table.start(6), sos_id=SOS, eos_id=EOS, max_lengths=limits, generators=chance)
+        found = sample_search(table, table.start(6), limits(*[8] * 6), generators=chance)
         return [hypothesis.ids for hypothesis in found]
 
     assert drawn(1) == drawn(1)

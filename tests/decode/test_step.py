@@ -1,6 +1,6 @@
 import torch
 
-from allyouneed.decode import beam_search, greedy_search, make_step
+from allyouneed.decode import BeamOptions, SearchLimits, beam_search, greedy_search, make_step
 from allyouneed.nn import Transformer
 
 
@@ -16,10 +16,11 @@ def test_what_may_never_be_said_has_no_chance(model: Transformer, source: torch.
 
 
 def test_a_beam_of_one_over_a_model_is_greedy(model: Transformer, source: torch.Tensor) -> None:
-    step, limits = make_step(model, banned_ids=(0, 1)), torch.tensor([12, 9])
+    step = make_step(model, banned_ids=(0, 1))
+    limits = SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.tensor([12, 9]))
     with torch.inference_mode():
-        greedy = greedy_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits)
-        beam = beam_search(step, model.start(source), sos_id=1, eos_id=2, max_lengths=limits, beam=1, alpha=0.6)
+        greedy = greedy_search(step, model.start(source), limits)
+        beam = beam_search(step, model.start(source), limits, BeamOptions(beam=1, alpha=0.6))
     assert [hypothesis.ids for hypothesis in greedy] == [best.ids for (best,) in beam]
 
 
@@ -29,11 +30,8 @@ def test_a_search_over_a_model_says_true_log_probabilities(model: Transformer, s
         found = beam_search(
             make_step(model),
             model.start(source),
-            sos_id=1,
-            eos_id=2,
-            max_lengths=torch.tensor([6, 6]),
-            beam=4,
-            alpha=0.6,
+            SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.tensor([6, 6])),
+            BeamOptions(beam=4, alpha=0.6),
         )
         for row, (hypothesis,) in zip(source, found, strict=True):
             said = [*hypothesis.ids, 2][:6]

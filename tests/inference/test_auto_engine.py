@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.decode import greedy_search
+from allyouneed.decode import SearchLimits, greedy_search
 from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, make_engine, warm_up
 from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import CompiledEngine
@@ -110,6 +110,6 @@ def test_translations_do_not_depend_on_the_engine(precision: str) -> None:
 
 @torch.inference_mode()
 def translations(engine: AnyEngine, source: torch.Tensor) -> list[list[int]]:
-    limits = torch.full((len(source),), 8)
+    limits = SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.full((len(source),), 8))
     step, state = EngineStep(engine, banned_ids=(0, 1)), engine.start(source)
-    return [found.ids for found in greedy_search(step, state, sos_id=1, eos_id=2, max_lengths=limits)]
+    return [found.ids for found in greedy_search(step, state, limits)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
-from allyouneed.decode import beam_search
+from allyouneed.decode import BeamOptions, SearchLimits, beam_search
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
 from allyouneed.inference import EngineStep, make_engine, pick_precision
 from allyouneed.inference.custom_parts import find_custom_part
@@ -282,9 +282,11 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     @torch.inference_mode()
     def translated(rows: list[list[int]]) -> list[list[int]]:
         found = beam_search(
-            step, fast.start(pad(rows, 0)), sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10),
-            beam=4, alpha=0.6,
-        )  # fmt: skip
+            step,
+            fast.start(pad(rows, 0)),
+            SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10)),
+            BeamOptions(beam=4, alpha=0.6),
+        )
         return [hypotheses[0].ids for hypotheses in found]
 
     alone = [translated([source])[0] for source in sources]

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..decode import beam_search
+from ..decode import BeamOptions, SearchLimits, beam_search
 from ..inference import make_engine
 from ..inference.custom_parts import find_custom_part
 from ..inference.quantization import Int8Linear, supports_int8
@@ -217,14 +217,17 @@ def beam_search_is_exhaustive() -> CheckResult:
         sentences = [(*tokens, eos_id) for n in range(longest) for tokens in product((0, 1, 3), repeat=n)]
         best = max(sentences, key=score)
         ((hypothesis,),) = beam_search(
-            step, _Count(0), sos_id=1, eos_id=eos_id, max_lengths=torch.tensor([longest]), beam=64, alpha=alpha
+            step,
+            _Count(0),
+            SearchLimits(sos_id=1, eos_id=eos_id, max_lengths=torch.tensor([longest])),
+            BeamOptions(beam=64, alpha=alpha),
         )
         if (*hypothesis.ids, eos_id) != best or abs(hypothesis.score - score(best)) > MAX_LOGIT_DIFFERENCE:
             return CheckResult(
                 "penalty", False,
                 f"the best of all sentences is {best} with a score of {score(best):.3f}, but beam search finds "
                 f"{hypothesis.ids} with {hypothesis.score:.3f}: the length penalty or the search "
-                "is wrong (decode/beam.py).",
+                "is wrong (decode/beam_options.py, decode/beam.py).",
             )  # fmt: skip
     return CheckResult("penalty", True, "a beam that holds all sentences finds the best, length penalty included")
 

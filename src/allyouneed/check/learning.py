@@ -8,7 +8,7 @@ from torch.optim import Adam
 
 from ..config import ModelConfig
 from ..data.batch import pad
-from ..decode import greedy_search, make_step
+from ..decode import SearchLimits, greedy_search, make_step
 from ..nn import Transformer
 from ..train.loss import mean_loss
 from .result import CheckResult, Ids
@@ -57,9 +57,12 @@ def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
         hypotheses = greedy_search(
             make_step(model, banned_ids=(model.config.pad_id, ids.sos_id)),
             model.start(pad(ids.sources, model.config.pad_id)),
-            sos_id=ids.sos_id, eos_id=ids.eos_id,
-            max_lengths=torch.tensor([len(target) for target in ids.targets]),
-        )  # fmt: skip
+            SearchLimits(
+                sos_id=ids.sos_id,
+                eos_id=ids.eos_id,
+                max_lengths=torch.tensor([len(target) for target in ids.targets]),
+            ),
+        )
     right = sum(one.ids == target[1:-1] for one, target in zip(hypotheses, ids.targets, strict=True))
     summary = f"greedy search writes {right} of {len(hypotheses)} memorized sentences"
     if 2 * right < len(hypotheses):  # with shifted labels none is right; a sound model may miss one by a token

@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 
 from ..config import ModelConfig
 from ..data.batch import pad
-from ..decode import beam_search, greedy_search, make_step
+from ..decode import BeamOptions, SearchLimits, beam_search, greedy_search, make_step
 from ..nn import FeedForward, MultiHeadAttention, Transformer
 from .result import CheckResult, Ids
 
@@ -100,9 +100,9 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
     source = pad(ids.sources, model.config.pad_id)
     step = make_step(model, banned_ids=(model.config.pad_id, ids.sos_id))
     longest = torch.full((len(source),), min(20, model.config.max_length))
-    sos_id, eos_id = ids.sos_id, ids.eos_id
-    greedy = greedy_search(step, model.start(source), sos_id=sos_id, eos_id=eos_id, max_lengths=longest)
-    beam = beam_search(step, model.start(source), sos_id=sos_id, eos_id=eos_id, max_lengths=longest, beam=1, alpha=0.0)
+    limits = SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
+    greedy = greedy_search(step, model.start(source), limits)
+    beam = beam_search(step, model.start(source), limits, BeamOptions(beam=1, alpha=0.0))
     for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
         if one.ids != other.ids:
             return CheckResult(

@@ -1,10 +1,12 @@
 """Weights → ids: searches over a `Step`."""
 
-from .beam import beam_search, best_first, length_penalty, plain_length_penalty
+from .beam import beam_search
+from .beam_options import BeamOptions, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries, max_constrained_length
 from .cross_attention import align_targets, alignment_layer, cross_attention
 from .diverse import diverse_beam_search
+from .ended import best_first
 from .greedy import greedy_search, most_likely
 from .likelihood import target_log_probabilities
 from .repetition import is_repetitive, longest_repetition
@@ -21,14 +23,16 @@ from .rules import (
 )
 from .sample import sample_search
 from .search import build_rules, length_divisor, search, stream_tokens
-from .step import Hypothesis, State, Step, make_step
+from .step import Hypothesis, SearchLimits, State, Step, make_step
 from .stepwise import generate_stepwise
 
 __all__ = [
+    "BeamOptions",
     "Hypothesis",
     "Order",
     "PhraseConstraint",
     "Rule",
+    "SearchLimits",
     "State",
     "Step",
     "WordBoundaries",

@@ -1,122 +1,103 @@
-"""Beam search whose sentences must say given phrases: dynamic beam allocation (Post and Vilar, 2018).
+"""Beam search with lexical constraints: dynamic beam allocation (Post and Vilar, 2018).
 
-Hypotheses that have come equally far with their phrases form a bank, and compete with each other
-alone. Besides the likeliest words, each may say what leads it further, however unlikely. The beam is
-shared out to the banks in turn, the furthest first, so that the furthest always goes on and after as
-many steps as the phrases have ids some hypothesis has said them all. Only such a one may end.
+Every hypothesis must contain the phrases of its sentence. Hypotheses that have written equally much of their phrases
+form a bank, and compete only with each other. Besides the most likely tokens, each hypothesis is continued with every
+token that advances a phrase, however unlikely. The beam is shared among the banks in turn, the furthest first, so the
+furthest hypothesis always stays active, and after as many steps as the phrases have tokens some hypothesis has all of
+them. Only such a hypothesis may end.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .beam import Penalty, best_first, is_decided, length_penalty
+from .beam_options import BeamOptions
 from .constraint_state import ConstraintState, PhraseConstraint, WordBoundaries
-from .step import AnyState, Hypothesis, Step
+from .ended import EndedHypotheses
+from .step import AnyState, Hypothesis, SearchLimits, Step
 
 
 class Candidate(NamedTuple):
-    """A hypothesis one word longer."""
+    """A hypothesis one token longer: its total log-probability, the row it continues, and the new token."""
 
     total: float
     parent: int
-    word: int
+    token: int
     constraint_state: ConstraintState
 
 
 def constrained_beam_search(
     step: Step[AnyState],
     state: AnyState,
+    limits: SearchLimits,
+    options: BeamOptions,
     *,
     constraints: Sequence[Sequence[PhraseConstraint]],
     boundaries: WordBoundaries,
-    sos_id: int,
-    eos_id: int,
-    max_lengths: Tensor,
-    beam: int,
-    alpha: float,
-    penalty: Penalty = length_penalty,
-    patience: float = 1.0,
-    nbest: int = 1,
 ) -> list[list[Hypothesis]]:
-    """As `beam_search`, but every sentence b says all of `demands[b]`.
+    """As `beam_search`, but every hypothesis of sentence b contains all phrases of `constraints[b]`.
 
-    The beam is widened by `beam` for every phrase, so that each has room to come early or late. A
-    sentence whose bound is too low to say everything gets no hypothesis; `max_constrained_length` ids are
-    always enough.
+    The beam is widened by `beam` for every phrase, so that each can come early or late. A sentence whose limit is too
+    low for its phrases gets no hypothesis; `max_constrained_length` tokens are always enough.
     """
-    device, limits = max_lengths.device, max_lengths.tolist()
-    ended: list[list[Hypothesis]] = [[] for _ in limits]
-    active = list(range(len(limits)))
-    widths = [beam_width(beam, phrases) for phrases in constraints]
+    device = limits.device
+    ended = EndedHypotheses(limits, options)
+    active = list(range(limits.sentences))
+    widths = [beam_width(options.beam, phrases) for phrases in constraints]
     width = max(widths)
     beams = [
-        [Candidate(0.0, 0, sos_id, ConstraintState.begin(phrases, boundaries, sos_id=sos_id))]
+        [Candidate(0.0, 0, limits.sos_id, ConstraintState.begin(phrases, boundaries, sos_id=limits.sos_id))]
         for phrases in constraints
     ]
     sticky_start, sticky_end = (torch.tensor(sorted(ids), dtype=torch.int64, device=device) for ids in boundaries)
-    ids = torch.full((len(active), width, 1), sos_id, device=device)
+    ids = torch.full((len(active), width, 1), limits.sos_id, device=device)
     state = state.reorder(torch.arange(len(active), device=device).repeat_interleave(width))
 
-    for length in range(1, max(limits) + 1):
+    for length in range(1, limits.longest + 1):
         log_probabilities, state = step(ids[:, :, -1].flatten(), state)
         by_sentence = log_probabilities.view(len(active), width, -1)
-        kept = []
         for b, sentence in enumerate(active):
             rows = beams[sentence]
             totals = torch.tensor([row.total for row in rows], device=device)
             scores = by_sentence[b, : len(rows)] + totals[:, None].to(log_probabilities)  # (rows, V)
             for k, row in enumerate(rows):
-                total = float(scores[k, eos_id])
+                total = float(scores[k, limits.eos_id])
                 if row.constraint_state.is_complete and total > -torch.inf:
-                    ended[sentence].append(
-                        Hypothesis(ids[b, k, 1:].tolist(), total, total / penalty(length, alpha=alpha))
-                    )
-            scores[:, eos_id] = -torch.inf
+                    ended.add(sentence, ids[b, k, 1:].tolist(), total, length)
+            scores[:, limits.eos_id] = -torch.inf
             candidates = _candidates(scores, rows, widths[sentence], sticky_start, sticky_end)
             beams[sentence] = _share_out(candidates, widths[sentence])
 
-        parents = [_filled([row.parent for row in beams[sentence]], width) for sentence in active]
-        words = [_filled([row.word for row in beams[sentence]], width) for sentence in active]
+        parents = [_padded([row.parent for row in beams[sentence]], width) for sentence in active]
+        tokens = [_padded([row.token for row in beams[sentence]], width) for sentence in active]
         parent = torch.tensor(parents, device=device)
-        word = torch.tensor(words, device=device)
-        ids = torch.cat((ids.gather(1, parent[:, :, None].expand(-1, -1, length)), word[:, :, None]), 2)
+        newest = torch.tensor(tokens, device=device)
+        ids = torch.cat((ids.gather(1, parent[:, :, None].expand(-1, -1, length)), newest[:, :, None]), 2)
+        kept = []
         for b, sentence in enumerate(active):
-            rows, ended_here = beams[sentence], ended[sentence]
-            if length == limits[sentence]:
-                for k, row in enumerate(rows):
-                    if len(ended_here) < nbest and row.constraint_state.is_complete:
-                        score = row.total / penalty(length, alpha=alpha)
-                        ended_here.append(Hypothesis(ids[b, k, 1:].tolist(), row.total, score, finished=False))
-                continue
-            best_alive = max((row.total for row in rows), default=-torch.inf)
-            if rows and not is_decided(
-                ended_here,
-                best_alive,
-                length=length,
-                limit=limits[sentence],
-                nbest=nbest,
-                wait_for=beam * patience,
-                divisor=partial(penalty, alpha=alpha),
-            ):
+            rows = beams[sentence]
+            complete = (
+                (ids[b, k, 1:].tolist(), row.total) for k, row in enumerate(rows) if row.constraint_state.is_complete
+            )
+            best_total = max((row.total for row in rows), default=-torch.inf)
+            if ended.goes_on(sentence, best_total, complete, length):
                 kept.append(b)
         if not kept:
             break
-        first_of_each = torch.arange(len(active), device=device)[:, None] * width
-        state = state.reorder((first_of_each + parent).flatten())
+        first_rows = torch.arange(len(active), device=device)[:, None] * width
+        state = state.reorder((first_rows + parent).flatten())
         if len(kept) < len(active):
             chosen = torch.tensor(kept, device=device)
             active, ids, state = [active[b] for b in kept], ids[chosen], state.keep(chosen)
-    return [best_first(hypotheses)[:nbest] for hypotheses in ended]
+    return ended.best()
 
 
 def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
-    """How many hypotheses a sentence with these demands keeps."""
+    """How many hypotheses of a sentence with these constraints are active at once."""
     times = sum(phrase.times for phrase in phrases)
     tokens = sum(phrase.times * max(map(len, phrase.spellings)) for phrase in phrases)
     return max(beam * (1 + times), beam + tokens)
@@ -125,21 +106,21 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
 def _candidates(
     scores: Tensor, rows: list[Candidate], width: int, sticky_start: Tensor, sticky_end: Tensor
 ) -> list[Candidate]:
-    """The likeliest of all, the likeliest of each row, and whatever leads a row further. Shapes: scores (rows, V)."""
+    """The most likely of all, of each row, and each token that advances a phrase of a row. Shapes: scores (rows, V)."""
     best = scores.flatten().topk(min(width, scores.numel())).indices
     pairs = {divmod(i, scores.size(1)) for i in best.tolist()}
     pairs |= set(enumerate(scores.argmax(-1).tolist()))
     for k, row in enumerate(rows):
         further = row.constraint_state.next_tokens()
-        pairs |= {(k, word) for word in further.tokens}
+        pairs |= {(k, token) for token in further.tokens}
         if further.any_unglued:
             pairs.add((k, int(scores[k].index_fill(0, sticky_start, -torch.inf).argmax())))
         if further.any_loose:
             pairs.add((k, int(scores[k].index_fill(0, sticky_end, -torch.inf).argmax())))
-    after = ((k, word, float(scores[k, word])) for k, word in sorted(pairs))
+    after = ((k, token, float(scores[k, token])) for k, token in sorted(pairs))
     return [
-        Candidate(total, k, word, rows[k].constraint_state.after(word))
-        for k, word, total in after
+        Candidate(total, k, token, rows[k].constraint_state.after(token))
+        for k, token, total in after
         if total > -torch.inf
     ]
 
@@ -153,5 +134,5 @@ def _share_out(candidates: list[Candidate], width: int) -> list[Candidate]:
     return [candidate for candidate in chain.from_iterable(in_turn) if candidate][:width]
 
 
-def _filled(values: list[int], width: int) -> list[int]:
+def _padded(values: list[int], width: int) -> list[int]:
     return values + [0] * (width - len(values))

@@ -8,10 +8,11 @@ from ..nn import Memory, MultiHeadAttention, Transformer
 
 
 def align_targets(model: Transformer, target: Tensor, memory: Memory, is_word: Tensor) -> Tensor:
-    """For every id of a target but its first, the place in the source that was looked at most.
+    """For every token of a target but its first, the source position with the highest attention weight.
 
-    The mean over the heads of the `alignment_layer`. Only places where `is_word` is true count: the source's signs
-    for start and end gather what looks nowhere. Shapes: target (B, T + 1), is_word (B, S) → (B, T).
+    The weights are the mean over the heads of the `alignment_layer`. Only positions where `is_word` is true count:
+    attention that goes to no token in particular gathers at the special tokens. Shapes: target (B, T + 1),
+    is_word (B, S) → (B, T).
     """
     layer = alignment_layer(model.config.decoder_layers)
     weights = cross_attention(model, target[:, :-1], memory, layer=layer)
@@ -27,7 +28,7 @@ def alignment_layer(layers: int) -> int:
 
 
 def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, layer: int) -> Tensor:
-    """How strongly each target place looks at each source place: (B, H, T, S), by equation 1."""
+    """The cross-attention weights of a layer, (B, H, T, S), by equation 1."""
     seen: list[Tensor] = []
 
     def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:

@@ -1,42 +1,40 @@
-"""Different good sentences: diverse beam search (Vijayakumar et al., 2018).
+"""Different good translations: diverse beam search (Vijayakumar et al., 2018).
 
-The beam is split into groups. Each group searches like any beam, but a word costs it `diversity`
-nats for every hypothesis of an earlier group that said the same word at the same place. A group
-depends on earlier ones only, so the groups can search one after another, from one state.
+The beam is split into groups. Each group is searched like any beam, but a token costs it `diversity` nats for every
+hypothesis of an earlier group with the same token at the same position. A group depends on earlier ones only, so the
+groups are searched one after another, from one state.
 """
 
-from typing import Unpack
+from dataclasses import replace
 
 from torch import Tensor
 
-from .beam import BeamOptions, beam_search, best_first
+from .beam import beam_search
+from .beam_options import BeamOptions
+from .ended import best_first
 from .rules import with_rules
 from .step import AnyState, Hypothesis, SearchLimits, Step
 
-_Tokens = tuple[Tensor, Tensor]  # sentences, and a word of each, (N,) both
-
-
-class _BeamSearchOptions(SearchLimits, BeamOptions):
-    """What `beam_search` takes."""
+_Tokens = tuple[Tensor, Tensor]  # sentences, and a token of each, (N,) both
 
 
 def diverse_beam_search(
     step: Step[AnyState],
     state: AnyState,
+    limits: SearchLimits,
+    options: BeamOptions,
     *,
     groups: int,
     diversity: float,
-    **options: Unpack[_BeamSearchOptions],
 ) -> list[list[Hypothesis]]:
-    """As `beam_search`, the `beam` in `groups` equal parts. Of what all groups found, `nbest` different ones.
+    """As `beam_search`, the beam in `groups` equal parts. Returns `options.nbest` different hypotheses of all groups.
 
-    Every group gives its best before any gives its second, so `nbest` = `groups` is one of each.
-    A log-probability has what diversity cost taken off.
+    The best of every group come before the second best of any, so with `nbest` = `groups` there is one of each. The
+    cost of diversity is subtracted from the log-probabilities.
     """
-    max_lengths, eos_id, nbest = options["max_lengths"], options["eos_id"], options.get("nbest", 1)
-    group_beam = options["beam"] // groups
-    group_options: _BeamSearchOptions = {**options, "beam": group_beam, "nbest": min(nbest, group_beam)}
-    chosen_tokens: list[dict[int, _Tokens]] = []  # for each group before: place → what it said there
+    group_beam = options.beam // groups
+    group_options = replace(options, beam=group_beam, nbest=min(options.nbest, group_beam))
+    tokens_by_group: list[dict[int, _Tokens]] = []  # for each earlier group: position → its tokens there
     hypotheses_by_group: list[list[list[Hypothesis]]] = []
     for _ in range(groups):
         group_tokens: dict[int, _Tokens] = {}
@@ -45,19 +43,19 @@ def diverse_beam_search(
             written: Tensor, sentences: Tensor, log_probabilities: Tensor, now: dict[int, _Tokens] = group_tokens
         ) -> Tensor:
             position = written.size(1)
-            if position:  # the newest word shows only now, one place later
-                goes_on = written[:, -1] != eos_id  # what stands for a hypothesis that does not, says the end sign
-                now[position - 1] = sentences[goes_on], written[goes_on, -1]
-            cost = log_probabilities.new_zeros(len(max_lengths), log_probabilities.size(-1))
-            for words in (before[position] for before in chosen_tokens if position in before):
-                cost.index_put_(words, cost.new_tensor(diversity), accumulate=True)
+            if position:  # a step sees the token before it, so each is recorded one position later
+                is_active = written[:, -1] != limits.eos_id  # the rows of hypotheses that ended hold the end token
+                now[position - 1] = sentences[is_active], written[is_active, -1]
+            cost = log_probabilities.new_zeros(limits.sentences, log_probabilities.size(-1))
+            for tokens in (earlier[position] for earlier in tokens_by_group if position in earlier):
+                cost.index_put_(tokens, cost.new_tensor(diversity), accumulate=True)
             return log_probabilities - cost[sentences]
 
-        ruled, start = with_rules(step, state, [differ], of=max_lengths)
-        group_hypotheses = beam_search(ruled, start, **group_options)
-        chosen_tokens.append(group_tokens)
+        ruled, start = with_rules(step, state, [differ], of=limits.max_lengths)
+        group_hypotheses = beam_search(ruled, start, limits, group_options)
+        tokens_by_group.append(group_tokens)
         hypotheses_by_group.append(group_hypotheses)
-    return [_in_turn([group[b] for group in hypotheses_by_group], nbest) for b in range(len(max_lengths))]
+    return [_in_turn([group[b] for group in hypotheses_by_group], options.nbest) for b in range(limits.sentences)]
 
 
 def _in_turn(groups: list[list[Hypothesis]], count: int) -> list[Hypothesis]:

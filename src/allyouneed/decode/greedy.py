@@ -1,7 +1,6 @@
-"""The likeliest next id, until the end."""
+"""The most likely next token, until the end token."""
 
 from collections.abc import Sequence
-from typing import Unpack
 
 from torch import Tensor
 
@@ -10,15 +9,14 @@ from .stepwise import collect_hypotheses, generate_stepwise
 
 
 def most_likely(log_probabilities: Tensor, _: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """A `Choose`: of every row, the highest log-probability and the id it belongs to."""
+    """A `TokenChooser`: the highest log-probability of each row, and its token."""
     best = log_probabilities.max(-1)
     return best.values, best.indices
 
 
-def greedy_search(step: Step[AnyState], state: AnyState, **limits: Unpack[SearchLimits]) -> list[Hypothesis]:
-    """For each of B sentences, the sentence that takes the likeliest id at every step.
+def greedy_search(step: Step[AnyState], state: AnyState, limits: SearchLimits) -> list[Hypothesis]:
+    """For each of B sentences, the hypothesis that takes the most likely token at every step.
 
     Sentences that have ended leave the batch. The score is the log-probability.
     """
-    steps = generate_stepwise(step, state, choose=most_likely, **limits)
-    return collect_hypotheses(steps, sentences=len(limits["max_lengths"]), eos_id=limits["eos_id"])
+    return collect_hypotheses(generate_stepwise(step, state, limits, choose=most_likely), limits)

@@ -11,7 +11,7 @@ from ..nn import Memory, Transformer
 def target_log_probabilities(
     model: Transformer, target: Tensor, memory: Memory, *, banned_ids: Sequence[int] = ()
 ) -> Tensor:
-    """The log-probability, in nats, of every id of a target but its first, given all before it.
+    """The log-probability, in nats, of every token of a target but its first, given all before it.
 
     `banned_ids` have a probability of 0, as in a search. Shapes: target (B, T + 1), padded at the end
     → (B, T), 0 where there is padding.

@@ -1,22 +1,22 @@
-"""Sentences that go round in circles: the same few words again and again, without end."""
+"""Repetitive translations: the same few tokens again and again."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Repetition(NamedTuple):
-    """A stretch of `length` ids in which `period` ids are said again and again, at least three times."""
+    """A run of `length` tokens in which the same `period` tokens occur at least three times in a row."""
 
     period: int
     length: int
 
 
 LONGEST_PERIOD = 12
-WORTH_MENTIONING = 8  # ids; people say "no, no, no", and years are written 1111
+WORTH_MENTIONING = 8  # tokens; shorter repetitions are normal: "no, no, no", the year 1111
 
 
 def longest_repetition(ids: Sequence[int]) -> Repetition:
-    """The longest stretch that repeats itself; of length 0 if there is none."""
+    """The longest run that repeats itself; of length 0 if there is none."""
     best = Repetition(0, 0)
     for period in range(1, min(LONGEST_PERIOD, len(ids) // 3) + 1):
         same = 0
@@ -28,6 +28,6 @@ def longest_repetition(ids: Sequence[int]) -> Repetition:
 
 
 def is_repetitive(ids: Sequence[int], source: Sequence[int]) -> bool:
-    """Whether a translation repeats itself where its source gives no reason to."""
+    """Whether a translation repeats itself much more than its source does."""
     loop = longest_repetition(ids)
     return loop.length >= WORTH_MENTIONING and loop.length > 2 * longest_repetition(source).length

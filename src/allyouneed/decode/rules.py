@@ -1,8 +1,7 @@
-"""Rules about what may be said next, for any search.
+"""Rules about the next token, for any search.
 
-A rule changes log-probabilities in the light of what a hypothesis has written. `with_rules` makes
-of a `Step` another one that keeps them, so that no search knows of rules, and a search without
-rules pays nothing for them.
+A rule changes the log-probabilities of the next token, depending on the tokens of the hypothesis so far. `with_rules`
+wraps a `Step` so that it applies them: searches need no code for rules, and one without rules loses no time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,16 +16,16 @@ from .constraint_state import Spelling
 from .step import AnyState, Step
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""What was written, the sentences, log-probabilities (N, V) → the log-probabilities, changed.
+"""The tokens so far, the sentences and log-probabilities (N, V) → the changed log-probabilities.
 
-The N hypotheses have written (N, L), the start sign left out; `sentences` (N,) says which sentence
-each belongs to, counted from 0 in the batch that the search began with.
+The tokens of the N hypotheses are (N, L), without the start token; `sentences` (N,) are the sentences they belong to,
+counted from 0 in the batch that the search began with.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedState(Generic[AnyState]):
-    """A state that also remembers the words so far: what rules need to see."""
+    """A state that also holds the tokens so far, which rules need."""
 
     inner: AnyState
     tokens: Tensor  # (N, L)
@@ -68,16 +67,16 @@ class RuledStep(Generic[AnyState]):
 def with_rules(
     step: Step[AnyState], state: AnyState, rules: Sequence[Rule], *, of: Tensor
 ) -> tuple[Step[TrackedState[AnyState]], TrackedState[AnyState]]:
-    """A step and a state that keep the rules, in their order, for as many sentences as `of` is long.
+    """A step and a state that apply the rules, in their order, to as many sentences as `of` is long.
 
-    A rule that would leave a hypothesis nothing to say is lifted for that word.
+    A rule that would ban every token is ignored for that hypothesis at that step.
     """
     nothing = torch.empty(len(of), 0, dtype=torch.int64, device=of.device)
     return RuledStep(step, rules), TrackedState(state, nothing, torch.arange(len(of), device=of.device), len(of))
 
 
 def minimum_length(min_lengths: Tensor, *, eos_id: int) -> Rule:
-    """Sentence b has at least `min_lengths[b]` ids, the end sign included. Shapes: min_lengths (B,)."""
+    """Sentence b has at least `min_lengths[b]` tokens, the end token included. Shapes: min_lengths (B,)."""
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
         too_short = min_lengths[sentences] > written.size(1) + 1
@@ -88,26 +87,26 @@ def minimum_length(min_lengths: Tensor, *, eos_id: int) -> Rule:
 
 
 def no_repeated_ngram(n: int) -> Rule:
-    """No run of n ids stands twice in a sentence (Paulus et al., 2018)."""
+    """No n-gram of tokens occurs twice in a sentence (Paulus et al., 2018)."""
 
     def rule(written: Tensor, _: Tensor, log_probabilities: Tensor) -> Tensor:
         if written.size(1) < n:
             return log_probabilities
-        runs = written.unfold(1, n, 1)  # (N, L) → (N, L - n + 1, n)
-        latest = written[:, written.size(1) - n + 1 :]  # the beginning of a run that the next word would end
-        again = (runs[:, :, :-1] == latest[:, None]).all(-1)
-        hypothesis, run = again.nonzero(as_tuple=True)
+        ngrams = written.unfold(1, n, 1)  # (N, L) → (N, L - n + 1, n)
+        latest = written[:, written.size(1) - n + 1 :]  # the first n - 1 tokens of the n-gram that comes next
+        again = (ngrams[:, :, :-1] == latest[:, None]).all(-1)
+        hypothesis, ngram = again.nonzero(as_tuple=True)
         blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
-        blocked[hypothesis, runs[hypothesis, run, -1]] = True
+        blocked[hypothesis, ngrams[hypothesis, ngram, -1]] = True
         return log_probabilities.masked_fill(blocked, -torch.inf)
 
     return rule
 
 
 def repetition_penalty(penalty: float) -> Rule:
-    """The log-probability of what was said before, times `strength` (more than 1: less likely).
+    """Multiply the log-probabilities of tokens that occurred before by `penalty` (above 1: less likely).
 
-    Keskar et al. (2019) scale logits, whose sign they must look at; a log-probability has but one.
+    Keskar et al. (2019) scale logits, which may be positive or negative; log-probabilities are never positive.
     """
 
     def rule(written: Tensor, _: Tensor, log_probabilities: Tensor) -> Tensor:
@@ -135,7 +134,7 @@ def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
 
 
 def at_most(limits: Sequence[Mapping[int, int]]) -> Rule:
-    """Sentence b says id i `limits[b][i]` times at most."""
+    """Sentence b contains token i at most `limits[b][i]` times."""
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
         blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
@@ -148,11 +147,11 @@ def at_most(limits: Sequence[Mapping[int, int]]) -> Rule:
 
 
 Order = Sequence[Sequence[Spelling]]
-"""Phrases, each in several spellings, that may be said only one after the other."""
+"""Phrases, each in several spellings, that may occur only one after the other."""
 
 
 def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
-    """Sentence b ends no phrase of an order before those that come earlier there."""
+    """Sentence b completes no phrase of an order before those that come earlier there."""
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
         blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
@@ -168,7 +167,7 @@ def in_order(orders: Sequence[Sequence[Order]]) -> Rule:
 
 
 def _seen_tokens(order: Order, ids: list[int]) -> int:
-    """How many phrases of an order stand in `ids`, the first of them first."""
+    """How many phrases of an order, from its first on, occur in `ids` one after the other."""
     count = 0
     for end in range(1, len(ids) + 1):
         if count < len(order) and any(tuple(ids[:end][-len(spelling) :]) == spelling for spelling in order[count]):
@@ -177,5 +176,5 @@ def _seen_tokens(order: Order, ids: list[int]) -> int:
 
 
 def _is_next(spelling: Spelling, ids: list[int]) -> bool:
-    """Whether one id more would end this spelling."""
+    """Whether one more token can complete this spelling."""
     return len(spelling) == 1 or tuple(ids[1 - len(spelling) :]) == spelling[:-1]

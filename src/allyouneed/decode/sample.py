@@ -1,13 +1,11 @@
-"""A likely sentence, by chance: each word is drawn from what the model expects.
+"""Sampling: each token is drawn at random with the probability that the model gives it.
 
-The draw can be made bolder or more careful: by a temperature, by looking at the k likeliest words
-only (Fan et al., 2018), or at the fewest words that together have the probability p (Holtzman et
-al., 2020).
+A temperature makes the distribution flatter or sharper; `top_k` leaves the k most likely tokens (Fan et al., 2018),
+`top_p` the fewest tokens that together have the probability p (Holtzman et al., 2020).
 """
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -19,21 +17,20 @@ from .stepwise import collect_hypotheses, generate_stepwise
 def sample_search(
     step: Step[AnyState],
     state: AnyState,
+    limits: SearchLimits,
     *,
     generators: Sequence[torch.Generator],
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    **limits: Unpack[SearchLimits],
 ) -> list[Hypothesis]:
-    """One sentence drawn for each of B. A `top_k` of 0 and a `top_p` of 1 leave no word out.
+    """One sampled hypothesis for each of B sentences. A `top_k` of 0 and a `top_p` of 1 leave no token out.
 
-    Each has a generator of its own, of the CPU, so that what is drawn for it does not depend on the
-    others. The log-probability is the model's own, whatever the temperature.
+    Each sentence has its own generator, on the CPU, so that its sample does not depend on the other sentences. The
+    log-probability is that of the model at a temperature of 1.
     """
     choose = partial(sample_tokens, generators=generators, temperature=temperature, top_k=top_k, top_p=top_p)
-    steps = generate_stepwise(step, state, choose=choose, **limits)
-    return collect_hypotheses(steps, sentences=len(limits["max_lengths"]), eos_id=limits["eos_id"])
+    return collect_hypotheses(generate_stepwise(step, state, limits, choose=choose), limits)
 
 
 def sample_tokens(
@@ -45,20 +42,20 @@ def sample_tokens(
     top_k: int,
     top_p: float,
 ) -> tuple[Tensor, Tensor]:
-    """A `Choose`: of every row a word by chance, and its log-probability at a temperature of 1."""
+    """A `TokenChooser`: a random token of each row, and its log-probability at a temperature of 1."""
     device = log_probabilities.device
-    exact = torch.float32 if device.type == "mps" else torch.float64  # a long vocabulary has many tiny chances
+    exact = torch.float32 if device.type == "mps" else torch.float64  # a long vocabulary has many tiny probabilities
     likely = keep_top_p(keep_top_k(log_probabilities / temperature, top_k), top_p)
     reached = likely.softmax(-1, dtype=exact).cumsum(-1)
     drawn = torch.cat([torch.rand(1, generator=generators[sentence], dtype=torch.float64) for sentence in sentences])
-    # More than 0, at most the last: so no word without a chance is ever the first to reach it.
+    # More than 0 and at most the last sum, so a token with a probability of 0 is never the first to reach it.
     goal = (1 - drawn).to(device, exact)[:, None] * reached[:, -1:]
-    words = torch.searchsorted(reached, goal)  # (N, V) → (N, 1)
-    return log_probabilities.gather(1, words)[:, 0], words[:, 0]
+    tokens = torch.searchsorted(reached, goal)  # (N, V) → (N, 1)
+    return log_probabilities.gather(1, tokens)[:, 0], tokens[:, 0]
 
 
 def keep_top_k(scores: Tensor, k: int) -> Tensor:
-    """All but the k highest of each row at minus infinity; 0 keeps all. Shapes: (N, V) → (N, V)."""
+    """Set all but the k highest scores of each row to minus infinity; 0 keeps all. Shapes: (N, V) → (N, V)."""
     if not 0 < k < scores.size(-1):
         return scores
     best = scores.topk(k)
@@ -66,10 +63,10 @@ def keep_top_k(scores: Tensor, k: int) -> Tensor:
 
 
 def keep_top_p(scores: Tensor, p: float) -> Tensor:
-    """Of each row the fewest words whose probability is at least p together, the rest at minus infinity."""
+    """Keep the fewest tokens of each row that have the probability p together; set the others to minus infinity."""
     if p >= 1:
         return scores
-    ordered, places = scores.sort(descending=True)
+    ordered, tokens = scores.sort(descending=True)
     probabilities = ordered.softmax(-1)
     superfluous = probabilities.cumsum(-1) - probabilities >= p  # those before it are enough; never the first
-    return torch.empty_like(scores).scatter(-1, places, ordered.masked_fill(superfluous, -torch.inf))
+    return torch.empty_like(scores).scatter(-1, tokens, ordered.masked_fill(superfluous, -torch.inf))

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import BeamOptions, Penalty, beam_search, length_penalty, plain_length_penalty
+from .beam import beam_search
+from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
@@ -25,41 +25,41 @@ def search(
     step: Step[AnyState],
     state: AnyState,
     config: DecodeConfig,
+    limits: SearchLimits,
     *,
     rules: Sequence[Rule] = (),
     constraints: Sequence[Sequence[PhraseConstraint]] = (),
     boundaries: WordBoundaries | None = None,
     generators: Sequence[torch.Generator] = (),
-    **limits: Unpack[SearchLimits],
 ) -> list[list[Hypothesis]]:
-    """For each of B sentences at most `config.nbest` hypotheses, the best first.
+    """For each of B sentences at most `config.nbest` hypotheses, the best first; none of a cancelled sentence.
 
-    `config`'s own lengths are left to the caller, who knows the sources. Sampling needs `generators`, one a sentence.
-    With `constraints`, a list of phrases for each sentence, and the vocabulary's word `boundaries`, it is a beam search
-    whose hypotheses contain all of them.
+    The caller computes `limits` from the lengths of `config` and of the sources. Sampling needs `generators`, one for
+    each sentence. With `constraints`, a list of phrases for each sentence, and the vocabulary's word `boundaries`, it
+    is a beam search whose hypotheses contain all of these phrases.
     """
     if rules:
-        ruled, start = with_rules(step, state, rules, of=limits["max_lengths"])
+        ruled, start = with_rules(step, state, rules, of=limits.max_lengths)
         return search(
-            ruled, start, config, constraints=constraints, boundaries=boundaries, generators=generators, **limits
+            ruled, start, config, limits, constraints=constraints, boundaries=boundaries, generators=generators
         )
-    options: BeamOptions = {
-        "beam": config.beam,
-        "alpha": config.alpha,
-        "penalty": LENGTH_PENALTIES[config.length_penalty],
-        "patience": config.patience,
-        "nbest": config.nbest,
-    }
+    options = BeamOptions(
+        beam=config.beam,
+        alpha=config.alpha,
+        penalty=LENGTH_PENALTIES[config.length_penalty],
+        patience=config.patience,
+        nbest=config.nbest,
+    )
     if any(constraints):
-        return constrained_beam_search(
-            step, state, constraints=constraints, boundaries=boundaries or WordBoundaries(), **limits, **options
+        hypotheses = constrained_beam_search(
+            step, state, limits, options, constraints=constraints, boundaries=boundaries or WordBoundaries()
         )
-    if config.sample:
+    elif config.sample:
         samples = [
             sample_search(
                 step,
                 state,
-                **limits,
+                limits,
                 generators=generators,
                 temperature=config.temperature,
                 top_k=config.top_k,
@@ -67,58 +67,55 @@ def search(
             )
             for _ in range(config.nbest)
         ]
-        return [list(of_one) for of_one in zip(*samples, strict=True)]
-    if config.beam == 1:
-        return [[hypothesis] for hypothesis in greedy_search(step, state, **limits)]
-    if config.beam_groups > 1:
-        return diverse_beam_search(
-            step,
-            state,
-            groups=config.beam_groups,
-            diversity=config.diversity_penalty,
-            **limits,
-            **options,
+        hypotheses = [list(of_one) for of_one in zip(*samples, strict=True)]
+    elif config.beam == 1:
+        hypotheses = [[hypothesis] for hypothesis in greedy_search(step, state, limits)]
+    elif config.beam_groups > 1:
+        hypotheses = diverse_beam_search(
+            step, state, limits, options, groups=config.beam_groups, diversity=config.diversity_penalty
         )
-    return beam_search(step, state, **limits, **options)
+    else:
+        hypotheses = beam_search(step, state, limits, options)
+    return [[] if limits.is_cancelled(b) else of_one for b, of_one in enumerate(hypotheses)]
 
 
 def stream_tokens(
     step: Step[AnyState],
     state: AnyState,
     config: DecodeConfig,
+    limits: SearchLimits,
     *,
     rules: Sequence[Rule] = (),
     generators: Sequence[torch.Generator],
-    **limits: Unpack[SearchLimits],
 ) -> Iterator[int]:
-    """The words of one sentence as they come, the end sign left out: the likeliest, or drawn if `config` samples."""
+    """The tokens of one sentence as they are chosen, without the end token: greedy, or sampled if `config` says so."""
     if rules:
-        ruled, start = with_rules(step, state, rules, of=limits["max_lengths"])
-        yield from stream_tokens(ruled, start, config, generators=generators, **limits)
+        ruled, start = with_rules(step, state, rules, of=limits.max_lengths)
+        yield from stream_tokens(ruled, start, config, limits, generators=generators)
         return
     choose = most_likely
     if config.sample:
         choose = partial(
             sample_tokens, generators=generators, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p
         )
-    for new_tokens in generate_stepwise(step, state, choose=choose, **limits):
-        yield from (word for word in new_tokens.tokens if word != limits["eos_id"])
+    for new_tokens in generate_stepwise(step, state, limits, choose=choose):
+        yield from (token for token in new_tokens.tokens if token != limits.eos_id)
 
 
 def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
-    """What a hypothesis' log-probability is divided by to make the score."""
+    """What the log-probability of a hypothesis is divided by to make its score."""
     return LENGTH_PENALTIES[config.length_penalty](len(hypothesis.ids) + hypothesis.finished, alpha=config.alpha)
 
 
 def build_rules(
     config: DecodeConfig, *, eos_id: int, min_lengths: Tensor, prefixes: Sequence[Sequence[int]] | None = None
 ) -> list[Rule]:
-    """The rules that `config` asks for; none of those that would change nothing.
+    """The rules that `config` sets; rules that would change nothing are left out.
 
-    `min_lengths` (B,) counts ids, the end sign included; sentence b begins with `prefixes[b]`.
+    `min_lengths` (B,) counts tokens, the end token included; sentence b begins with `prefixes[b]`.
     """
     rules: list[Rule] = []
-    if prefixes and any(prefixes):  # the first, so that a later one that forbids all but it is lifted
+    if prefixes and any(prefixes):  # the first: a later rule that bans every token it leaves is ignored
         rules.append(forced_prefix(prefixes))
     if config.repetition_penalty != 1:
         rules.append(repetition_penalty(config.repetition_penalty))

@@ -1,13 +1,15 @@
-"""What a search asks of a model: one function, and a state that goes in and comes out."""
+"""What a search needs of a model: one function, and a state that goes in and comes out."""
 
-from typing import NamedTuple, Protocol, Self, TypedDict, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 
 class State(Protocol):
-    """The past of N hypotheses of B sentences, those of a sentence side by side."""
+    """The state of N hypotheses of B sentences, those of a sentence side by side."""
 
     def reorder(self, hypotheses: Tensor) -> Self:
         """The state whose hypothesis n is this one's hypothesis `hypotheses[n]`, of the same sentence."""
@@ -30,21 +32,47 @@ class Step(Protocol[AnyState]):
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
 
 
-class SearchLimits(TypedDict):
-    """Where the sentences of a search begin and end: signs, and the most ids of each, the end sign included, (B,)."""
+def _never(_: int) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """Where the B sentences of a search begin and end.
+
+    They begin with the token `sos_id` and end with `eos_id`, or with `max_lengths` (B,) tokens, the end token counted.
+    `is_cancelled` is called with the index of a sentence after each step; one for which it is true leaves the batch
+    before the next step, and has no hypotheses in the end. Once true for a sentence it must stay true.
+    """
 
     sos_id: int
     eos_id: int
     max_lengths: Tensor
+    is_cancelled: Callable[[int], bool] = _never
+
+    @property
+    def sentences(self) -> int:
+        """How many there are, B."""
+        return len(self.max_lengths)
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that any sentence may have."""
+        return int(self.max_lengths.max())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors of the search are."""
+        return self.max_lengths.device
 
 
 class Hypothesis(NamedTuple):
-    """A sentence that a search found: its ids, the end sign left out, and its log-probability in nats."""
+    """A sentence that a search found: its ids without the end token, and its log-probability in nats."""
 
     ids: list[int]
     log_probability: float
-    score: float  # what the search ranks by
-    finished: bool = True  # False: it was cut off at its bound, before its end sign
+    score: float  # hypotheses are ranked by it
+    finished: bool = True  # False: it was cut off at its limit, before its end token
 
 
 class Model(Protocol[AnyState]):

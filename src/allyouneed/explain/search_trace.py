@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..config import DecodeConfig
 from ..data.batch import pad
-from ..decode import Hypothesis, build_rules, is_repetitive, length_divisor, make_step, search
+from ..decode import Hypothesis, SearchLimits, build_rules, is_repetitive, length_divisor, make_step, search
 from ..nn import DecoderState
 from ..translator import Translator, without_repetition
 
@@ -125,9 +125,7 @@ def trace_search(translator: Translator, text: str) -> SearchTrace:
             traced_step,
             _Traced(model.start(pad([ids], tokenizer.pad_id).to(device)), ((),)),
             config,
-            sos_id=target_tokenizer.sos_id,
-            eos_id=target_tokenizer.eos_id,
-            max_lengths=max_lengths,
+            SearchLimits(sos_id=target_tokenizer.sos_id, eos_id=target_tokenizer.eos_id, max_lengths=max_lengths),
             rules=build_rules(config, eos_id=target_tokenizer.eos_id, min_lengths=min_lengths),
         )
         return hypothesis

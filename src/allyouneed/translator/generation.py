@@ -18,6 +18,7 @@ from ..decode import (
     Order,
     PhraseConstraint,
     Rule,
+    SearchLimits,
     WordBoundaries,
     at_most,
     best_first,
@@ -115,9 +116,7 @@ class TranslationGenerator:
             one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
             self.config,
-            sos_id=self.target_tokenizer.sos_id,
-            eos_id=self.target_tokenizer.eos_id,
-            max_lengths=self.max_lengths([GenerationRequest(source, [], [])]),
+            self.limits([GenerationRequest(source, [], [])]),
             rules=self._rules([GenerationRequest(source, [], [])], self.config),
             generators=[self._generator(GenerationRequest(source, [], []))],
         )
@@ -132,8 +131,13 @@ class TranslationGenerator:
             )
         return gained.tolist()
 
-    def max_lengths(self, requests: Sequence[GenerationRequest]) -> Tensor:
-        """How many ids, the end sign included, each translation may have; (B,)."""
+    def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
+        """Where the search of these requests begins and ends."""
+        tokenizer = self.target_tokenizer
+        return SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=self._max_lengths(requests))
+
+    def _max_lengths(self, requests: Sequence[GenerationRequest]) -> Tensor:
+        """How many tokens, the end token included, each translation may have; (B,)."""
         longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in requests]
         needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in requests]
         lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
@@ -162,9 +166,7 @@ class TranslationGenerator:
                 self._step,
                 self.engine.start(self.tensor([one.source for one in requests])),
                 config,
-                sos_id=self.target_tokenizer.sos_id,
-                eos_id=self.target_tokenizer.eos_id,
-                max_lengths=self.max_lengths(requests),
+                self.limits(requests),
                 rules=self._rules(requests, config),
                 constraints=[one.constraints for one in requests],
                 boundaries=self.boundaries,
@@ -189,7 +191,7 @@ class TranslationGenerator:
         rules = build_rules(
             config,
             eos_id=self.target_tokenizer.eos_id,
-            min_lengths=min_lengths.minimum(self.max_lengths(requests)),  # so that each can end
+            min_lengths=min_lengths.minimum(self._max_lengths(requests)),  # so that each can end
             prefixes=[one.prefix for one in requests],
         )
         if any(one.at_most for one in requests):
