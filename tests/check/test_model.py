@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from allyouneed.check import model as checks
 from allyouneed.check.result import CheckResult, Ids, random_ids
-from allyouneed.decode import Hypothesis
+from allyouneed.decode import Hypothesis, SearchLimits
 from allyouneed.nn import DecoderState, Transformer, padding_mask, transformer
 
 Check = Callable[[Transformer, Ids], CheckResult]
@@ -107,8 +107,8 @@ def test_a_position_that_is_off_while_decoding_is_found(
 
 
 def test_a_search_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*_: Any, max_lengths: Tensor, **__: Any) -> list[Hypothesis]:
-        return [Hypothesis([5], 0.0, 0.0) for _ in max_lengths]
+    def wrong(_: Any, __: Any, limits: SearchLimits) -> list[Hypothesis]:
+        return [Hypothesis([5], 0.0, 0.0)] * limits.sentences
 
     monkeypatch.setattr(checks, "greedy_search", wrong)
     assert not verdict(checks.beam_of_one_is_greedy, model, ids).passed
