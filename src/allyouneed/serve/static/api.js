@@ -1,0 +1,88 @@
+// The requests to the server, each one function, and what goes wrong with them as one kind of error.
+
+import { getKey } from "./key.js";
+
+// `kind`: "offline", "wait" (with `seconds`), "key", "request" or "server".
+export class ServerError extends Error {
+  constructor(message, kind, seconds = 0) {
+    super(message);
+    Object.assign(this, { kind, seconds });
+  }
+}
+
+function explain(status, text, retryAfter) {
+  const seconds = Math.max(1, Number.parseInt(retryAfter, 10) || 0);
+  if (status === 429) return new ServerError(text || "Too many requests.", "wait", retryAfter ? seconds : 10);
+  if (status === 503) return new ServerError(text || "The server is busy.", "wait", retryAfter ? seconds : 5);
+  if (status === 401 || status === 403 || /api key/i.test(text)) return new ServerError(text || "This is not allowed.", "key");
+  if (status >= 500) return new ServerError(text || `The server failed (${status}).`, "server");
+  return new ServerError(text || `The server refused the request (${status}).`, "request");
+}
+
+function message(body) {
+  const found = body?.error?.message ?? body?.error ?? body?.detail ?? body?.message;
+  if (Array.isArray(found)) return found.map((one) => one.msg ?? one).join("; ");
+  return typeof found === "string" ? found : "";
+}
+
+const readJson = (text) => { try { return JSON.parse(text); } catch { return {}; } };
+
+const keyHeader = () => (getKey() ? { Authorization: `Bearer ${getKey()}` } : {});
+
+async function call(path, body, signal) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...keyHeader() },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError("The server cannot be reached.", "offline");
+  }
+  const answer = readJson(await response.text());
+  if (!response.ok) throw explain(response.status, message(answer), response.headers.get("Retry-After"));
+  return answer;
+}
+
+export const fetchLanguages = () => call("languages");
+export const fetchSettings = () => call("frontend/settings");
+
+// The language of a text: { language, confidence } (0 to 100).
+export async function detect(text, signal) {
+  const [best] = await call("detect", { q: text, api_key: getKey() }, signal);
+  return best;
+}
+
+// Translations of some lines, each { text, confidence, flags, alignment, alternatives }.
+export async function translate({ lines, source, target, glossary, prefix = "", alternatives = 0 }, signal) {
+  const body = { texts: lines, source, target, align: "words", glossary, prefix, alternatives };
+  return (await call("v1/translate", body, signal)).translations;
+}
+
+export const explainText = (text, source, target, signal) => call("v1/explain", { text, source, target }, signal);
+
+export const suggest = (q, s, source, target) => call("suggest", { q, s, source, target, api_key: getKey() });
+
+// Uploads a file; `onProgress` gets the share that is sent, 0 to 1. XMLHttpRequest, since fetch reports no progress.
+export function translateFile(file, source, target, onProgress) {
+  const request = new XMLHttpRequest();
+  const done = new Promise((resolve, reject) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ file, source, target, api_key: getKey() })) form.append(name, value);
+    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    request.onload = () => {
+      const answer = readJson(request.responseText);
+      if (request.status === 200) resolve(answer.translatedFileUrl);
+      else reject(explain(request.status, message(answer), request.getResponseHeader("Retry-After")));
+    };
+    request.onerror = () => reject(new ServerError("The server cannot be reached.", "offline"));
+    request.onabort = () => reject(new DOMException("cancelled", "AbortError"));
+    request.open("POST", "translate_file");
+    for (const [name, value] of Object.entries(keyHeader())) request.setRequestHeader(name, value);
+    request.send(form);
+  });
+  return { done, cancel: () => request.abort() };
+}

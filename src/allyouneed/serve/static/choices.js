@@ -1,0 +1,75 @@
+// Other words for a word of the translation: a list at the word, and the rest translated anew from there.
+
+import { $, make } from "./dom.js";
+import { choose, currentLines, otherWords } from "./translation.js";
+
+let asking = null;
+
+// Puts the list under the word, or above it where there is no room.
+function place(list, word) {
+  const box = word.getBoundingClientRect(), gap = 6, edge = 12;
+  const below = box.bottom + gap + list.offsetHeight < innerHeight || box.top < list.offsetHeight + gap;
+  list.style.top = `${below ? box.bottom + gap : box.top - gap - list.offsetHeight}px`;
+  list.style.left = `${Math.max(edge, Math.min(box.left, innerWidth - list.offsetWidth - edge))}px`;
+}
+
+function open(word, ...content) {
+  const list = $("choices");
+  list.replaceChildren(...content);
+  if (!list.matches(":popover-open")) list.showPopover();
+  word.setAttribute("aria-expanded", "true");
+  place(list, word);
+}
+
+export async function showChoices(word, on) {
+  asking?.abort();
+  const { signal } = (asking = new AbortController());
+  const number = Number(word.dataset.line), index = Number(word.dataset.word), line = currentLines()[number];
+  open(word, make("p", { role: "status" }, "Looking for other words …"));
+  $("choices").dataset.opener = `[data-line="${number}"][data-word="${index}"]`;
+  try {
+    const others = await otherWords(line, index, signal);
+    if (signal.aborted || !$("choices").matches(":popover-open")) return;
+    if (!others.length) {
+      const split = line.translation.flags?.includes("split");
+      open(word, make("p", { role: "status" }, split
+        ? "This line was translated in parts. Give the sentence a line of its own to see other words."
+        : "The model has no other word here."));
+      return;
+    }
+    const button = (other) => make("button", {
+      type: "button",
+      onclick: () => {
+        $("choices").hidePopover();
+        choose(line, index, other.text, on);
+        $("output").querySelector($("choices").dataset.opener)?.focus();
+      },
+    }, make("b", {}, other.word), " ", make("span", { class: "rest" }, other.rest));
+    open(word, make("ul", { dir: "auto" }, ...others.map((other) => make("li", {}, button(other)))));
+    $("choices").querySelector("button").focus();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    $("choices").hidePopover();
+    on.error(error);
+  }
+}
+
+export function setUpChoices() {
+  const list = $("choices");
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const all = [...list.querySelectorAll("button")];
+    all[(all.indexOf(document.activeElement) + step + all.length) % all.length]?.focus();
+  });
+  list.addEventListener("toggle", (event) => {
+    if (event.newState === "open") return;
+    asking?.abort();
+    for (const word of document.querySelectorAll(".word[aria-expanded]")) word.removeAttribute("aria-expanded");
+    if (list.contains(document.activeElement) || document.activeElement === document.body) {
+      $("output").querySelector(list.dataset.opener ?? ".word")?.focus();
+    }
+  });
+  addEventListener("scroll", () => list.matches(":popover-open") && list.hidePopover(), { passive: true });
+}

@@ -1,0 +1,126 @@
+// The inside of the model for one line: attention of every head, the steps of the search, and what each head does.
+
+import { explainText } from "./api.js";
+import { $, disclosure, make, tabs } from "./dom.js";
+import { drawMatrix, mean, strongest } from "./matrix.js";
+import { currentLines, currentPair } from "./translation.js";
+
+let trace = null;
+let asking = null;
+let shown = ""; // what the trace was made of
+let head = -1; // -1: the mean of all
+let chooseView = () => {};
+
+const token = (piece) => make("span", { class: "token" }, piece);
+const layer = () => trace.attention[Number($("layer").value)];
+
+function showHeads() {
+  const labels = ["Mean", ...layer().heads.map((_, number) => String(number + 1))];
+  head = Math.min(head, layer().heads.length - 1);
+  $("heads").replaceChildren(...labels.map((label, index) => make("button", {
+    type: "button", "aria-pressed": String(index - 1 === head), "aria-label": index ? `Head ${label}` : "Mean of all heads",
+    onclick: () => {
+      head = index - 1;
+      [...$("heads").children].forEach((one, at) => one.setAttribute("aria-pressed", at === index));
+      showMatrix();
+    },
+  }, label)));
+}
+
+function showMatrix() {
+  const { name, rows, columns, heads } = layer();
+  const weights = head < 0 ? mean(heads) : heads[head];
+  const label = `${name}, ${head < 0 ? "mean of all heads" : `head ${head + 1}`}: ${rows.length} rows, ${columns.length} columns`;
+  const read = (row, column, share) => $("reading").replaceChildren(token(row), " attends to ", token(column), `: ${share}`);
+  $("matrix").replaceChildren(drawMatrix({ rows, columns, weights, label }, read));
+  const most = strongest({ rows, columns, weights });
+  $("in-words").replaceChildren(...most.map(([row, column, share]) => make("li", {}, token(row), " attends mostly to ", token(column), `, ${share}`)));
+  $("reading").textContent = "Point at a square to read its weight.";
+}
+
+function showSteps() {
+  $("ending").textContent = trace.ending;
+  $("steps").replaceChildren(...trace.steps.map((candidates, number) => {
+    const written = trace.decoder_targets[number];
+    return make("li", {}, make("span", { class: "number" }, String(number + 1)), make("span", { class: "written" }, written),
+      make("div", { class: "candidates" }, ...candidates.map(({ piece, probability }) => make("span", {
+        class: piece === written ? "candidate chosen" : "candidate",
+      }, make("b", {}, piece), make("span", {}, `${(100 * probability).toFixed(probability < 0.1 ? 1 : 0)} %`),
+      make("meter", { min: "0", max: "1", value: String(probability), "aria-hidden": "true" })))));
+  }));
+}
+
+function showRoles() {
+  $("head-rows").replaceChildren(...trace.heads.map((one) => {
+    const part = trace.attention.findIndex((candidate) => candidate.part === one.part);
+    const go = make("button", {
+      type: "button", "aria-label": `Show ${trace.attention[part].name}, head ${one.head}`,
+      onclick: () => {
+        $("layer").value = String(part);
+        head = one.head - 1;
+        chooseView("view-attention-tab");
+        showHeads();
+        showMatrix();
+        $("layer").focus();
+      },
+    }, `Head ${one.head}`);
+    return make("tr", {}, make("td", {}, trace.attention[part].name), make("td", {}, go), make("td", {}, one.role), make("td", {}, one.entropy.toFixed(2)));
+  }));
+}
+
+function show() {
+  const before = $("layer").selectedIndex;
+  $("layer").replaceChildren(...trace.attention.map(({ name }, index) => make("option", { value: String(index) }, name)));
+  $("layer").selectedIndex = before >= 0 && before < trace.attention.length ? before : trace.attention.length - 1;
+  $("inside-note").textContent = trace.note;
+  $("inside-note").hidden = !trace.note;
+  $("inside-views").hidden = false;
+  showHeads();
+  showMatrix();
+  showSteps();
+  showRoles();
+}
+
+function say(text) {
+  $("inside-note").hidden = false;
+  $("inside-note").textContent = text;
+  $("inside-views").hidden = true;
+}
+
+// Looks inside the chosen line again, if the panel is open and something changed.
+export async function refreshInside() {
+  if ($("inside").hidden) return;
+  const lines = currentLines().filter((line) => line.source.trim());
+  const select = $("inside-line"), before = select.selectedIndex;
+  $("inside-line-field").hidden = lines.length < 2;
+  select.replaceChildren(...lines.map((line, index) => make("option", { value: String(index) }, line.source.trim().slice(0, 60))));
+  select.selectedIndex = Math.max(0, Math.min(before, lines.length - 1));
+  const line = lines[select.selectedIndex];
+  asking?.abort();
+  if (!line) {
+    shown = "";
+    say("Type a text first.");
+    return;
+  }
+  const { source, target } = currentPair();
+  if (shown === JSON.stringify([line.source, source, target])) return;
+  const { signal } = (asking = new AbortController());
+  if (!trace) say("Looking inside …");
+  try {
+    trace = await explainText(line.source, source, target, signal);
+    shown = JSON.stringify([line.source, source, target]);
+    show();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    shown = "";
+    trace = null;
+    say(error.kind === "wait" ? `${error.message} Try again in ${error.seconds} s.` : error.message);
+  }
+}
+
+export function setUpInside() {
+  chooseView = tabs($("views"));
+  $("layer").addEventListener("change", () => { showHeads(); showMatrix(); });
+  $("inside-line").addEventListener("change", refreshInside);
+  return disclosure($("inside-button"), $("inside"), refreshInside);
+}

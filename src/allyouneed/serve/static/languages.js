@@ -1,0 +1,65 @@
+// The pair of languages: what can be chosen, swapped and detected.
+
+import { $, make } from "./dom.js";
+import { load, store } from "./storage.js";
+
+const AUTO = "auto";
+let languages = [];
+const name = (code) => languages.find((one) => one.code === code)?.name ?? targetNames.get(code) ?? code;
+const targetNames = new Map();
+
+export const languageName = name;
+export const source = () => $("source-language").value;
+export const target = () => $("target-language").value;
+export const isAuto = () => source() === AUTO;
+export const canTranslate = (from, to) => targetsFrom(from).includes(to);
+
+function targetsFrom(code) {
+  const from = code === AUTO ? languages : languages.filter((one) => one.code === code);
+  return [...new Set(from.flatMap((one) => one.targets))].filter((one) => one !== code || from.length === 1);
+}
+
+function fill(select, codes, chosen) {
+  select.replaceChildren(...codes.map((code) => make("option", { value: code }, code === AUTO ? "Detect language" : name(code))));
+  select.value = codes.includes(chosen) ? chosen : codes[0];
+  select.disabled = codes.length < 2;
+  select.parentElement.classList.toggle("single", codes.length < 2);
+}
+
+function showTargets(chosen) {
+  fill($("target-language"), targetsFrom(source()), chosen);
+  showSwap();
+}
+
+function showSwap() {
+  const from = source(), to = target();
+  $("swap").disabled = from === AUTO ? !languages.some((one) => one.code === to) : !canTranslate(to, from);
+}
+
+// `listed` is the answer of /languages. `onChange` is called whenever the pair changes.
+export function setUpLanguages(listed, onChange) {
+  // A language that is only a target is listed without targets.
+  languages = listed.map((one) => ({ ...one, targets: one.targets.filter((code) => code !== one.code || listed.length === 1) }));
+  for (const one of listed) targetNames.set(one.code, one.name);
+  const sources = languages.filter((one) => one.targets.length).map((one) => one.code);
+  const [lastSource, lastTarget] = load("pair", []);
+  fill($("source-language"), sources.length > 1 ? [AUTO, ...sources] : sources, lastSource ?? sources[0]);
+  showTargets(lastTarget);
+  const changed = () => {
+    store("pair", [source(), target()]);
+    showSwap();
+    onChange();
+  };
+  $("source-language").addEventListener("change", () => { showTargets(target()); changed(); });
+  $("target-language").addEventListener("change", changed);
+}
+
+// Swaps the pair; `detected` is the source where it is to be detected. False if the other direction has no model.
+export function swap(detected) {
+  const from = isAuto() ? detected : source(), to = target();
+  if (!from || !canTranslate(to, from)) return false;
+  $("source-language").value = to;
+  showTargets(from);
+  store("pair", [to, from]);
+  return true;
+}

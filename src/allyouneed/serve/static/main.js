@@ -1,0 +1,136 @@
+// The page: what each part tells the others.
+
+import { setUpAlignment, showMirror } from "./alignment.js";
+import { fetchLanguages, fetchSettings } from "./api.js";
+import { setUpChoices, showChoices } from "./choices.js";
+import { closeCorrection, openCorrection, setUpCorrection } from "./correction.js";
+import { $, tabs } from "./dom.js";
+import { setUpDocuments } from "./documents.js";
+import { setGlossaryPair, setUpGlossary } from "./glossary.js";
+import { refreshInside, setUpInside } from "./inside.js";
+import { askForKey, getKey, setUpKey } from "./key.js";
+import * as languages from "./languages.js";
+import { announce, hideMessage, showError, showMessage } from "./messages.js";
+import { allWords, setUpOutput, showLines } from "./output.js";
+import { setUpShortcuts } from "./shortcuts.js";
+import { currentLines, currentPair, hasChoices, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
+
+let limit = -1; // characters, -1: none
+let announcing = 0;
+
+const on = {
+  change() {
+    const text = translatedText();
+    showLines(currentLines());
+    $("empty").hidden = Boolean(text.trim()) || Boolean($("source").value.trim());
+    $("target-foot").hidden = !text.trim() || !$("correction").hidden;
+    $("hint").hidden = !text.trim();
+    $("reset").hidden = !hasChoices();
+    clearTimeout(announcing);
+    announcing = setTimeout(() => announce(text.slice(0, 1000)), 800);
+    refreshInside();
+  },
+  busy(isBusy) {
+    $("target").setAttribute("aria-busy", isBusy);
+    if (isBusy) hideMessage();
+  },
+  pair(pair) {
+    const known = pair?.confidence !== undefined;
+    $("detected").textContent = known ? `Detected: ${languages.languageName(pair.source)}` : "";
+    if (pair) setGlossaryPair(pair.source, pair.target);
+  },
+  error(error) {
+    showError(error, () => update({ soon: true }), askForKey);
+  },
+};
+
+// What is typed was changed: shows it, and has it translated.
+function update({ soon = false } = {}) {
+  const text = $("source").value, length = [...text].length;
+  const over = limit > 0 && length > limit;
+  document.body.classList.toggle("long", length > 400);
+  showMirror(text);
+  $("clear").hidden = !length;
+  $("counter").textContent = limit > 0 ? `${length.toLocaleString()} / ${limit.toLocaleString()}` : length ? length.toLocaleString() : "";
+  $("counter").classList.toggle("over", over);
+  closeCorrection();
+  if (over) {
+    stopTranslating();
+    $("target").setAttribute("aria-busy", "false");
+    showMessage(`The text has ${(length - limit).toLocaleString()} characters more than this server takes. Shorten it, or send it in parts.`, "wait");
+    return;
+  }
+  translateText(text, on, { soon: soon || !text.trim() });
+}
+
+function pairChanged() {
+  on.pair(languages.isAuto() ? null : { source: languages.source(), target: languages.target() });
+  update({ soon: true });
+}
+
+function swap() {
+  const text = translatedText();
+  if (!languages.swap(currentPair()?.source)) return;
+  if (text.trim()) $("source").value = text;
+  pairChanged();
+}
+
+function clear() {
+  $("source").value = "";
+  update();
+  $("source").focus();
+}
+
+async function copy() {
+  if ($("target-foot").hidden) return;
+  const text = translatedText();
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // no permission, or no secure context: select it, so that Ctrl+C copies it
+    getSelection().selectAllChildren($("output"));
+    announce("The translation is selected; copy it with Ctrl+C");
+    return;
+  }
+  $("copy-text").textContent = "Copied";
+  announce("Copied");
+  setTimeout(() => { $("copy-text").textContent = "Copy"; }, 1500);
+}
+
+async function start() {
+  let listed, settings;
+  try {
+    [listed, settings] = await Promise.all([fetchLanguages(), fetchSettings()]);
+  } catch (error) {
+    showError(error, () => { hideMessage(); start(); }, askForKey);
+    return;
+  }
+  limit = settings.charLimit ?? -1;
+  languages.setUpLanguages(listed, pairChanged);
+  if (settings.apiKeys) setUpKey({ needed: settings.keyRequired, onChange: () => update({ soon: true }) });
+  if (settings.suggestions) setUpCorrection(on);
+  if (settings.filesTranslation) {
+    $("modes").hidden = false;
+    $("text-mode").setAttribute("role", "tabpanel");
+    $("text-mode").setAttribute("aria-labelledby", "text-tab");
+    tabs($("modes"), hideMessage);
+    setUpDocuments(settings);
+  }
+  pairChanged();
+  if (settings.keyRequired && !getKey()) showMessage("This server needs an API key.", "wait", { label: "Enter a key", run: askForKey });
+}
+
+setUpAlignment();
+setUpChoices();
+const focusTranslation = setUpOutput((word) => showChoices(word, on));
+const toggleGlossary = setUpGlossary(() => update({ soon: true }));
+const toggleInside = setUpInside();
+$("source").addEventListener("input", () => update());
+$("swap").addEventListener("click", swap);
+$("clear").addEventListener("click", clear);
+$("copy").addEventListener("click", copy);
+$("reset").addEventListener("click", () => undoChoices(on));
+setUpShortcuts({
+  KeyS: swap, KeyX: clear, KeyC: copy, KeyE: openCorrection,
+  KeyI: () => toggleInside($("inside").hidden), KeyG: () => toggleGlossary($("glossary").hidden),
+}, () => allWords().length && focusTranslation());
+start();

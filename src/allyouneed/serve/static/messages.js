@@ -1,0 +1,53 @@
+// The line of messages above the text, and what a screen reader is told.
+
+import { $, icon, make } from "./dom.js";
+
+let timer = 0;
+
+// Shows a message; kind: "bad", "wait" or "good". `action`: { label, run }.
+export function showMessage(text, kind = "bad", action = null) {
+  clearInterval(timer);
+  const box = $("message");
+  box.className = `notice ${kind}`;
+  box.replaceChildren(make("span", {}, text));
+  if (action) box.append(make("button", { type: "button", onclick: action.run }, action.label));
+  box.append(make("button", { type: "button", class: "dismiss", "aria-label": "Close the message", onclick: hideMessage }, icon("clear")));
+  box.hidden = false;
+}
+
+export function hideMessage() {
+  clearInterval(timer);
+  $("message").hidden = true;
+}
+
+// Counts the seconds down in the message, then runs `again`. A screen reader hears the first number only.
+export function waitAndRetry(text, seconds, again) {
+  let left = seconds;
+  showMessage(`${text} Trying again in `, "wait", { label: "Try now", run: again });
+  const count = make("span", { "aria-live": "off" }, `${left} s`);
+  $("message").firstChild.append(count, ".");
+  timer = setInterval(() => {
+    left -= 1;
+    count.textContent = `${left} s`;
+    if (left <= 0) again();
+  }, 1000);
+}
+
+// An error of a request, with what can be done about it. `again` repeats the request.
+export function showError(error, again, askForKey) {
+  if (error.name === "AbortError") return;
+  if (error.kind === "wait") waitAndRetry(error.message, error.seconds, again);
+  else if (error.kind === "offline") {
+    showMessage(
+      navigator.onLine ? "The server cannot be reached. Check that it runs." : "You are offline. The translation goes on when the connection is back.",
+      "bad", { label: "Try again", run: again },
+    );
+    addEventListener("online", again, { once: true });
+  } else if (error.kind === "key") showMessage(error.message, "bad", { label: "Enter a key", run: askForKey });
+  else showMessage(error.message, "bad", error.kind === "server" ? { label: "Try again", run: again } : null);
+}
+
+// Tells a screen reader, without showing anything.
+export function announce(text) {
+  $("live").textContent = text;
+}

@@ -1,0 +1,19 @@
+// What stays in this browser: glossary, colours, chosen languages, and an API key if asked to. Never a text.
+
+const memory = new Map(); // where the browser refuses storage, until the page closes
+
+export function load(name, fallback) {
+  try {
+    return JSON.parse(localStorage.getItem(`allyouneed.${name}`)) ?? memory.get(name) ?? fallback;
+  } catch {
+    return memory.get(name) ?? fallback;
+  }
+}
+
+export function store(name, value) {
+  memory.set(name, value);
+  try {
+    if (value === undefined) localStorage.removeItem(`allyouneed.${name}`);
+    else localStorage.setItem(`allyouneed.${name}`, JSON.stringify(value));
+  } catch { /* kept in memory */ }
+}

@@ -1,0 +1,142 @@
+// The text as lines, and the translation of each: asked for as one types, a line only once.
+
+import { detect, translate } from "./api.js";
+import { termsFor } from "./glossary.js";
+import * as languages from "./languages.js";
+
+const DELAY = 250; // ms of rest before a request
+const AT_ONCE = 32; // lines in a request, so that the first of a long text come soon
+const KEPT = 500; // translations in the cache, which is gone with the page
+
+const cache = new Map();
+let lines = []; // { source, translation, chosen }: chosen is the word that the visitor chose, or -1
+let pair = null; // the languages in use, the detected one included
+let timer = 0;
+let running = null;
+
+export const currentLines = () => lines;
+export const currentPair = () => pair;
+export const translatedText = () => lines.map((line) => line.translation?.text ?? "").join("\n");
+
+const keyFor = (text) => JSON.stringify([pair.source, pair.target, termsFor(pair.source, pair.target), text]);
+
+function remember(text, translation) {
+  cache.set(keyFor(text), translation);
+  if (cache.size > KEPT) cache.delete(cache.keys().next().value);
+}
+
+// Translates `text` after a rest; `soon` without one. Calls `on.change`, `on.busy` and `on.error`.
+export function translateText(text, on, { soon = false } = {}) {
+  clearTimeout(timer);
+  running?.abort();
+  running = null;
+  timer = setTimeout(() => run(text, on), soon ? 0 : DELAY);
+}
+
+export function stopTranslating() {
+  clearTimeout(timer);
+  running?.abort();
+  running = null;
+}
+
+async function run(text, on) {
+  const { signal } = (running = new AbortController());
+  const mine = running;
+  on.busy(true);
+  try {
+    const next = text.trim() ? await findPair(text, signal) : pair;
+    if (signal.aborted) return;
+    const same = JSON.stringify(next) === JSON.stringify(pair);
+    pair = next;
+    on.pair(pair);
+    const before = same ? lines : [];
+    lines = text.split("\n").map((source, number) => {
+      const known = before[number]?.source === source ? before[number] : before.find((line) => line.source === source);
+      return { source, translation: null, chosen: -1, ...(known?.chosen >= 0 || known?.corrected ? known : {}) };
+    });
+    await fillLines(on, signal);
+  } catch (error) {
+    if (error.name !== "AbortError") on.error(error);
+  } finally {
+    if (running === mine) {
+      running = null;
+      on.busy(false);
+    }
+  }
+}
+
+async function findPair(text, signal) {
+  const target = languages.target();
+  if (!languages.isAuto()) return { source: languages.source(), target };
+  const found = await detect(text.slice(0, 2000), signal);
+  const code = found?.language;
+  if (!code || !languages.canTranslate(code, target)) {
+    throw new Error(
+      code && found.confidence > 0
+        ? `The text looks like ${languages.languageName(code)}, which is not translated into ${languages.languageName(target)} here. Choose the languages.`
+        : "The language of the text was not recognized. Choose it in the list.",
+    );
+  }
+  return { source: code, target, confidence: found.confidence };
+}
+
+async function fillLines(on, signal) {
+  const recall = () => {
+    for (const line of lines) line.translation ??= line.source.trim() ? cache.get(keyFor(line.source)) ?? null : { text: "" };
+  };
+  recall();
+  const missing = [...new Set(lines.filter((line) => !line.translation).map((line) => line.source))];
+  if (!missing.length) return on.change();
+  for (let start = 0; start < missing.length; start += AT_ONCE) {
+    const some = missing.slice(start, start + AT_ONCE);
+    const glossary = termsFor(pair.source, pair.target);
+    const translations = await translate({ lines: some, ...pair, glossary }, signal);
+    some.forEach((source, index) => remember(source, translations[index]));
+    recall();
+    on.change();
+  }
+}
+
+// Other translations of a line that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
+export async function otherWords(line, index, signal) {
+  const here = line.translation.text.trim().split(/\s+/);
+  const before = here.slice(0, index);
+  const found = new Map();
+  // A vocabulary of characters has the blank as a token of its own: it goes on only after "word ".
+  for (const blank of index ? ["", " "] : [""]) {
+    const request = { lines: [line.source], ...pair, glossary: termsFor(pair.source, pair.target), alternatives: 8 };
+    const [best] = await translate({ ...request, prefix: before.join(" ") + blank }, signal);
+    for (const { text } of [best, ...(best.alternatives ?? [])]) {
+      const words = text.trim().split(/\s+/);
+      const isNew = words[index] && before.every((word, at) => word === words[at]) && !found.has(words[index]);
+      if (isNew) found.set(words[index], { word: words[index], rest: words.slice(index + 1).join(" "), text: text.trim() });
+    }
+    found.delete(here[index]);
+    if (found.size > 1) break;
+  }
+  return [...found.values()];
+}
+
+// Takes another translation for a line: it is shown as it is, and aligned if the model can.
+export async function choose(line, index, text, on) {
+  Object.assign(line, { translation: { text, flags: [] }, chosen: index });
+  on.change();
+  try {
+    const request = { lines: [line.source], ...pair, glossary: termsFor(pair.source, pair.target), prefix: text };
+    const [aligned] = await translate(request);
+    if (line.translation.text === text && aligned.text.trim() === text) line.translation = { ...aligned, text };
+    on.change();
+  } catch { /* the choice stands, without an alignment */ }
+}
+
+// Shows a visitor's correction in the place of a translation.
+export function correct(line, text) {
+  Object.assign(line, { translation: { text, flags: [] }, chosen: -1, corrected: true });
+}
+
+export const hasChoices = () => lines.some((line) => line.chosen >= 0 || line.corrected);
+
+export function undoChoices(on) {
+  for (const line of lines) Object.assign(line, { translation: null, chosen: -1, corrected: false });
+  translateText(lines.map((line) => line.source).join("\n"), on, { soon: true });
+}
