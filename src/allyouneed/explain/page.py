@@ -31,7 +31,7 @@ def build_page(trace: Trace, translator: Translator) -> str:
         ending=escape(trace.search.explain_ending()),
         note=f"<p>{escape(trace.note)}</p>" if trace.note else "",
         heads=_heads(trace),
-        attention=_for_script(_attention(trace)),
+        attention=_for_script(attention_layers(trace)),
         **{name: to_svg(draw(trace)) for name, draw in FIGURES.items()},
     )
 
@@ -100,10 +100,11 @@ def _heads(trace: Trace) -> str:
     )
 
 
-def _attention(trace: Trace) -> list[dict[str, object]]:
-    """What the script draws: the weights of every attention, as whole numbers from 0 to 255."""
+def attention_layers(trace: Trace) -> list[dict[str, object]]:
+    """What a page draws: the weights of every attention and head, as whole numbers from 0 to 255."""
     return [
         {
+            "part": name,
             "name": attention_label(name),
             "rows": trace.source_pieces if name.startswith("encoder") else trace.decoder_targets,
             "columns": trace.decoder_inputs if name.endswith("self_attention") else trace.source_pieces,

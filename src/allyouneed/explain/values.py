@@ -24,7 +24,7 @@ def trace_values(trace: Trace) -> dict[str, Any]:
         "embedding": {part: _plain(trace.recording[f"source.{part}"]) for part in ("embedding", "position", "sum")},
         "attention": {name: _plain(x) for name, x in attentions(trace).items()},
         "heads": [asdict(head) for head in describe_heads(trace)],
-        "steps": _steps(trace),
+        "steps": search_steps(trace),
         "tree": _tree(trace),
         "stream": {
             stack: [asdict(stage) for stage in residual_stream(trace, stack)] for stack in ("encoder", "decoder")
@@ -38,7 +38,7 @@ def _plain(x: Tensor) -> Any:
     return [_plain(row) for row in x] if x.dim() > 1 else [round(v, 4) for v in x.tolist()]
 
 
-def _steps(trace: Trace) -> list[list[dict[str, Any]]]:
+def search_steps(trace: Trace) -> list[list[dict[str, Any]]]:
     """The most probable tokens at every step of the translation."""
     answer = trace.search.hypothesis.ids
     prefixes = [tuple(answer[:t]) for t in range(len(answer) + 1)]

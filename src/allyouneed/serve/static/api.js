@@ -12,8 +12,11 @@ export class ServerError extends Error {
 
 function explain(status, text, retryAfter) {
   const seconds = Math.max(1, Number.parseInt(retryAfter, 10) || 0);
-  if (status === 429) return new ServerError(text || "Too many requests.", "wait", retryAfter ? seconds : 10);
-  if (status === 503) return new ServerError(text || "The server is busy.", "wait", retryAfter ? seconds : 5);
+  if (status === 429) {
+    const most = text.replace(/^Slowdown: /, "");
+    return new ServerError(most ? `Too many requests: this server takes ${most}.` : "Too many requests.", "wait", retryAfter ? seconds : 10);
+  }
+  if (status === 503 || status === 504) return new ServerError("The server is busy.", "wait", retryAfter ? seconds : 5);
   if (status === 401 || status === 403 || /api key/i.test(text)) return new ServerError(text || "This is not allowed.", "key");
   if (status >= 500) return new ServerError(text || `The server failed (${status}).`, "server");
   return new ServerError(text || `The server refused the request (${status}).`, "request");

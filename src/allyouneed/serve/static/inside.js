@@ -2,7 +2,7 @@
 
 import { explainText } from "./api.js";
 import { $, disclosure, make, tabs } from "./dom.js";
-import { drawMatrix, mean, strongest } from "./matrix.js";
+import { drawMatrix, drawThumbnail, mean, strongest } from "./matrix.js";
 import { currentLines, currentPair } from "./translation.js";
 
 let trace = null;
@@ -12,29 +12,43 @@ let head = -1; // -1: the mean of all
 let chooseView = () => {};
 
 const token = (piece) => make("span", { class: "token" }, piece);
+const share = (probability) => (probability < 0.001 ? "< 0.1 %" : `${(100 * probability).toFixed(probability < 0.1 ? 1 : 0)} %`);
 const layer = () => trace.attention[Number($("layer").value)];
 
-function showHeads() {
-  const labels = ["Mean", ...layer().heads.map((_, number) => String(number + 1))];
-  head = Math.min(head, layer().heads.length - 1);
+// Shows one head, or the mean of all with -1, of an attention.
+function showHead(part, number) {
+  $("layer").value = String(part);
+  head = Math.min(number, layer().heads.length - 1);
+  const labels = ["Mean", ...layer().heads.map((_, index) => String(index + 1))];
+  const focused = $("heads").contains(document.activeElement);
   $("heads").replaceChildren(...labels.map((label, index) => make("button", {
     type: "button", "aria-pressed": String(index - 1 === head), "aria-label": index ? `Head ${label}` : "Mean of all heads",
-    onclick: () => {
-      head = index - 1;
-      [...$("heads").children].forEach((one, at) => one.setAttribute("aria-pressed", at === index));
-      showMatrix();
-    },
+    onclick: () => showHead(part, index - 1),
   }, label)));
+  if (focused) $("heads").children[head + 1].focus();
+  for (const button of $("gallery").querySelectorAll("button")) {
+    button.classList.toggle("on", button.dataset.head === `${part} ${head}`);
+  }
+  showMatrix();
+}
+
+// All heads at a glance, for the pointer: the list and the numbers above choose the same.
+function showGallery() {
+  $("gallery").replaceChildren(...trace.attention.map(({ name, heads }, part) => make("div", {}, make("span", {}, name),
+    ...heads.map((weights, number) => make("button", {
+      type: "button", tabindex: "-1", title: `${name}, head ${number + 1}`, "data-head": `${part} ${number}`,
+      onclick: () => showHead(part, number),
+    }, drawThumbnail(weights))))));
 }
 
 function showMatrix() {
   const { name, rows, columns, heads } = layer();
   const weights = head < 0 ? mean(heads) : heads[head];
   const label = `${name}, ${head < 0 ? "mean of all heads" : `head ${head + 1}`}: ${rows.length} rows, ${columns.length} columns`;
-  const read = (row, column, share) => $("reading").replaceChildren(token(row), " attends to ", token(column), `: ${share}`);
+  const read = (row, column, weight) => $("reading").replaceChildren(token(row), " attends to ", token(column), `: ${weight}`);
   $("matrix").replaceChildren(drawMatrix({ rows, columns, weights, label }, read));
   const most = strongest({ rows, columns, weights });
-  $("in-words").replaceChildren(...most.map(([row, column, share]) => make("li", {}, token(row), " attends mostly to ", token(column), `, ${share}`)));
+  $("in-words").replaceChildren(...most.map(([row, column, weight]) => make("li", {}, token(row), " attends mostly to ", token(column), `, ${weight}`)));
   $("reading").textContent = "Point at a square to read its weight.";
 }
 
@@ -45,7 +59,7 @@ function showSteps() {
     return make("li", {}, make("span", { class: "number" }, String(number + 1)), make("span", { class: "written" }, written),
       make("div", { class: "candidates" }, ...candidates.map(({ piece, probability }) => make("span", {
         class: piece === written ? "candidate chosen" : "candidate",
-      }, make("b", {}, piece), make("span", {}, `${(100 * probability).toFixed(probability < 0.1 ? 1 : 0)} %`),
+      }, make("b", {}, piece), make("span", {}, share(probability)),
       make("meter", { min: "0", max: "1", value: String(probability), "aria-hidden": "true" })))));
   }));
 }
@@ -56,11 +70,8 @@ function showRoles() {
     const go = make("button", {
       type: "button", "aria-label": `Show ${trace.attention[part].name}, head ${one.head}`,
       onclick: () => {
-        $("layer").value = String(part);
-        head = one.head - 1;
         chooseView("view-attention-tab");
-        showHeads();
-        showMatrix();
+        showHead(part, one.head - 1);
         $("layer").focus();
       },
     }, `Head ${one.head}`);
@@ -75,8 +86,8 @@ function show() {
   $("inside-note").textContent = trace.note;
   $("inside-note").hidden = !trace.note;
   $("inside-views").hidden = false;
-  showHeads();
-  showMatrix();
+  showGallery();
+  showHead($("layer").selectedIndex, head);
   showSteps();
   showRoles();
 }
@@ -120,7 +131,7 @@ export async function refreshInside() {
 
 export function setUpInside() {
   chooseView = tabs($("views"));
-  $("layer").addEventListener("change", () => { showHeads(); showMatrix(); });
+  $("layer").addEventListener("change", () => showHead($("layer").selectedIndex, head));
   $("inside-line").addEventListener("change", refreshInside);
   return disclosure($("inside-button"), $("inside"), refreshInside);
 }

@@ -5,8 +5,7 @@ import { load, store } from "./storage.js";
 
 const AUTO = "auto";
 let languages = [];
-const name = (code) => languages.find((one) => one.code === code)?.name ?? targetNames.get(code) ?? code;
-const targetNames = new Map();
+const name = (code) => languages.find((one) => one.code === code)?.name ?? code;
 
 export const languageName = name;
 export const source = () => $("source-language").value;
@@ -20,7 +19,7 @@ function targetsFrom(code) {
 }
 
 function fill(select, codes, chosen) {
-  select.replaceChildren(...codes.map((code) => make("option", { value: code }, code === AUTO ? "Detect language" : name(code))));
+  select.replaceChildren(...codes.map((code) => make("option", { value: code }, code === AUTO ? "Auto-detect" : name(code))));
   select.value = codes.includes(chosen) ? chosen : codes[0];
   select.disabled = codes.length < 2;
   select.parentElement.classList.toggle("single", codes.length < 2);
@@ -36,15 +35,13 @@ function showSwap() {
   $("swap").disabled = from === AUTO ? !languages.some((one) => one.code === to) : !canTranslate(to, from);
 }
 
-// `listed` is the answer of /languages. `onChange` is called whenever the pair changes.
-export function setUpLanguages(listed, onChange) {
-  // A language that is only a target is listed without targets.
+// `listed` is the answer of /languages, `preset` the target to begin with. `onChange` is called when the pair changes.
+export function setUpLanguages(listed, preset, onChange) {
   languages = listed.map((one) => ({ ...one, targets: one.targets.filter((code) => code !== one.code || listed.length === 1) }));
-  for (const one of listed) targetNames.set(one.code, one.name);
   const sources = languages.filter((one) => one.targets.length).map((one) => one.code);
   const [lastSource, lastTarget] = load("pair", []);
-  fill($("source-language"), sources.length > 1 ? [AUTO, ...sources] : sources, lastSource ?? sources[0]);
-  showTargets(lastTarget);
+  fill($("source-language"), sources.length > 1 ? [AUTO, ...sources] : sources, lastSource);
+  showTargets(lastTarget ?? preset);
   const changed = () => {
     store("pair", [source(), target()]);
     showSwap();
@@ -53,6 +50,9 @@ export function setUpLanguages(listed, onChange) {
   $("source-language").addEventListener("change", () => { showTargets(target()); changed(); });
   $("target-language").addEventListener("change", changed);
 }
+
+// The first source that is translated into the chosen target.
+export const anySource = () => languages.find((one) => one.targets.includes(target()))?.code;
 
 // Swaps the pair; `detected` is the source where it is to be detected. False if the other direction has no model.
 export function swap(detected) {

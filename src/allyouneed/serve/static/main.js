@@ -64,7 +64,9 @@ function update({ soon = false } = {}) {
 }
 
 function pairChanged() {
-  on.pair(languages.isAuto() ? null : { source: languages.source(), target: languages.target() });
+  // The glossary of a pair can be edited before a text says which source it is.
+  setGlossaryPair(languages.isAuto() ? languages.anySource() : languages.source(), languages.target());
+  $("detected").textContent = "";
   update({ soon: true });
 }
 
@@ -105,7 +107,7 @@ async function start() {
     return;
   }
   limit = settings.charLimit ?? -1;
-  languages.setUpLanguages(listed, pairChanged);
+  languages.setUpLanguages(listed, settings.language?.target?.code, pairChanged);
   if (settings.apiKeys) setUpKey({ needed: settings.keyRequired, onChange: () => update({ soon: true }) });
   if (settings.suggestions) setUpCorrection(on);
   if (settings.filesTranslation) {

@@ -2,6 +2,7 @@
 
 import { make } from "./dom.js";
 
+const THUMBNAIL = [96, 118, 235]; // readable on light and on dark
 const percent = (weight) => `${Math.round(weight / 2.55)} %`;
 const width = (pieces) => 12 + 7.5 * Math.max(...pieces.map((piece) => [...piece].length));
 
@@ -36,6 +37,15 @@ export function drawMatrix({ rows, columns, weights, label }, onRead) {
   });
   svg.addEventListener("pointerleave", () => { unmark(); cursor.setAttribute("visibility", "hidden"); });
   return svg;
+}
+
+// The same, a pixel for each weight.
+export function drawThumbnail(weights) {
+  const canvas = make("canvas", { width: weights[0].length, height: weights.length });
+  const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);
+  weights.flat().forEach((weight, index) => picture.data.set([...THUMBNAIL, weight], 4 * index));
+  context.putImageData(picture, 0, 0);
+  return canvas;
 }
 
 // For each row, the column with the largest weight: [[row, column, "87 %"]].
