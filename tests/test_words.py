@@ -40,7 +40,8 @@ def public_names(tree: ast.Module) -> Iterator[str]:
                 names = [name]
             case _:
                 names = []
-        yield from (name for name in names if not name.startswith("_"))
+        # Each file of an API calls its routes `router`, as FastAPI's users expect.
+        yield from (name for name in names if not name.startswith("_") and name != "router")
 
 
 def parse(file: Path) -> ast.Module:

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import torch
 
 from allyouneed.explain import recorded, recorded_attention
@@ -92,3 +94,14 @@ def test_a_recording_ends_with_its_block(model: Transformer, source: torch.Tenso
     model(source, target)
     assert seen == {}
     assert not any(part._forward_hooks for part in model.modules())
+
+
+def test_calls_of_other_threads_are_not_recorded(
+    model: Transformer, source: torch.Tensor, target: torch.Tensor
+) -> None:
+    with recorded(model) as seen:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(model, source, target).result()
+        assert seen == {}
+        model(source, target)
+        assert "logits" in seen

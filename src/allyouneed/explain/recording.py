@@ -6,6 +6,7 @@ The model has no code for this, and its outputs stay the same to the bit.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ def recorded_attention(model: nn.Module) -> Iterator[Recording]:
 
     Yields a dictionary that is filled as the model runs: a name, such as `decoder.layers.0.cross_attention`,
     → weights (B, H, T, S). The model still uses its fused kernel; the weights are computed separately, by
-    equation 1, from the same inputs.
+    equation 1, from the same inputs. Only calls of this thread are recorded: others may use the model meanwhile.
     """
     recording: Recording = {}
     with ExitStack() as hooks:
@@ -74,7 +75,13 @@ def recorded(model: Transformer) -> Iterator[Recording]:
 
 
 def _hook(hooks: ExitStack, part: nn.Module, note: Any, seen: Recording, name: str) -> None:
-    hooks.callback(part.register_forward_hook(partial(note, seen, name)).remove)
+    thread = get_ident()
+
+    def note_own_calls(*call: Any) -> None:
+        if get_ident() == thread:
+            note(seen, name, *call)
+
+    hooks.callback(part.register_forward_hook(note_own_calls).remove)
 
 
 def _note_attention(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from ..device import retain_freed_memory
-from . import native
+from . import explanation, native, web_page
 from .models import ModelSource, ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig
 from .scheduler import Scheduler
 from .server_state import ServerState
 
-ROUTERS = (native.router,)
+ROUTERS = (native.router, explanation.router, web_page.router)
 
 
 def create_app(

@@ -1,0 +1,41 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from allyouneed import Translator
+from allyouneed.errors import Overloaded
+from allyouneed.serve import explanation
+from allyouneed.serve.explanation import _Explainer
+from allyouneed.serve.models import ModelKey
+
+
+def explain(client: TestClient, text: str, **languages: str) -> tuple[int, dict[str, object]]:
+    answer = client.post("/v1/explain", json={"text": text, "source": "en", "target": "it", **languages})
+    return answer.status_code, answer.json()
+
+
+def test_every_head_and_every_step_is_there(client: TestClient, served: tuple[Path, Path]) -> None:
+    status, answer = explain(client, "abc")
+    assert status == 200
+    assert answer["translation"] == Translator.load(served[0], device="cpu")("abc")
+    layers = answer["attention"]
+    assert isinstance(layers, list)
+    assert [layer["part"] for layer in layers][-1] == "decoder.layers.2.cross_attention"
+    assert layers[-1]["columns"] == ["<sos>", "a", "b", "c", "<eos>"]
+    assert layers[-1]["rows"] == answer["decoder_targets"]
+    for layer in layers:
+        assert len(layer["heads"]) == 3
+        for head in layer["heads"]:
+            assert all(abs(sum(row) - 255) <= len(row) for row in head)
+    assert isinstance(answer["heads"], list)
+    assert len(answer["heads"]) == 3 * len(layers)
+    assert isinstance(answer["steps"], list)
+    assert len(answer["steps"][0]) == 5
+
+
+def test_a_queue_that_is_full_refuses_at_once(served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanation, "_MAX_WAITING", 0)
+    with pytest.raises(Overloaded):
+        asyncio.run(_Explainer().explain(None, ModelKey("en", "it"), "abc"))  # type: ignore[arg-type]
