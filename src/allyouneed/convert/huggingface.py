@@ -1,0 +1,255 @@
+"""A bundle → Hugging Face transformers: a folder that `MarianMTModel.from_pretrained` loads and `generate` runs.
+
+`MarianMTModel` is our model but for the order of the residual stream's axes: its position encoding has all sines,
+then all cosines, ours has them in turn. Both orders are one permutation apart, so it is applied to every weight that
+reads or writes the residual stream, and the two models are exactly equal.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..bundle import Bundle
+from ..config import DecodeConfig, ModelConfig
+from ..corpus.normalize import Normalization
+from ..errors import ExportError, MissingExtraError
+from ..inference.custom_parts import find_custom_part
+from ..nn.weights import weights
+from .proof import Proof, banned_ids, prove, require_passed
+
+if TYPE_CHECKING:
+    from transformers import MarianMTModel
+
+Residual = Literal["rows", "columns", "none"]  # which axis of a weight is that of the residual stream
+
+LINEAR: dict[str, Residual] = {"query": "columns", "key": "columns", "value": "columns", "output": "rows"}
+PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+ATTENTIONS = {  # ours: Marian's
+    "encoder": {"attention": "self_attn"},
+    "decoder": {"self_attention": "self_attn", "cross_attention": "encoder_attn"},
+}
+MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+
+
+def weight_names(config: ModelConfig) -> dict[str, tuple[str, Residual]]:
+    """Our name of every weight → Marian's, and the axis of the residual stream."""
+    names: dict[str, tuple[str, Residual]] = {
+        "source_embedding.table": ("model.encoder.embed_tokens.weight", "columns"),
+        "target_embedding.table": ("model.decoder.embed_tokens.weight", "columns"),
+        "projection.table": ("lm_head.weight", "columns"),
+    }
+    for stack, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+        for i in range(layers):
+            layer = f"{stack}.layers.{i}"
+            for attention, marian in ATTENTIONS[stack].items():
+                for part, axis in LINEAR.items():
+                    linear = f"model.{layer}.{marian}.{PROJECTIONS[part]}"
+                    names[f"{layer}.{attention}.{part}.weight"] = f"{linear}.weight", axis
+                    names[f"{layer}.{attention}.{part}.bias"] = f"{linear}.bias", "rows" if axis == "rows" else "none"
+                names |= _norm(f"{layer}.{attention}_residual", f"model.{layer}.{marian}_layer_norm")
+            names |= {
+                f"{layer}.feed_forward.inner.weight": (f"model.{layer}.fc1.weight", "columns"),
+                f"{layer}.feed_forward.inner.bias": (f"model.{layer}.fc1.bias", "none"),
+                f"{layer}.feed_forward.outer.weight": (f"model.{layer}.fc2.weight", "rows"),
+                f"{layer}.feed_forward.outer.bias": (f"model.{layer}.fc2.bias", "rows"),
+            }
+            names |= _norm(f"{layer}.feed_forward_residual", f"model.{layer}.final_layer_norm")
+    return names
+
+
+def marian_order(d_model: int) -> Tensor:
+    """The axes of our residual stream in Marian's order: those of sines, then those of cosines."""
+    return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
+
+
+def export(bundle: Bundle, folder: Path, sources: list[list[int]]) -> Proof:
+    """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`, and prove it on `sources` (ids).
+
+    Refuses what `MarianMTModel` cannot express: pre-norm, learned positions, head widths other than d_model / heads,
+    a vocabulary for each side, and a part of the model's own. Refuses a folder that exists.
+    """
+    library = _library()
+    reason = why_not(bundle)
+    if reason:
+        raise ExportError(reason)
+    if folder.exists():
+        raise ExportError(f"{folder} exists already; an export needs a folder of its own")
+    folder.mkdir(parents=True)
+    try:
+        model = library.MarianMTModel(_config(library, bundle)).eval()
+        model.load_state_dict(marian_weights(bundle), strict=False)
+        model.generation_config = _generation_config(library, bundle)
+        model.save_pretrained(str(folder))
+        _save_tokenizer(library, bundle, folder)
+        (folder / "README.md").write_text(bundle.card, encoding="utf-8")
+        proof = prove(bundle, MarianFolder(folder), sources)
+        require_passed(proof, program="transformers")
+        proof.save(folder)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    return proof
+
+
+def why_not(bundle: Bundle) -> str:
+    """Why `MarianMTModel` cannot express this model, in a sentence; empty if it can."""
+    config, custom = bundle.model.config, find_custom_part(bundle.model)
+    width = config.d_model // config.heads
+    if custom:
+        return f"{custom}, which MarianMTModel cannot express"
+    if config.norm == "pre":
+        return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
+    if config.positions == "learned":
+        return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
+    if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
+        return (
+            f"MarianMTModel has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
+            f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
+        )
+    if bundle.source_tokenizer is not bundle.target_tokenizer:
+        return "one tokenizer serves both sides of an exported model; this one has a vocabulary for each side"
+    return ""
+
+
+def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
+    """The weights under Marian's names, the residual stream in its order."""
+    config = bundle.model.config
+    order = marian_order(config.d_model)
+    stored = weights(bundle.model)
+    table = stored["source_embedding.table"]
+    target = stored.get("target_embedding.table", table)
+    tables = {
+        "source_embedding.table": table,
+        "target_embedding.table": target,
+        "projection.table": stored.get("projection.table", target),
+    }
+    made = {}
+    for ours, (marian, axis) in weight_names(config).items():
+        weight = tables[ours] if ours in tables else stored[ours]
+        if axis != "none":
+            weight = weight.index_select(0 if axis == "rows" else 1, order)
+        made[marian] = weight.contiguous()
+    return made
+
+
+class MarianFolder:
+    """An exported folder at work in transformers; see `ConvertedModel`."""
+
+    def __init__(self, folder: Path) -> None:
+        library = _library()
+        self._model: MarianMTModel = library.MarianMTModel.from_pretrained(str(folder)).eval()
+        self._tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
+
+    @torch.inference_mode()
+    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+        """As in `ConvertedModel`."""
+        special = {self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id}
+        written = []
+        for source in sources:
+            (ids,) = self._model.generate(
+                torch.tensor([source]), num_beams=beam, max_new_tokens=max_length, max_length=None, length_penalty=0.0
+            ).tolist()
+            written.append([i for i in ids if i not in special])
+        return written
+
+    @torch.inference_mode()
+    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """As in `ConvertedModel`."""
+        gains = []
+        for source, target in zip(sources, targets, strict=True):
+            ids = torch.tensor([target])
+            logits = self._model(torch.tensor([source]), decoder_input_ids=ids[:, :-1]).logits
+            logits[..., self._model.generation_config.suppress_tokens] = -torch.inf
+            gains.append(logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[0, :, 0].tolist())
+        return gains
+
+
+def _norm(ours: str, marian: str) -> dict[str, tuple[str, Residual]]:
+    return {f"{ours}.norm.gain": (f"{marian}.weight", "rows"), f"{ours}.norm.bias": (f"{marian}.bias", "rows")}
+
+
+def _config(library: Any, bundle: Bundle) -> Any:
+    config, tokenizer = bundle.model.config, bundle.source_tokenizer
+    return library.MarianConfig(
+        vocab_size=config.vocab_size,
+        d_model=config.d_model,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        encoder_attention_heads=config.heads,
+        decoder_attention_heads=config.heads,
+        encoder_ffn_dim=config.d_ff,
+        decoder_ffn_dim=config.d_ff,
+        activation_function=MARIAN_ACTIVATIONS[config.activation],
+        max_position_embeddings=config.max_length,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        activation_dropout=0.0,
+        scale_embedding=True,
+        share_encoder_decoder_embeddings=config.tied_embeddings == "all",
+        tie_word_embeddings=config.tied_embeddings != "none",
+        pad_token_id=tokenizer.pad_id,
+        bos_token_id=tokenizer.sos_id,
+        eos_token_id=tokenizer.eos_id,
+        decoder_start_token_id=tokenizer.sos_id,
+        forced_eos_token_id=None,
+    )
+
+
+def _generation_config(library: Any, bundle: Bundle) -> Any:
+    tokenizer, decode = bundle.target_tokenizer, bundle.decode
+    return library.GenerationConfig(
+        num_beams=decode.beam,
+        length_penalty=decode.alpha,
+        early_stopping=False,
+        max_length=bundle.model.config.max_length,
+        suppress_tokens=list(banned_ids(tokenizer)),
+        pad_token_id=tokenizer.pad_id,
+        bos_token_id=tokenizer.sos_id,
+        eos_token_id=tokenizer.eos_id,
+        decoder_start_token_id=tokenizer.sos_id,
+    )
+
+
+def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
+    bundle.source_tokenizer.save(folder / "tokenizer.json")
+    table = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    table["normalizer"] = _normalizer(bundle.normalization, table["normalizer"])
+    (folder / "tokenizer.json").write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    unknown = {} if bundle.source_tokenizer.unk_id is None else {"unk_token": "<unk>"}
+    library.PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"),
+        bos_token="<sos>",
+        eos_token="<eos>",
+        pad_token="<pad>",
+        model_max_length=bundle.model.config.max_length,
+        **unknown,
+    ).save_pretrained(str(folder))
+
+
+def _normalizer(normalization: Normalization, own: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
+    parts: list[dict[str, Any]] = []
+    if normalization.strip_control:
+        parts += [
+            {"type": "Replace", "pattern": {"Regex": r"[\t\n\v\f\r\x{85}\x{2028}\x{2029}]+"}, "content": " "},
+            {"type": "Replace", "pattern": {"Regex": r"[\x00-\x08\x0e-\x1f\x7f-\x{84}\x{86}-\x{9f}]"}, "content": ""},
+        ]
+    if normalization.unicode != "none":
+        parts.append({"type": normalization.unicode})
+    parts += [own] if own else []
+    return {"type": "Sequence", "normalizers": parts} if parts else None
+
+
+def _library() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError("Hugging Face", "huggingface") from error
+    return transformers

@@ -1,0 +1,150 @@
+"""The proof of an export: the other program translates, and its translations and probabilities are compared with ours.
+
+An export is finished only if it passes. Two programs add the same numbers in another order, so their probabilities
+differ by rounding, and where two continuations are as good as equal each may choose another one: such a translation
+counts as a tie if this model gives both the same score to within `TIE`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from ..bundle import Bundle
+from ..config import DecodeConfig
+from ..decode import search, target_log_probabilities
+from ..errors import ExportError
+from ..files import to_json, write_whole
+from ..inference import EngineStep, make_engine
+from ..text.tokenizer import Tokenizer
+
+TIE = 1e-3  # nats
+TOLERANCE = 2e-3  # nats, of the log-probability of a token
+
+
+class ConvertedModel(Protocol):
+    """An exported model in the program it was exported for. Ids have `<sos>` and `<eos>`, where not said otherwise."""
+
+    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+        """The ids of each translation without `<sos>` and `<eos>`, at most `max_length`; no length penalty."""
+        ...
+
+    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """The log-probability of every id of each target but its first, in nats."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How the translations of an exported model compare with this model's.
+
+    Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
+    other program chose another hypothesis of the same score. `max_difference` is the largest difference of the
+    log-probability of a token, in nats, among `tokens`.
+    """
+
+    sentences: int
+    identical: int
+    ties: int
+    tokens: int
+    max_difference: float
+    beams: tuple[int, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all translations are equal but for ties, and all log-probabilities within the tolerance."""
+        return self.identical + self.ties == self.sentences and self.max_difference <= TOLERANCE
+
+    def save(self, folder: Path) -> None:
+        """Write `proof.json` beside the export."""
+        write_whole(folder / "proof.json", to_json(asdict(self), indent=2) + "\n")
+
+
+def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *, max_length: int = 64) -> Proof:
+    """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
+
+    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `max_length` tokens, `<eos>` included. One that
+    is cut off counts in the greedy comparison only.
+    """
+    tokenizer = bundle.target_tokenizer
+    banned = banned_ids(tokenizer)
+    engine = make_engine(bundle.model)
+    step = EngineStep(engine, banned_ids=banned)
+    max_length = min(max_length, bundle.model.config.max_length - 1)
+    different, tied = set(), set()
+    targets: list[list[int]] = []
+    beams = tuple(sorted({1, bundle.decode.beam}))
+    for beam in beams:
+        config = DecodeConfig(beam=beam, alpha=0.0)
+        translated = converted.translate(sources, beam=beam, max_length=max_length)
+        for number, (source, ids) in enumerate(zip(sources, translated, strict=True)):
+            with torch.inference_mode():
+                ((best,),) = search(
+                    step,
+                    engine.start(torch.tensor([source])),
+                    config,
+                    sos_id=tokenizer.sos_id,
+                    eos_id=tokenizer.eos_id,
+                    max_lengths=torch.tensor([max_length]),
+                )
+            end = [tokenizer.eos_id] if best.finished else []
+            targets.append([tokenizer.sos_id, *best.ids, *end])
+            # Programs differ in which of several hypotheses that are cut off at the limit comes first.
+            if best.ids != ids and (beam == 1 or best.finished):
+                different.add(number)
+                end = [tokenizer.eos_id] if len(ids) < max_length else []
+                score = sum(_log_probabilities(bundle, source, [tokenizer.sos_id, *ids, *end], banned))
+                if abs(score - best.log_probability) <= TIE:
+                    tied.add(number)
+    repeated = sources * len(beams)
+    gains = converted.log_probabilities(repeated, targets)
+    differences = [
+        abs(value - expected)
+        for source, target, gained in zip(repeated, targets, gains, strict=True)
+        for value, expected in zip(gained, _log_probabilities(bundle, source, target, banned), strict=True)
+    ]
+    return Proof(
+        sentences=len(sources),
+        identical=len(sources) - len(different),
+        ties=len(tied),
+        tokens=len(differences),
+        max_difference=max(differences),
+        beams=beams,
+    )
+
+
+def require_passed(proof: Proof, *, program: str) -> None:
+    """Refuse an export whose translations are not this model's."""
+    if not proof.passed:
+        raise ExportError(
+            f"{program} translated {proof.sentences - proof.identical - proof.ties} of {proof.sentences} sentences "
+            f"differently from this model (log-probabilities up to {proof.max_difference:.1e} apart, "
+            f"{TOLERANCE} allowed), so nothing was written"
+        )
+
+
+def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
+    """Sentences of 1 to 30 random tokens, as ids with `<sos>` and `<eos>`."""
+    rng, tokenizer = random.Random(seed), bundle.source_tokenizer
+    excluded = {tokenizer.eos_id, *banned_ids(tokenizer)}
+    tokens = [i for i in range(len(tokenizer)) if i not in excluded]
+    longest = min(30, bundle.model.config.max_length - 2)
+    return [
+        [tokenizer.sos_id, *rng.choices(tokens, k=rng.randint(1, longest)), tokenizer.eos_id] for _ in range(count)
+    ]
+
+
+def banned_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids that no search writes: padding, `<sos>` and `<unk>`."""
+    return tuple(i for i in (tokenizer.pad_id, tokenizer.sos_id, tokenizer.unk_id) if i is not None)
+
+
+@torch.inference_mode()
+def _log_probabilities(bundle: Bundle, source: list[int], target: list[int], banned: Sequence[int]) -> list[float]:
+    memory = bundle.model.encode(torch.tensor([source]))
+    return target_log_probabilities(bundle.model, torch.tensor([target]), memory, banned_ids=banned)[0].tolist()
