@@ -1,16 +1,12 @@
 """A bundle → CTranslate2, an inference engine in C++ (OpenNMT; github.com/OpenNMT/CTranslate2).
 
-Its `TransformerSpec` is our model but for three habits: queries, keys and values of self-attention
-are one matrix, those of cross-attention two, and every norm belongs to the sublayer it stands at.
-The converted folder holds our `tokenizer.json` too; `prove` lets CTranslate2 translate and holds
-every word against ours.
+Its `TransformerSpec` is our model with three differences: queries, keys and values of self-attention are one matrix,
+keys and values of cross-attention are one, and every norm belongs to its sublayer. The exported folder holds our
+`tokenizer.json` too; CTranslate2 takes its tokens without `<sos>` and `<eos>`, which it adds itself.
 """
 
 from __future__ import annotations
 
-import random
-import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,31 +14,90 @@ import numpy as np
 import torch
 
 from ..bundle import Bundle
-from ..errors import ExportError, MissingExtraError
-from ..inference.custom_parts import find_custom_part
+from ..config import ModelConfig
+from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..text.backends import EOS, PAD, SOS
-from ..text.tokenizer import Tokenizer
+from .precision import ExportPrecision
+from .proof import ConvertedModel, banned_ids
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours → theirs
-BANNED_LOGIT = -1e9  # the logit of what our searches never say, here as a bias of the projection
+PROGRAM = "CTranslate2"
+PRECISIONS: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
+CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours: CTranslate2's
+BANNED_LOGIT = -6e4  # the bias of the projection for tokens that no search writes; float16 can hold it
 
 
-def convert(bundle: Bundle, folder: Path) -> None:
-    """Write `bundle` as a CTranslate2 model, float32, for `ctranslate2.Translator(folder)`.
+def why_not(config: ModelConfig) -> str:
+    """Why CTranslate2 cannot express a model with this config; empty if it can."""
+    width = config.d_model // config.heads
+    if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
+        return (
+            f"CTranslate2 has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
+            f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
+        )
+    if config.target_vocab_size is not None:
+        return "one tokenizer serves both sides of a CTranslate2 export; this model has a vocabulary for each side"
+    return ""
 
-    It takes the tokens of `tokenizer.json` without `<sos>` and `<eos>`, which it adds itself. Its
-    precision is chosen when it is loaded. Refuses head widths other than d_model / heads, a model with a
-    part of its own (a subclass, a forward hook), and a folder that exists.
-    """
-    library = _library()
-    config = bundle.model.config
-    _refuse_what_it_cannot_express(bundle.model)
-    if folder.exists():
-        raise ExportError(f"{folder} exists already; a converted model needs a folder of its own")
+
+def require_library() -> None:
+    """Refuse to go on without the extra."""
+    _library()
+
+
+def write(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+    """Write `bundle` for `ctranslate2.Translator(folder)`, with our tokenizer."""
+    spec = _spec(bundle)
+    spec.optimize(quantization=None if precision == "float32" else precision)
+    spec.save(str(folder))
+    bundle.source_tokenizer.save(folder / "tokenizer.json")
+
+
+def load(folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+    """The folder at work in CTranslate2."""
+    return CTranslate2Folder(folder, bundle, precision=precision)
+
+
+class CTranslate2Folder:
+    """An exported folder at work in CTranslate2; see `ConvertedModel`."""
+
+    def __init__(self, folder: Path, bundle: Bundle, *, precision: ExportPrecision = "float32") -> None:
+        # A processor without float16 computes in float32 with the rounded weights.
+        computed = "float32" if precision == "float16" else precision
+        self._translator = _library().Translator(str(folder), device="cpu", compute_type=computed)
+        self._names = bundle.source_tokenizer.names()
+        self._ids = {name: i for i, name in enumerate(self._names)}
+
+    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+        """As in `ConvertedModel`."""
+        results = self._translator.translate_batch(
+            self._tokens(sources),
+            beam_size=beam,
+            length_penalty=0,
+            max_decoding_length=max_length,
+            min_decoding_length=0,
+        )
+        return [[self._ids[token] for token in result.hypotheses[0]] for result in results]
+
+    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """As in `ConvertedModel`."""
+        # CTranslate2 adds the end token to every target, so that of one that was cut off is left out again.
+        ended = [target if target[-1] == self._ids[EOS] else [*target, self._ids[EOS]] for target in targets]
+        results = self._translator.score_batch(self._tokens(sources), self._tokens(ended))
+        return [
+            list(result.log_probs)[: len(target) - 1] for result, target in zip(results, targets, strict=True)
+        ]
+
+    def _tokens(self, sentences: list[list[int]]) -> list[list[str]]:
+        return [[self._names[i] for i in ids[1:-1]] for ids in sentences]
+
+
+def _spec(bundle: Bundle) -> Any:
+    """The bundle as CTranslate2's `TransformerSpec`, float32."""
+    library, config, tokenizer = _library(), bundle.model.config, bundle.source_tokenizer
     spec = library.specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
@@ -50,99 +105,17 @@ def convert(bundle: Bundle, folder: Path) -> None:
         activation=library.specs.Activation[CT2_ACTIVATIONS[config.activation]],
     )
     with torch.no_grad():
-        _transformer(spec, bundle.model, never=banned_ids(bundle.source_tokenizer))
-    names = bundle.source_tokenizer.names()
+        _transformer(spec, bundle.model, banned=banned_ids(tokenizer))
+    names = tokenizer.names()
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
     spec.config.bos_token = spec.config.decoder_start_token = SOS
     spec.config.eos_token = EOS
-    unknown = bundle.source_tokenizer.unk_id
-    spec.config.unk_token = PAD if unknown is None else names[unknown]  # theirs must be called something
+    spec.config.unk_token = PAD if tokenizer.unk_id is None else names[tokenizer.unk_id]  # it must have a name
     spec.config.add_source_bos = spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = bundle.model.encoder.layers[0].attention_residual.norm.eps  # type: ignore[union-attr]
     spec.validate()
-    spec.optimize(quantization=None)
-    folder.mkdir(parents=True)
-    try:
-        spec.save(str(folder))
-        bundle.source_tokenizer.save(folder / "tokenizer.json")
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """How a converted model did beside ours: `same` of `sentences` word for word, `words` in all.
-
-    `apart` is the largest difference of a word's log-probability, in nats.
-    """
-
-    sentences: int
-    identical: int
-    tokens: int
-    max_difference: float
-
-
-def prove(bundle: Bundle, folder: Path, sources: list[list[int]], *, longest: int = 64) -> Proof:
-    """Let CTranslate2 translate `sources` greedily in float32, and hold each word against our model's likeliest.
-
-    A sentence is the same if after each of its beginnings our likeliest word is the one that
-    CTranslate2 wrote. Sources are ids with `<sos>` and `<eos>`; translations are cut off at `longest` words.
-    """
-    library = _library()
-    names = bundle.source_tokenizer.names()
-    translator = library.Translator(str(folder), device="cpu", compute_type="float32")
-    tokens = [[names[i] for i in source[1:-1]] for source in sources]
-    longest = min(longest, bundle.model.config.max_length - 1)
-    written = [
-        [names.index(word) for word in result.hypotheses[0]]
-        for result in translator.translate_batch(
-            tokens, beam_size=1, max_decoding_length=longest, min_decoding_length=0
-        )
-    ]
-    scored = translator.score_batch(tokens, [[names[i] for i in ids] for ids in written])
-    never = banned_ids(bundle.source_tokenizer)
-    same, words, apart = 0, 0, 0.0
-    for source, ids, scores in zip(sources, written, scored, strict=True):
-        log_probabilities = _log_probabilities(
-            bundle.model, source, [bundle.source_tokenizer.sos_id, *ids], never
-        )  # (T + 1, V)
-        expected = torch.tensor([*ids, bundle.source_tokenizer.eos_id][:longest])
-        same += torch.equal(log_probabilities.argmax(-1)[: len(expected)], expected)
-        token_log_probabilities = log_probabilities.gather(
-            1, torch.tensor([*ids, bundle.source_tokenizer.eos_id])[:, None]
-        )[:, 0]
-        apart = max(apart, float((token_log_probabilities - torch.tensor(scores.log_probs)).abs().max()))
-        words += len(expected)
-    return Proof(len(sources), same, words, apart)
-
-
-def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
-    """Sentences of 1 to 30 random words, as ids with `<sos>` and `<eos>`."""
-    rng = random.Random(seed)
-    excluded = {bundle.source_tokenizer.eos_id, *banned_ids(bundle.source_tokenizer)}
-    words = [i for i in range(len(bundle.source_tokenizer)) if i not in excluded]
-    longest = min(30, bundle.model.config.max_length - 2)
-    return [
-        [
-            bundle.source_tokenizer.sos_id,
-            *rng.choices(words, k=rng.randint(1, longest)),
-            bundle.source_tokenizer.eos_id,
-        ]
-        for _ in range(count)
-    ]
-
-
-@torch.inference_mode()
-def _log_probabilities(model: Transformer, source: list[int], target: list[int], never: tuple[int, ...]) -> Tensor:
-    logits = model(torch.tensor([source]), torch.tensor([target]))[0]
-    logits[:, never] = BANNED_LOGIT
-    return logits.log_softmax(-1)  # type: ignore[no-any-return]
-
-
-def banned_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
-    return tuple(i for i in (tokenizer.pad_id, tokenizer.sos_id, tokenizer.unk_id) if i is not None)
+    return spec
 
 
 def _library() -> Any:
@@ -153,27 +126,10 @@ def _library() -> Any:
     return ctranslate2
 
 
-def _refuse_what_it_cannot_express(model: Transformer) -> None:
-    config, custom = model.config, find_custom_part(model)
-    if custom:
-        raise ExportError(f"{custom}, which CTranslate2 cannot express; only models as their config makes them can go")
-    width = config.d_model // config.heads
-    if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
-        raise ExportError(
-            f"CTranslate2 has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
-            f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
-        )
-    if config.effective_target_vocab_size != config.vocab_size:
-        raise ExportError(
-            f"one tokenizer names the words of both sides of a converted model; this one has {config.vocab_size} "
-            f"ids for the source and {config.effective_target_vocab_size} for the target"
-        )
+# Shaped like the model, from the whole to its parts: each function fills a part of the empty `spec`.
 
 
-# Shaped like the model, from the whole to its parts. `spec` is theirs, empty; the part is ours.
-
-
-def _transformer(spec: Any, model: Transformer, never: tuple[int, ...]) -> None:
+def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None:
     spec.encoder.embeddings[0].weight = _array(model.source_embedding.table)
     spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
     for layer_spec, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
@@ -187,7 +143,7 @@ def _transformer(spec: Any, model: Transformer, never: tuple[int, ...]) -> None:
         _norm(spec.decoder.layer_norm, model.decoder.norm)  # type: ignore[arg-type]
     spec.decoder.projection.weight = _array(model.projection.table)
     spec.decoder.projection.bias = np.zeros(model.config.effective_target_vocab_size, dtype=np.float32)
-    spec.decoder.projection.bias[list(never)] = BANNED_LOGIT
+    spec.decoder.projection.bias[list(banned)] = BANNED_LOGIT
 
 
 def _encoder_block(spec: Any, block: EncoderBlock) -> None:
@@ -233,4 +189,4 @@ def _norm(spec: Any, norm: LayerNorm) -> None:
 
 def _array(tensor: Tensor | nn.Module) -> np.ndarray[Any, np.dtype[np.float32]]:
     assert isinstance(tensor, torch.Tensor)
-    return tensor.detach().cpu().float().contiguous().numpy()
+    return np.array(tensor.detach().cpu(), dtype=np.float32)  # a copy: CTranslate2 quantizes in its memory

@@ -8,8 +8,6 @@ reads or writes the residual stream, and the two models are exactly equal.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,15 +15,19 @@ import torch
 from torch import Tensor
 
 from ..bundle import Bundle
-from ..config import DecodeConfig, ModelConfig
+from ..config import ModelConfig
 from ..corpus.normalize import Normalization
-from ..errors import ExportError, MissingExtraError
-from ..inference.custom_parts import find_custom_part
+from ..errors import MissingExtraError
+from ..files import write_whole
 from ..nn.weights import weights
-from .proof import Proof, banned_ids, prove, require_passed
+from .precision import ExportPrecision
+from .proof import ConvertedModel, banned_ids
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel
+
+PROGRAM = "transformers"
+PRECISIONS: tuple[ExportPrecision, ...] = ("float32", "float16")
 
 Residual = Literal["rows", "columns", "none"]  # which axis of a weight is that of the residual stream
 
@@ -69,41 +71,9 @@ def marian_order(d_model: int) -> Tensor:
     return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
 
 
-def export(bundle: Bundle, folder: Path, sources: list[list[int]]) -> Proof:
-    """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`, and prove it on `sources` (ids).
-
-    Refuses what `MarianMTModel` cannot express: pre-norm, learned positions, head widths other than d_model / heads,
-    a vocabulary for each side, and a part of the model's own. Refuses a folder that exists.
-    """
-    library = _library()
-    reason = why_not(bundle)
-    if reason:
-        raise ExportError(reason)
-    if folder.exists():
-        raise ExportError(f"{folder} exists already; an export needs a folder of its own")
-    folder.mkdir(parents=True)
-    try:
-        model = library.MarianMTModel(_config(library, bundle)).eval()
-        model.load_state_dict(marian_weights(bundle), strict=False)
-        model.generation_config = _generation_config(library, bundle)
-        model.save_pretrained(str(folder))
-        _save_tokenizer(library, bundle, folder)
-        (folder / "README.md").write_text(bundle.card, encoding="utf-8")
-        proof = prove(bundle, MarianFolder(folder), sources)
-        require_passed(proof, program="transformers")
-        proof.save(folder)
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
-    return proof
-
-
-def why_not(bundle: Bundle) -> str:
-    """Why `MarianMTModel` cannot express this model, in a sentence; empty if it can."""
-    config, custom = bundle.model.config, find_custom_part(bundle.model)
+def why_not(config: ModelConfig) -> str:
+    """Why `MarianMTModel` cannot express a model with this config; empty if it can."""
     width = config.d_model // config.heads
-    if custom:
-        return f"{custom}, which MarianMTModel cannot express"
     if config.norm == "pre":
         return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
     if config.positions == "learned":
@@ -113,9 +83,34 @@ def why_not(bundle: Bundle) -> str:
             f"MarianMTModel has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
             f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
         )
-    if bundle.source_tokenizer is not bundle.target_tokenizer:
-        return "one tokenizer serves both sides of an exported model; this one has a vocabulary for each side"
+    if config.target_vocab_size is not None:
+        return "one tokenizer serves both sides of an exported model; this model has a vocabulary for each side"
     return ""
+
+
+def require_library() -> None:
+    """Refuse to go on without the extra."""
+    _library()
+
+
+def write(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+    """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`."""
+    library = _library()
+    model = library.MarianMTModel(_config(library, bundle)).eval()
+    missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)
+    assert not unexpected
+    assert all("embed_positions" in name or name in ("final_logits_bias", "model.shared.weight") for name in missing)
+    model.generation_config = _generation_config(library, bundle)
+    if precision == "float16":
+        model = model.half()
+    model.save_pretrained(str(folder))
+    _save_tokenizer(library, bundle, folder)
+    write_whole(folder / "README.md", bundle.card)
+
+
+def load(folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+    """The folder at work in transformers."""
+    return MarianFolder(folder)
 
 
 def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
@@ -144,7 +139,7 @@ class MarianFolder:
 
     def __init__(self, folder: Path) -> None:
         library = _library()
-        self._model: MarianMTModel = library.MarianMTModel.from_pretrained(str(folder)).eval()
+        self._model: MarianMTModel = library.MarianMTModel.from_pretrained(str(folder), dtype=torch.float32).eval()
         self._tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
 
     @torch.inference_mode()

@@ -25,6 +25,7 @@ from ..text.tokenizer import Tokenizer
 
 TIE = 1e-3  # nats
 TOLERANCE = 2e-3  # nats, of the log-probability of a token
+CLOSE = 0.2  # nats, on average, where the weights are rounded to int8 or float16
 
 
 class ConvertedModel(Protocol):
@@ -45,7 +46,7 @@ class Proof:
 
     Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
     other program chose another hypothesis of the same score. `max_difference` is the largest difference of the
-    log-probability of a token, in nats, among `tokens`.
+    log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean.
     """
 
     sentences: int
@@ -53,7 +54,13 @@ class Proof:
     ties: int
     tokens: int
     max_difference: float
+    mean_difference: float
     beams: tuple[int, ...]
+
+    @property
+    def close(self) -> bool:
+        """Whether an export with rounded weights is good enough: the mean difference is at most `CLOSE`."""
+        return self.mean_difference <= CLOSE
 
     @property
     def passed(self) -> bool:
@@ -114,17 +121,18 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *
         ties=len(tied),
         tokens=len(differences),
         max_difference=max(differences),
+        mean_difference=sum(differences) / len(differences),
         beams=beams,
     )
 
 
-def require_passed(proof: Proof, *, program: str) -> None:
-    """Refuse an export whose translations are not this model's."""
-    if not proof.passed:
+def require_passed(proof: Proof, *, program: str, rounded: bool = False) -> None:
+    """Refuse an export whose translations are not this model's; one with `rounded` weights may be `CLOSE` to them."""
+    if not (proof.close if rounded else proof.passed):
         raise ExportError(
             f"{program} translated {proof.sentences - proof.identical - proof.ties} of {proof.sentences} sentences "
-            f"differently from this model (log-probabilities up to {proof.max_difference:.1e} apart, "
-            f"{TOLERANCE} allowed), so nothing was written"
+            f"differently from this model; log-probabilities are up to {proof.max_difference:.1e} apart, "
+            f"{proof.mean_difference:.1e} on average. Nothing was written"
         )
 
 

@@ -1,0 +1,93 @@
+"""The formats that a bundle can be exported to, and the road that all exports take: write, prove, keep or remove."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast, get_args
+
+from ..bundle import Bundle
+from ..config import ModelConfig
+from ..errors import ConfigError, ExportError
+from ..inference.custom_parts import find_custom_part
+from .precision import ExportPrecision
+from .proof import ConvertedModel, Proof, prove, random_sources, require_passed
+
+FORMATS = ("ctranslate2", "onnx", "huggingface")
+
+
+class Exporter(Protocol):
+    """A format: a module of this room."""
+
+    PROGRAM: str  # what runs the export
+    PRECISIONS: tuple[ExportPrecision, ...]
+
+    def why_not(self, config: ModelConfig) -> str:
+        """Why the format cannot express a model with this config, in a sentence; empty if it can."""
+        ...
+
+    def require_library(self) -> None:
+        """Raise `MissingExtraError` where the format's libraries are not installed."""
+        ...
+
+    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        """Write the bundle into an empty folder."""
+        ...
+
+    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+        """What `write` wrote, at work in the other program."""
+        ...
+
+
+def exporter(name: str) -> Exporter:
+    """The module of a format of `FORMATS`."""
+    return cast(Exporter, import_module(f".{name}", __package__))
+
+
+def export_bundle(
+    bundle: Bundle,
+    folder: Path,
+    *,
+    to: str,
+    precision: str = "float32",
+    texts: Sequence[str] = (),
+    sentences: int = 50,
+    seed: int = 1,
+) -> Proof:
+    """Write `bundle` into a new folder in the format `to`, and prove the export on `texts` and random `sentences`.
+
+    An export that is not proven is removed. Refuses what the format cannot express, and a folder that exists.
+    """
+    if to not in FORMATS:
+        raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
+    module = exporter(to)
+    if precision not in get_args(ExportPrecision) or precision not in module.PRECISIONS:
+        raise ConfigError(f"{to} is exported in {' or '.join(module.PRECISIONS)}; got precision {precision!r}")
+    if custom := find_custom_part(bundle.model):
+        raise ExportError(f"{custom}, which is not exported; only models as their config makes them are")
+    if reason := module.why_not(bundle.model.config):
+        raise ExportError(reason)
+    if folder.exists():
+        raise ExportError(f"{folder} exists already; an export needs a folder of its own")
+    module.require_library()
+    chosen = cast(ExportPrecision, precision)
+    encoded = bundle.source_tokenizer.encode_all([bundle.normalization(text) for text in texts])
+    longest = bundle.model.config.max_length
+    sources = [ids for ids in encoded if len(ids) <= longest] + random_sources(bundle, sentences, seed=seed)
+    folder.mkdir(parents=True)
+    try:
+        module.write(bundle, folder, chosen)
+        proof = prove(bundle, module.load(folder, bundle, chosen), sources)
+        require_passed(proof, program=module.PROGRAM, rounded=precision != "float32")
+        proof.save(folder)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    return proof
+
+
+def exportable(config: ModelConfig) -> dict[str, str]:
+    """For every format why a model with this config cannot be exported to it; empty where it can."""
+    return {name: exporter(name).why_not(config) for name in FORMATS}
