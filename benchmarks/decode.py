@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-from allyouneed.convert.ctranslate2 import convert
+from allyouneed.convert.ctranslate2 import CTranslate2Exporter
 from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory
@@ -214,7 +214,8 @@ def random_bundle(config: ModelConfig, folder: Path) -> None:
 
 def prepare(bundle: Bundle, folder: Path) -> None:
     """What the peers need beside the bundle."""
-    convert(bundle, folder / "ct2")
+    (folder / "ct2").mkdir()
+    CTranslate2Exporter().write(bundle, folder / "ct2", "float32")
     ids, config = bundle.source_tokenizer, bundle.model.config
     signs = {
         "pad": ids.pad_id, "sos": ids.sos_id, "eos": ids.eos_id,

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from allyouneed import Translator
+from allyouneed.convert.formats import export_bundle
+from bundles import make_bundle
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -33,6 +37,14 @@ def test_train_tiny(tmp_path: Path) -> None:
 
 def test_extend() -> None:
     assert example("extend.py").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
+
+
+def test_onnx_greedy(tmp_path: Path) -> None:
+    bundle = make_bundle(target_vocab_size=None)
+    export_bundle(bundle, tmp_path / "out", to="onnx", sentences=1)
+    greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False, extra_length=200)
+    for text in ("abc", "jihgfedcba"):
+        assert example("onnx_greedy.py", tmp_path / "out", text).strip() == f"{text}  →  {greedy(text)}".strip()
 
 
 def test_every_example_is_run_here() -> None:

@@ -218,7 +218,7 @@ CALLS = {
     "check": ["bundle" if TRIES else "folder"],  # the checks take seconds
     "paper": [],
     "config": ["dates"],
-    "export": ["bundle", "--to", "ctranslate2", "--output", "exported"],
+    "export": ["bundle", "exported", "--to", "ctranslate2"],
     "train": ["recipe.toml", "--output", "run"],
     "demo": ["--output", "bundle"],
 }

@@ -329,12 +329,12 @@ def test_one_line_stays_one_line(tmp_path: Path) -> None:
 
 
 def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path: Path) -> None:
-    made = run_here("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out", "--sentences", 5)
+    made = run_here("export", saved, tmp_path / "out", "--to", "ctranslate2", "--sentences", 5)
     assert made.returncode == 0, made.stderr.decode()
     assert b"5 of 5 sentences translated equally" in made.stdout
     assert (tmp_path / "out" / "model.bin").is_file()
-    again = refusal("export", saved, "--to", "ctranslate2", "--output", tmp_path / "out")
-    assert again.endswith("exists already; a converted model needs a folder of its own")
+    again = refusal("export", saved, tmp_path / "out", "--to", "ctranslate2")
+    assert again.endswith("exists already; an export needs a folder of its own")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -24,41 +24,42 @@ from .proof import ConvertedModel, banned_ids
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-PROGRAM = "CTranslate2"
-PRECISIONS: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
 CT2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # ours: CTranslate2's
 BANNED_LOGIT = -6e4  # the bias of the projection for tokens that no search writes; float16 can hold it
 
 
-def why_not(config: ModelConfig) -> str:
-    """Why CTranslate2 cannot express a model with this config; empty if it can."""
-    width = config.d_model // config.heads
-    if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
-        return (
-            f"CTranslate2 has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
-            f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
-        )
-    if config.target_vocab_size is not None:
-        return "one tokenizer serves both sides of a CTranslate2 export; this model has a vocabulary for each side"
-    return ""
+class CTranslate2Exporter:
+    """An `Exporter` for CTranslate2."""
 
+    program = "CTranslate2"
+    precisions: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
 
-def require_library() -> None:
-    """Refuse to go on without the extra."""
-    _library()
+    def why_not(self, config: ModelConfig) -> str:
+        """Why CTranslate2 cannot express a model with this config; empty if it can."""
+        width = config.d_model // config.heads
+        if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
+            return (
+                f"CTranslate2 has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
+                f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
+            )
+        if config.target_vocab_size is not None:
+            return "one tokenizer serves both sides of a CTranslate2 export; this model has a vocabulary for each side"
+        return ""
 
+    def require_library(self) -> None:
+        """Refuse to go on without the extra."""
+        _library()
 
-def write(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-    """Write `bundle` for `ctranslate2.Translator(folder)`, with our tokenizer."""
-    spec = _spec(bundle)
-    spec.optimize(quantization=None if precision == "float32" else precision)
-    spec.save(str(folder))
-    bundle.source_tokenizer.save(folder / "tokenizer.json")
+    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        """Write `bundle` for `ctranslate2.Translator(folder)`, with our tokenizer."""
+        spec = _spec(bundle)
+        spec.optimize(quantization=None if precision == "float32" else precision)
+        spec.save(str(folder))
+        bundle.source_tokenizer.save(folder / "tokenizer.json")
 
-
-def load(folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
-    """The folder at work in CTranslate2."""
-    return CTranslate2Folder(folder, bundle, precision=precision)
+    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+        """The folder at work in CTranslate2."""
+        return CTranslate2Folder(folder, bundle, precision=precision)
 
 
 class CTranslate2Folder:
@@ -87,9 +88,7 @@ class CTranslate2Folder:
         # CTranslate2 adds the end token to every target, so that of one that was cut off is left out again.
         ended = [target if target[-1] == self._ids[EOS] else [*target, self._ids[EOS]] for target in targets]
         results = self._translator.score_batch(self._tokens(sources), self._tokens(ended))
-        return [
-            list(result.log_probs)[: len(target) - 1] for result, target in zip(results, targets, strict=True)
-        ]
+        return [list(result.log_probs)[: len(target) - 1] for result, target in zip(results, targets, strict=True)]
 
     def _tokens(self, sentences: list[list[int]]) -> list[list[str]]:
         return [[self._names[i] for i in ids[1:-1]] for ids in sentences]
@@ -189,4 +188,4 @@ def _norm(spec: Any, norm: LayerNorm) -> None:
 
 def _array(tensor: Tensor | nn.Module) -> np.ndarray[Any, np.dtype[np.float32]]:
     assert isinstance(tensor, torch.Tensor)
-    return np.array(tensor.detach().cpu(), dtype=np.float32)  # a copy: CTranslate2 quantizes in its memory
+    return tensor.detach().cpu().float().numpy().copy()  # CTranslate2 quantizes in the memory that it is handed

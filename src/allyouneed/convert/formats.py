@@ -15,14 +15,14 @@ from ..inference.custom_parts import find_custom_part
 from .precision import ExportPrecision
 from .proof import ConvertedModel, Proof, prove, random_sources, require_passed
 
-FORMATS = ("ctranslate2", "onnx", "huggingface")
+FORMATS = {"ctranslate2": "CTranslate2Exporter", "onnx": "ONNXExporter", "huggingface": "HuggingFaceExporter"}
 
 
 class Exporter(Protocol):
-    """A format: a module of this room."""
+    """A format; each has a module of this room."""
 
-    PROGRAM: str  # what runs the export
-    PRECISIONS: tuple[ExportPrecision, ...]
+    program: str  # what runs the export
+    precisions: tuple[ExportPrecision, ...]
 
     def why_not(self, config: ModelConfig) -> str:
         """Why the format cannot express a model with this config, in a sentence; empty if it can."""
@@ -42,8 +42,8 @@ class Exporter(Protocol):
 
 
 def exporter(name: str) -> Exporter:
-    """The module of a format of `FORMATS`."""
-    return cast(Exporter, import_module(f".{name}", __package__))
+    """That of a format of `FORMATS`."""
+    return cast(Exporter, getattr(import_module(f".{name}", __package__), FORMATS[name])())
 
 
 def export_bundle(
@@ -62,25 +62,24 @@ def export_bundle(
     """
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
-    module = exporter(to)
-    if precision not in get_args(ExportPrecision) or precision not in module.PRECISIONS:
-        raise ConfigError(f"{to} is exported in {' or '.join(module.PRECISIONS)}; got precision {precision!r}")
+    chosen = exporter(to)
+    if precision not in get_args(ExportPrecision) or precision not in chosen.precisions:
+        raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
     if custom := find_custom_part(bundle.model):
         raise ExportError(f"{custom}, which is not exported; only models as their config makes them are")
-    if reason := module.why_not(bundle.model.config):
+    if reason := chosen.why_not(bundle.model.config):
         raise ExportError(reason)
     if folder.exists():
         raise ExportError(f"{folder} exists already; an export needs a folder of its own")
-    module.require_library()
-    chosen = cast(ExportPrecision, precision)
+    chosen.require_library()
     encoded = bundle.source_tokenizer.encode_all([bundle.normalization(text) for text in texts])
     longest = bundle.model.config.max_length
     sources = [ids for ids in encoded if len(ids) <= longest] + random_sources(bundle, sentences, seed=seed)
     folder.mkdir(parents=True)
     try:
-        module.write(bundle, folder, chosen)
-        proof = prove(bundle, module.load(folder, bundle, chosen), sources)
-        require_passed(proof, program=module.PROGRAM, rounded=precision != "float32")
+        chosen.write(bundle, folder, precision)
+        proof = prove(bundle, chosen.load(folder, bundle, precision), sources)
+        require_passed(proof, program=chosen.program, rounded=precision != "float32")
         proof.save(folder)
     except BaseException:
         shutil.rmtree(folder)

@@ -26,12 +26,10 @@ from .proof import ConvertedModel, banned_ids
 if TYPE_CHECKING:
     from transformers import MarianMTModel
 
-PROGRAM = "transformers"
-PRECISIONS: tuple[ExportPrecision, ...] = ("float32", "float16")
 
-Residual = Literal["rows", "columns", "none"]  # which axis of a weight is that of the residual stream
+ResidualAxis = Literal["rows", "columns", "none"]  # which axis of a weight is that of the residual stream
 
-LINEAR: dict[str, Residual] = {"query": "columns", "key": "columns", "value": "columns", "output": "rows"}
+LINEAR: dict[str, ResidualAxis] = {"query": "columns", "key": "columns", "value": "columns", "output": "rows"}
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 ATTENTIONS = {  # ours: Marian's
     "encoder": {"attention": "self_attn"},
@@ -40,9 +38,9 @@ ATTENTIONS = {  # ours: Marian's
 MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 
 
-def weight_names(config: ModelConfig) -> dict[str, tuple[str, Residual]]:
+def weight_names(config: ModelConfig) -> dict[str, tuple[str, ResidualAxis]]:
     """Our name of every weight → Marian's, and the axis of the residual stream."""
-    names: dict[str, tuple[str, Residual]] = {
+    names: dict[str, tuple[str, ResidualAxis]] = {
         "source_embedding.table": ("model.encoder.embed_tokens.weight", "columns"),
         "target_embedding.table": ("model.decoder.embed_tokens.weight", "columns"),
         "projection.table": ("lm_head.weight", "columns"),
@@ -71,46 +69,51 @@ def marian_order(d_model: int) -> Tensor:
     return torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
 
 
-def why_not(config: ModelConfig) -> str:
-    """Why `MarianMTModel` cannot express a model with this config; empty if it can."""
-    width = config.d_model // config.heads
-    if config.norm == "pre":
-        return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
-    if config.positions == "learned":
-        return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
-    if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
-        return (
-            f"MarianMTModel has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
-            f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
+class HuggingFaceExporter:
+    """An `Exporter` for transformers."""
+
+    program = "transformers"
+    precisions: tuple[ExportPrecision, ...] = ("float32", "float16")
+
+    def why_not(self, config: ModelConfig) -> str:
+        """Why `MarianMTModel` cannot express a model with this config; empty if it can."""
+        width = config.d_model // config.heads
+        if config.norm == "pre":
+            return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
+        if config.positions == "learned":
+            return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
+        if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
+            return (
+                f"MarianMTModel has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
+                f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
+            )
+        if config.target_vocab_size is not None:
+            return "one tokenizer serves both sides of an exported model; this model has a vocabulary for each side"
+        return ""
+
+    def require_library(self) -> None:
+        """Refuse to go on without the extra."""
+        _library()
+
+    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`."""
+        library = _library()
+        model = library.MarianMTModel(_config(library, bundle)).eval()
+        missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)
+        assert not unexpected
+        assert all(
+            "embed_positions" in name or name in ("final_logits_bias", "model.shared.weight") for name in missing
         )
-    if config.target_vocab_size is not None:
-        return "one tokenizer serves both sides of an exported model; this model has a vocabulary for each side"
-    return ""
+        model.generation_config = _generation_config(library, bundle)
+        if precision == "float16":
+            model = model.half()
+        model.save_pretrained(str(folder))
+        _save_tokenizer(library, bundle, folder)
+        write_whole(folder / "README.md", bundle.card)
 
-
-def require_library() -> None:
-    """Refuse to go on without the extra."""
-    _library()
-
-
-def write(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-    """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`."""
-    library = _library()
-    model = library.MarianMTModel(_config(library, bundle)).eval()
-    missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)
-    assert not unexpected
-    assert all("embed_positions" in name or name in ("final_logits_bias", "model.shared.weight") for name in missing)
-    model.generation_config = _generation_config(library, bundle)
-    if precision == "float16":
-        model = model.half()
-    model.save_pretrained(str(folder))
-    _save_tokenizer(library, bundle, folder)
-    write_whole(folder / "README.md", bundle.card)
-
-
-def load(folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
-    """The folder at work in transformers."""
-    return MarianFolder(folder)
+    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+        """The folder at work in transformers."""
+        return MarianFolder(folder)
 
 
 def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
@@ -166,7 +169,7 @@ class MarianFolder:
         return gains
 
 
-def _norm(ours: str, marian: str) -> dict[str, tuple[str, Residual]]:
+def _norm(ours: str, marian: str) -> dict[str, tuple[str, ResidualAxis]]:
     return {f"{ours}.norm.gain": (f"{marian}.weight", "rows"), f"{ours}.norm.bias": (f"{marian}.bias", "rows")}
 
 
@@ -228,7 +231,7 @@ def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
     ).save_pretrained(str(folder))
 
 
-def _normalizer(normalization: Normalization, own: dict[str, Any] | None) -> dict[str, Any] | None:
+def _normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
     """The bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
     parts: list[dict[str, Any]] = []
     if normalization.strip_control:
@@ -238,7 +241,7 @@ def _normalizer(normalization: Normalization, own: dict[str, Any] | None) -> dic
         ]
     if normalization.unicode != "none":
         parts.append({"type": normalization.unicode})
-    parts += [own] if own else []
+    parts += [vocabulary] if vocabulary else []
     return {"type": "Sequence", "normalizers": parts} if parts else None
 
 

@@ -6,7 +6,8 @@
 
 Ids are int64, True in the mask is a token of the source and not padding, and T, the length of the cache, is 0 in the
 first step. Log-probabilities of tokens that no search writes are minus infinity. A search selects its hypotheses on
-axis 1 of keys and values. `examples/onnx_greedy.py` decodes greedily with onnxruntime and NumPy alone.
+axis 1 of keys and values. The metadata of both graphs has the model's `max_length`, in tokens.
+`examples/onnx_greedy.py` decodes greedily with onnxruntime and NumPy alone.
 """
 
 from __future__ import annotations
@@ -36,13 +37,10 @@ from ..text.vocabulary import Vocabulary
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
-PROGRAM = "onnxruntime"
-PRECISIONS: tuple[ExportPrecision, ...] = ("float32",)
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Names = Sequence[str]
+NumPyArray = np.ndarray[Any, np.dtype[Any]]
 ENCODER_OUTPUTS = ("memory_keys", "memory_values", "memory_mask")
 DECODER_INPUTS = ("last", "keys", "values", *ENCODER_OUTPUTS)
+DECODER_OUTPUTS = ("log_probabilities", "new_keys", "new_values")
 
 
 class ONNXEncoder(nn.Module):
@@ -91,42 +89,43 @@ class ONNXDecoderStep(nn.Module):
         )
 
 
-def why_not(config: ModelConfig) -> str:
-    """Every model can be expressed."""
-    return ""
+class ONNXExporter:
+    """An `Exporter` for onnxruntime."""
 
+    program = "onnxruntime"
+    precisions: tuple[ExportPrecision, ...] = ("float32",)
 
-def require_library() -> None:
-    """Refuse to go on without the extra."""
-    _library()
+    def why_not(self, config: ModelConfig) -> str:
+        """Every model can be expressed."""
+        return ""
 
+    def require_library(self) -> None:
+        """Refuse to go on without the extra."""
+        _library()
 
-def write(bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-    """Write both graphs and the tokenizer."""
-    _write_graphs(bundle, folder)
-    Vocabulary(bundle.source_tokenizer, bundle.target_tokenizer).save(folder)
+    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        """Write both graphs and the tokenizer."""
+        _write_graphs(bundle, folder)
+        Vocabulary(bundle.source_tokenizer, bundle.target_tokenizer).save(folder)
 
-
-def load(folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
-    """The folder at work in onnxruntime."""
-    return ONNXFolder(folder, bundle)
+    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+        """The folder at work in onnxruntime."""
+        return ONNXFolder(folder, bundle)
 
 
 @dataclass(frozen=True, slots=True)
 class ONNXState:
     """The KV cache and the memory of one sentence's hypotheses, as the decoder takes them."""
 
-    keys: Array
-    values: Array
-    memory: tuple[Array, Array, Array]
+    keys: NumPyArray
+    values: NumPyArray
+    memory: tuple[NumPyArray, NumPyArray, NumPyArray]
 
     def reorder(self, hypotheses: Tensor) -> ONNXState:
         """As in `decode.State`."""
         rows = hypotheses.numpy()
         keys, values, mask = self.memory
-        return ONNXState(
-            self.keys[:, rows], self.values[:, rows], (keys[:, rows], values[:, rows], mask[rows])
-        )
+        return ONNXState(self.keys[:, rows], self.values[:, rows], (keys[:, rows], values[:, rows], mask[rows]))
 
     def keep(self, sentences: Tensor) -> ONNXState:
         """As in `decode.State`, for one sentence."""
@@ -192,33 +191,39 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
     keys, values = memory_keys[:, :, :, :3], memory_values[:, :, :, :3]
     batch, length, cached = Dim("batch"), Dim("source_length"), Dim("cached")
     memory_axes, cache_axes = {1: batch, 3: length}, {1: batch, 3: cached}
-    _write_graph(
-        encoder, (source,), folder / "encoder.onnx", ("source",), ENCODER_OUTPUTS, ({0: batch, 1: length},)
-    )
-    _write_graph(
-        decoder,
-        (source[:, 0], keys, values, memory_keys, memory_values, mask),
-        folder / "decoder.onnx",
-        DECODER_INPUTS,
-        ("log_probabilities", "new_keys", "new_values"),
-        ({0: batch}, cache_axes, cache_axes, memory_axes, memory_axes, {0: batch, 1: length}),
-    )
+    memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch, 1: length}), strict=True))
+    encoder_axes = {"source": {0: batch, 1: length}}
+    decoder_axes = {"last": {0: batch}, "keys": cache_axes, "values": cache_axes, **memory_names}
+    graphs = {
+        "encoder.onnx": _trace(encoder, (source,), encoder_axes, ENCODER_OUTPUTS),
+        "decoder.onnx": _trace(
+            decoder, (source[:, 0], keys, values, memory_keys, memory_values, mask), decoder_axes, DECODER_OUTPUTS
+        ),
+    }
+    for name, program in graphs.items():
+        program.model.metadata_props["max_length"] = str(model.config.max_length)
+        program.save(str(folder / name))
 
 
-def _write_graph(
-    module: nn.Module, inputs: tuple[Tensor, ...], path: Path, names: Names, outputs: Names, axes: tuple[Any, ...]
-) -> None:
+def _trace(
+    module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, Any]], outputs: Sequence[str]
+) -> Any:
+    """The graph of a module, with names for its inputs and outputs; the axes named in `axes` are free."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)  # it reports which other libraries are not installed
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the exporter's own use of PyTorch
-            program = torch.onnx.export(
-                module, inputs, dynamo=True, input_names=names, output_names=outputs, dynamic_shapes=axes, verbose=False
+            return torch.onnx.export(
+                module,
+                inputs,
+                dynamo=True,
+                input_names=list(axes),
+                output_names=outputs,
+                dynamic_shapes=tuple(axes.values()),
+                verbose=False,
             )
-            assert program is not None
-            program.save(str(path))
     finally:
         exporter.setLevel(level)
 

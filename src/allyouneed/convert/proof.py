@@ -75,8 +75,8 @@ class Proof:
 def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *, max_length: int = 64) -> Proof:
     """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
 
-    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `max_length` tokens, `<eos>` included. One that
-    is cut off counts in the greedy comparison only.
+    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `max_length` tokens, `<eos>` included. Those
+    that are cut off are compared in the greedy search only.
     """
     tokenizer = bundle.target_tokenizer
     banned = banned_ids(tokenizer)
@@ -142,9 +142,7 @@ def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
     excluded = {tokenizer.eos_id, *banned_ids(tokenizer)}
     tokens = [i for i in range(len(tokenizer)) if i not in excluded]
     longest = min(30, bundle.model.config.max_length - 2)
-    return [
-        [tokenizer.sos_id, *rng.choices(tokens, k=rng.randint(1, longest)), tokenizer.eos_id] for _ in range(count)
-    ]
+    return [[tokenizer.sos_id, *rng.choices(tokens, k=rng.randint(1, longest)), tokenizer.eos_id] for _ in range(count)]
 
 
 def banned_ids(tokenizer: Tokenizer) -> tuple[int, ...]:

@@ -1,0 +1,86 @@
+"""What all exports have in common: refusals, the proof, and that nothing unproven is left behind."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
+from allyouneed.convert.formats import FORMATS, export_bundle, exportable
+from allyouneed.convert.precision import ExportPrecision
+from allyouneed.convert.proof import prove, random_sources
+from allyouneed.errors import ConfigError, ExportError, MissingExtraError
+from bundles import make_bundle
+
+LIBRARIES = {"ctranslate2": "ctranslate2", "onnx": "onnxruntime", "huggingface": "transformers"}
+
+
+def test_the_proof_is_written_beside_the_export(tmp_path: Path) -> None:
+    proof = export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2", texts=["abc", "jj"], sentences=3)
+    stored = json.loads((tmp_path / "out/proof.json").read_text())
+    assert stored["sentences"] == proof.sentences == 5
+    assert stored["beams"] == [1, 4]
+
+
+def test_a_wrong_weight_does_not_pass_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = CTranslate2Exporter.write
+
+    def write_other(self: CTranslate2Exporter, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        write(self, replace(bundle, model=make_bundle().model), folder, precision)
+
+    monkeypatch.setattr(CTranslate2Exporter, "write", write_other)
+    with pytest.raises(ExportError, match=r"CTranslate2 translated \d+ of 10 sentences differently"):
+        export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2", sentences=10)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_inverted_beam_does_not_pass(tmp_path: Path) -> None:
+    bundle = make_bundle()
+
+    class GreedyAlone(CTranslate2Folder):
+        """The fault: the beam is ignored."""
+
+        def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+            return super().translate(sources, beam=1, max_length=max_length)
+
+    with torch.no_grad():  # a flat model, where a beam finds what greedy search does not
+        bundle.model.projection.table.mul_(0.3)
+    export_bundle(bundle, tmp_path / "flat", to="ctranslate2", sentences=1)
+    sources = random_sources(bundle, 30, seed=2)
+    assert prove(bundle, CTranslate2Folder(tmp_path / "flat", bundle), sources).passed
+    assert not prove(bundle, GreedyAlone(tmp_path / "flat", bundle), sources).passed
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_missing_library_is_named(to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, LIBRARIES[to], None)
+    with pytest.raises(MissingExtraError, match=rf"needs the extra \[{to}\]"):
+        export_bundle(make_bundle(), tmp_path / "out", to=to)
+
+
+def test_a_part_that_no_format_knows_is_refused(tmp_path: Path) -> None:
+    bundle = make_bundle()
+    bundle.model.get_submodule("decoder.layers.1.feed_forward").register_forward_hook(lambda *call: 2 * call[2])
+    with pytest.raises(ExportError, match=r"decoder.layers.1.feed_forward has a forward hook, which is not exported"):
+        export_bundle(bundle, tmp_path / "out", to="onnx")
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="exists already"):
+        export_bundle(make_bundle(), tmp_path, to="ctranslate2")
+
+
+def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"onnx is exported in float32; got precision 'int8'"):
+        export_bundle(make_bundle(), tmp_path / "out", to="onnx", precision="int8")
+
+
+def test_every_config_says_where_it_can_go() -> None:
+    reasons = exportable(make_bundle(norm="pre", d_k=5).model.config)
+    assert reasons["onnx"] == ""
+    assert "post-norm" in reasons["huggingface"]
+    assert "d_k=5" in reasons["ctranslate2"]

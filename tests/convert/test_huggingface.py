@@ -1,0 +1,57 @@
+"""The export to Hugging Face transformers, beside transformers."""
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed.convert.formats import export_bundle
+from allyouneed.convert.huggingface import marian_order
+from allyouneed.nn.position import sinusoids
+from bundles import make_bundle
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_generate_translates_equally(tmp_path: Path, activation: str, tied: str) -> None:
+    bundle = make_bundle(activation=activation, tied_embeddings=tied)
+    proof = export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=5)
+    assert proof.identical + proof.ties == proof.sentences == 5
+    assert proof.max_difference < 1e-4
+
+
+def test_the_permutation_gives_marians_positions() -> None:
+    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+    positions = MarianSinusoidalPositionalEmbedding(30, 16)
+    torch.testing.assert_close(positions.create_weight(), sinusoids(30, 16)[:, marian_order(16)], rtol=0, atol=1e-6)
+
+
+def test_the_tokenizer_normalizes_and_frames_as_ours(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    bundle = make_bundle()
+    export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=1)
+    tokenizer = AutoTokenizer.from_pretrained(str(tmp_path / "out"))
+    for text in ("abc", "ja", "a\u200db\x07c".replace("\u200d", "")):
+        assert tokenizer(text).input_ids == bundle.source_tokenizer.encode(bundle.normalization(text))
+    assert tokenizer.decode(tokenizer("abcj").input_ids, skip_special_tokens=True) == "abcj"
+    assert tokenizer.backend_tokenizer.normalizer.normalize_str("e\u0301\x07\n") == unicodedata.normalize("NFC", "é ")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reason"),
+    [
+        ({"norm": "pre"}, "post-norm alone"),
+        ({"positions": "learned"}, "sinusoidal positions alone"),
+        ({"d_k": 5}, "heads of width"),
+        ({"target_vocab_size": 14, "tied_embeddings": "target"}, "a vocabulary for each side"),
+    ],
+)
+def test_what_marian_cannot_express_is_refused(tmp_path: Path, sizes: dict[str, object], reason: str) -> None:
+    from allyouneed.errors import ExportError
+
+    with pytest.raises(ExportError, match=reason):
+        export_bundle(make_bundle(**sizes), tmp_path / "out", to="huggingface")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,52 @@
+"""The export to ONNX, beside onnxruntime."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allyouneed.bundle import Bundle
+from allyouneed.convert.formats import export_bundle
+from allyouneed.convert.onnx import DECODER_INPUTS
+from allyouneed.convert.proof import Proof
+from bundles import make_bundle
+
+UNUSUAL = {
+    "norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[{}, UNUSUAL], ids=["usual", "unusual"])
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Path, Proof]:
+    bundle, folder = make_bundle(**request.param), tmp_path_factory.mktemp("onnx") / "out"
+    return bundle, folder, export_bundle(bundle, folder, to="onnx", sentences=5)
+
+
+def test_onnxruntime_translates_equally(exported: tuple[Bundle, Path, Proof]) -> None:
+    _, _, proof = exported
+    assert proof.identical + proof.ties == proof.sentences == 5
+    assert proof.max_difference < 1e-4
+
+
+def test_batches_of_any_size_and_length_give_the_rows_of_single_sentences(exported: tuple[Bundle, Path, Proof]) -> None:
+    import onnxruntime
+
+    bundle, folder, _ = exported
+    encoder = onnxruntime.InferenceSession(str(folder / "encoder.onnx"))
+    decoder = onnxruntime.InferenceSession(str(folder / "decoder.onnx"))
+    pad = bundle.source_tokenizer.pad_id
+    rows = [bundle.source_tokenizer.encode(text) for text in ("abcdefg", "j", "ab")]
+    padded = np.array([row + [pad] * (9 - len(row)) for row in rows])
+
+    def first_step(source: np.ndarray) -> np.ndarray:
+        keys, values, mask = encoder.run(None, {"source": source})
+        last = np.full(len(source), bundle.source_tokenizer.sos_id)
+        past = keys[:, :, :, :0], values[:, :, :, :0]
+        inputs = dict(zip(DECODER_INPUTS, (last, *past, keys, values, mask), strict=True))
+        log_probabilities: np.ndarray = decoder.run(None, inputs)[0]
+        return log_probabilities
+
+    together = first_step(padded)
+    for row, expected in zip(rows, together, strict=True):
+        np.testing.assert_allclose(first_step(np.array([row]))[0], expected, atol=1e-5)
+    assert (together[:, [pad, bundle.source_tokenizer.sos_id]] == -np.inf).all()
