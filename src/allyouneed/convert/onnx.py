@@ -29,7 +29,7 @@ from torch.export import Dim
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
-from ..decode import search
+from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, Transformer
 from ..nn.decoder import LayerState
@@ -161,9 +161,7 @@ class ONNXFolder:
                 self.step,
                 self.start(source),
                 DecodeConfig(beam=beam, alpha=0.0),
-                sos_id=self._tokenizer.sos_id,
-                eos_id=self._tokenizer.eos_id,
-                max_lengths=torch.tensor([max_length]),
+                SearchLimits(self._tokenizer.sos_id, self._tokenizer.eos_id, torch.tensor([max_length])),
             )
             written.append(best.ids)
         return written

@@ -17,7 +17,7 @@ import torch
 
 from ..bundle import Bundle
 from ..config import DecodeConfig
-from ..decode import search, target_log_probabilities
+from ..decode import SearchLimits, search, target_log_probabilities
 from ..errors import ExportError
 from ..files import to_json, write_whole
 from ..inference import EngineStep, make_engine
@@ -95,9 +95,7 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *
                     step,
                     engine.start(torch.tensor([source])),
                     config,
-                    sos_id=tokenizer.sos_id,
-                    eos_id=tokenizer.eos_id,
-                    max_lengths=torch.tensor([max_length]),
+                    SearchLimits(tokenizer.sos_id, tokenizer.eos_id, torch.tensor([max_length])),
                 )
             end = [tokenizer.eos_id] if best.finished else []
             targets.append([tokenizer.sos_id, *best.ids, *end])
