@@ -161,7 +161,9 @@ class ONNXFolder:
                 self.step,
                 self.start(source),
                 DecodeConfig(beam=beam, alpha=0.0),
-                SearchLimits(self._tokenizer.sos_id, self._tokenizer.eos_id, torch.tensor([max_length])),
+                SearchLimits(
+                    sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=torch.tensor([max_length])
+                ),
             )
             written.append(best.ids)
         return written

@@ -95,7 +95,9 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *
                     step,
                     engine.start(torch.tensor([source])),
                     config,
-                    SearchLimits(tokenizer.sos_id, tokenizer.eos_id, torch.tensor([max_length])),
+                    SearchLimits(
+                        sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=torch.tensor([max_length])
+                    ),
                 )
             end = [tokenizer.eos_id] if best.finished else []
             targets.append([tokenizer.sos_id, *best.ids, *end])
