@@ -65,7 +65,7 @@ def test_paths_may_be_strings(bundle: Bundle, tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "weights.safetensors", "README.md"])
 def test_a_half_written_bundle_is_refused(saved: Path, missing: str) -> None:
     (saved / missing).unlink()
-    with pytest.raises(BundleError, match=f"is no whole bundle .*{missing}"):
+    with pytest.raises(BundleError, match=f"is not a complete bundle .*{missing}"):
         Bundle.load(saved)
 
 
@@ -212,5 +212,5 @@ def test_a_bundle_of_two_vocabularies_reads_with_one_and_writes_with_the_other(
     assert bundle.target_tokenizer.encode("xx") == target.encode("xx")
     assert isinstance(Translator(bundle)("aa bb"), str)
     (tmp_path / "tokenizer.target.json").unlink()
-    with pytest.raises(BundleError, match="no whole bundle .*tokenizer.target.json does not exist"):
+    with pytest.raises(BundleError, match="not a complete bundle .*tokenizer.target.json does not exist"):
         Bundle.load(tmp_path)

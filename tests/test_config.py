@@ -62,7 +62,7 @@ def test_learned_positions_may_have_an_odd_width() -> None:
         (lambda: TrainConfig(learning_rate=-1), "learning_rate must be at least 0"),
         (
             lambda: TrainConfig(schedule="cosine"),
-            r"learning_rate must be more than 0, but .* got learning_rate=0.0 \(the default\)",
+            r"learning_rate must be more than 0, except .* got learning_rate=0.0 \(the default\)",
         ),
         (lambda: TrainConfig(clip_norm=-1), "clip_norm must be at least 0"),
         (lambda: TrainConfig(r_drop=-1), "r_drop must be at least 0"),

@@ -130,7 +130,7 @@ with locked(pathlib.Path(sys.argv[1]), what="x"):
         ("[\n1 2]", "is not JSON: .* at line 2, position 3"),
         (b'"\xff"', "is not JSON: not UTF-8 at byte 2"),
         ("[" * 100_000, "is nested too deeply"),
-        ("9" * 5_000, "a number has thousands of figures"),
+        ("9" * 5_000, "a number has thousands of digits"),
     ],
 )
 def test_what_is_not_json_is_refused_in_one_way(content: str | bytes, why: str) -> None:

@@ -1,12 +1,12 @@
-"""A trained model as one folder, and all that is needed to use it; docs/bundle.md has the format.
+"""A trained model as one folder; docs/bundle.md describes the format.
 
-    config.json          format version, sizes of the model, defaults of the search, form and habits of its text
+    config.json          format version, sizes of the model, defaults of the search, normalization of text, statistics
     weights.safetensors  every learned tensor once, under its name in the model
     tokenizer.json       the vocabulary, in the format of the tokenizers library; of the source, if the target
-                         has its own, in tokenizer.target.json
+                         has another, that is in tokenizer.target.json
     README.md            a card: what it was trained on and how well it does
 
-Nothing in it is code, and loading it runs none.
+It contains no code, and loading it runs none.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -31,12 +31,12 @@ from .text.vocabulary import Vocabulary
 
 FORMAT = 2  # 1: version 0.1
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
-FILES = ("config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json")  # what makes translations
+FILES = ("config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json")  # that translations depend on
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A model, its vocabularies, the defaults of its search, and what it needs to know of its training pairs.
+    """A model, its vocabularies, the defaults of its search, and some statistics of its training pairs.
 
     `target_tokenizer` is the same object as `source_tokenizer` where both sides have one vocabulary.
     """
@@ -53,7 +53,7 @@ class Bundle:
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
 
     def save(self, folder: str | Path) -> None:
-        """Write the folder. Each file appears whole or not at all, `config.json` last."""
+        """Write the folder. Each file is written whole or not at all, `config.json` last."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         Vocabulary(self.source_tokenizer, self.target_tokenizer).save(folder)
@@ -71,7 +71,7 @@ class Bundle:
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> "Bundle":
-        """Read a folder that `save` wrote, ready to translate. Refuses one that is not whole."""
+        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete one."""
         folder = Path(folder)
         config = _read_config(folder)
         sizes = build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
@@ -131,7 +131,7 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
-    """The model with the weights of the file. Its header is compared first, so that no memory is taken in vain."""
+    """The model with the weights of the file. The header is compared first, before memory is allocated."""
     _read(folder, "weights.safetensors", 0)
     with safe_open(folder / "weights.safetensors", framework="pt") as file:
         parts = {upgrade_weight_name(name): file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
@@ -159,7 +159,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
 
 
 def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str) -> None:
-    """Refuse a tokenizer that does not put its start and end signs around a text, or pads otherwise than the model."""
+    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs."""
     ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
     if [*ids[:1], *ids[1:][-1:]] != framed:
         raise BundleError(
@@ -216,5 +216,5 @@ def _read(folder: Path, name: str, count: int = -1) -> bytes:
 
 def _not_whole(folder: Path, why: str) -> BundleError:
     return BundleError(
-        f"{folder} is no whole bundle ({why}); a run that was stopped before its first checkpoint leaves none"
+        f"{folder} is not a complete bundle ({why}); a run that was stopped before its first checkpoint leaves none"
     )

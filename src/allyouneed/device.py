@@ -1,4 +1,4 @@
-"""Where the arithmetic happens: which device, and how many threads of the processor."""
+"""Device, threads, precision and memory of the process."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ import torch
 
 from .errors import ConfigError
 
-# A recipe goes from a large machine to a small one, where some threads too many only wait for each other.
+# A recipe made on a large machine should run on a small one, where extra threads only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
 
 _Item = TypeVar("_Item")
@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device called `name`; "auto" is a CUDA or Apple GPU if there is one, else the processor."""
+    """The device called `name`; "auto" is a CUDA or Apple GPU if there is one, else the CPU."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -31,13 +31,13 @@ def pick_device(name: str = "auto") -> torch.device:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f'device must be "auto", "cpu", "cuda" or "mps", and be there; got {name!r} ({reason})'
+            f'device must be "auto", "cpu", "cuda" or "mps", and be present; got {name!r} ({reason})'
         ) from error
     return device
 
 
 def require_memory(what: str, size: int) -> None:
-    """Refuse what takes more bytes than this machine has (where it tells): being killed for them says nothing."""
+    """Refuse what takes more bytes than this machine has, if that is known: the system would kill the process."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size
     if size > memory:
         raise ConfigError(
@@ -47,7 +47,7 @@ def require_memory(what: str, size: int) -> None:
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether products of bfloat16 are much faster than of float32 there: on processors with AMX, and newer GPUs."""
+    """Whether products are much faster in bfloat16 than in float32: on CPUs with AMX, and newer GPUs."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
@@ -56,8 +56,8 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 def set_threads(count: int) -> None:
     """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core.
 
-    Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` where that is more: what starts too many
-    threads ends the process.
+    Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more: a process that starts too
+    many threads is ended by the system.
     """
     cores = os.cpu_count() or 1
     most = max(MOST_THREADS, THREADS_PER_CORE * cores)
@@ -71,7 +71,7 @@ def set_threads(count: int) -> None:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Compute with `count` threads inside the block (0: PyTorch's choice), then with as many as before."""
+    """Compute with `count` threads inside the block (0: PyTorch's choice), then with the previous number."""
     before = torch.get_num_threads()
     set_threads(count)
     try:
@@ -95,9 +95,9 @@ def configure_process(threads: int = 0) -> None:
 
 @contextmanager
 def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], Iterable[_Item]], Iterator[_Result]]]:
-    """A `map` that works on `count` things at once, in their order, each with one thread of PyTorch's.
+    """A `map` that works on `count` items in parallel, each with one thread of PyTorch, and keeps their order.
 
-    Two threads that share every small product wait for each other more than they work.
+    Two threads that divide every small product wait for each other longer than they work.
     """
     if count == 1:
         yield map
@@ -107,15 +107,15 @@ def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], I
         yield pool.map
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(count)  # what new threads will have; ours has kept its own
+        torch.set_num_threads(count)  # the default of new threads; that of this thread is unchanged
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread of PyTorch's inside, then with as many as before.
+    """Compute with one thread of PyTorch inside the block, then with the previous number.
 
-    A product of a few rows is done before other threads are awake, and a thread of OpenMP that waits
-    for its share keeps a core busy.
+    A product of a few rows is done before other threads have started, and a thread of OpenMP that waits
+    for work keeps a core busy.
     """
     count = torch.get_num_threads()
     if count > 1:
@@ -130,22 +130,22 @@ def one_thread() -> Iterator[None]:
 def retain_freed_memory() -> None:
     """Let the C library keep the memory of freed tensors (glibc only; elsewhere nothing happens).
 
-    Else every large tensor is given back to the system and taken anew, page by page, in each update:
-    a fifth of the time of a step of `multi30k-en-de` on two cores.
+    Otherwise the memory of every large tensor is returned to the system and allocated again, page by page, in each
+    update: a fifth of the time of a step of `multi30k-en-de` on two cores.
     """
     if not sys.platform.startswith("linux"):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)  # the highest it takes, in bytes
+        mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)  # the largest value allowed, in bytes
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def limit_onednn_cache() -> None:
-    """Let oneDNN keep what it made for 32 shapes of products, not for a thousand; an environment that says else, wins.
+    """Let oneDNN cache the primitives of 32 shapes of products instead of 1,024, unless the environment sets a number.
 
-    Batches come in hundreds of shapes, and what it made for one is about a megabyte: in bfloat16 a run of
-    `multi30k-en-de-tok` grew to 3.4 GB. Making it again takes no time to speak of. Only before the first product.
+    Batches have hundreds of shapes, and the primitives of one take about a megabyte: in bfloat16 a run of
+    `multi30k-en-de-tok` grew to 3.4 GB. Creating them again takes negligible time. Works only before the first product.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "32")

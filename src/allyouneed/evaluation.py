@@ -1,4 +1,4 @@
-"""How good a model's translations are, and `fit`, which evaluates so at every validation."""
+"""Scores of a model on pairs, and `fit`, which computes them at every validation."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,11 +24,10 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources of some pairs and compare with their targets: BLEU, chrF and exact match, from 0 to 100.
 
-    A target is one translation, or several that are equally right. `tokenize` is sacrebleu's tokenizer for BLEU, "none"
-    for text that is tokenized already. References are normalized as the model's training text was. The samples are
-    the translations, each with its own chrF. A bundle is searched by its own settings; a `Translator` has others:
-    `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set and a text that
-    cannot be translated.
+    A target is one reference translation, or several. `tokenize` is sacrebleu's tokenizer for BLEU, "none" for text
+    that is tokenized already. References are normalized as the model's training text was. The samples are the
+    translations, each with its chrF. A bundle is searched with the settings stored in it, a `Translator` with its own:
+    `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set and a text that cannot be translated.
     """
     translator = model if isinstance(model, Translator) else Translator(model)
     rows = [(source, [target] if isinstance(target, str) else target) for source, target in pairs]
@@ -52,7 +51,7 @@ def evaluate(
 
 
 def evaluate_greedily(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-    """`evaluate` with greedy search in large batches, as fast as a validation during training should be."""
+    """`evaluate` with greedy search in large batches, for validation during training."""
     greedy = DecodeConfig(
         beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)
     )

@@ -1,7 +1,6 @@
-"""Files that appear whole or not at all, and output paths that are not overwritten by accident.
+"""Files that are written whole or not at all, and output paths that are not overwritten by accident.
 
-An output may be a symbolic link, whose target is then written, or a device or named pipe, which is written to as it
-stands.
+An output may be a symbolic link, whose target is then written, or a device or named pipe, which is written to directly.
 """
 
 import errno
@@ -17,16 +16,16 @@ from typing import Any, BinaryIO
 
 from .errors import OutputError
 
-if sys.platform != "win32":  # there a second process is not held off
+if sys.platform != "win32":  # Windows has no such locks
     import fcntl
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name only once every byte is on the disk.
+    """Open a file for writing that gets its name only once every byte is on the disk.
 
     The bytes go to `.NAME.partial` beside it, are flushed to the disk and then renamed, so a
-    stopped process or a full disk leaves whatever stood under `path` before. Refuses, as an
+    stopped process or a full disk leaves an earlier file at `path` unchanged. Refuses, as an
     `OutputError`, a folder that cannot be written and a disk that is full.
     """
     with refusing_errors(path):
@@ -59,9 +58,9 @@ def append(path: Path, text: str) -> None:
 
 
 def refuse_to_replace(path: Path, *, what: str) -> None:
-    """Raise an `OutputError` if `path` exists; `what` names the thing that was to be written.
+    """Raise an `OutputError` if `path` exists; `what` names the output.
 
-    A device or a named pipe is not replaced but written to, and so never refused.
+    A device or a named pipe is written to and not replaced, and so never refused.
     """
     if path.exists() and not is_stream(path):
         raise OutputError(
@@ -70,9 +69,9 @@ def refuse_to_replace(path: Path, *, what: str) -> None:
 
 
 def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterable[Path | int] = ()) -> None:
-    """Refuse, before any work, an output file that could not be written, or that would replace what must stay.
+    """Refuse, before any work, an output file that could not be written or would replace another file.
 
-    That is a folder, a disk or socket, a path in a folder that does not exist, a file that exists (unless
+    Refused are a folder, a disk or socket, a path in a folder that does not exist, a file that exists (unless
     `overwrite`), and one of the `inputs` (paths, or descriptors of open files) under any name.
     """
     if path.is_dir():
@@ -94,17 +93,19 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
 
 
 def is_stream(path: Path) -> bool:
-    """Whether something is a character device or a named pipe: written to as it stands, with nothing to replace."""
+    """Whether something is a character device or a named pipe, which is written to and not replaced."""
     return _mode(path, stat.S_ISCHR, stat.S_ISFIFO)
 
 
 def is_named_pipe(path: Path) -> bool:
     """Whether something is a pipe in the file system, so that opening it waits for the other end."""
-    return _mode(path, stat.S_ISFIFO) and os.path.exists(os.path.realpath(path))  # /dev/stdin and its kin have no end
+    return _mode(path, stat.S_ISFIFO) and os.path.exists(
+        os.path.realpath(path)
+    )  # an inherited pipe, such as /dev/stdin, has no path
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:
-    """Whether two paths (or descriptors) are one regular file, through links or not."""
+    """Whether two paths (or descriptors) are one regular file, links followed."""
     try:
         return os.path.samestat(os.stat(one), status := os.stat(other)) and stat.S_ISREG(status.st_mode)
     except OSError:
@@ -118,11 +119,11 @@ def followed(path: Path) -> Path:
 
 @contextmanager
 def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
-    """Keep `path`, a file or a folder, for this process alone while the block runs.
+    """Lock `path`, a file or a folder, against other processes while the block runs.
 
-    The lock is that of the system on `.NAME.lock` beside it: it ends with the process, however that ends. What
-    another process holds is refused as an `OutputError`, in which `what` names it, or waited for. The folders above
-    that are not there are made, and removed again if they stay empty.
+    The lock is one of the system on `.NAME.lock` beside it, and ends with the process. If another process holds it,
+    waits, or refuses with an `OutputError`, in which `what` names the path. Missing parent folders are created, and
+    removed again if they stay empty.
     """
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
@@ -139,7 +140,7 @@ def _in_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         for above in made:
-            with suppress(OSError):  # it holds something now
+            with suppress(OSError):  # it is not empty
                 above.rmdir()
 
 
@@ -151,7 +152,7 @@ def _while_locked(lock: Path, path: Path, what: str, wait: bool) -> Iterator[Non
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)  # while it is held: who opened it meanwhile sees that it is gone
+        lock.unlink(missing_ok=True)  # while it is locked: a process that has opened it notices that it was removed
         os.close(descriptor)
 
 
@@ -162,9 +163,9 @@ def flush_to_disk(file: BinaryIO) -> None:
 
 
 def rename(partial: Path, path: Path) -> None:
-    """Give a file its name, and return once that is on the disk."""
+    """Rename a file, and return once that is on the disk."""
     partial.replace(path)
-    if os.name == "posix":  # a rename is safe from a power cut only once the folder itself is on the disk
+    if os.name == "posix":  # a rename survives a power cut only once the folder itself is on the disk
         descriptor = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -173,21 +174,21 @@ def rename(partial: Path, path: Path) -> None:
 
 
 def to_json(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    """`value` as JSON by the standard, which has no NaN and no infinity: such numbers become null."""
+    """`value` as standard JSON, which has no NaN and no infinity: such numbers become null."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """The values of a file with one on each line; a last line without a line feed, cut off by a kill, is left out.
+    """The values of a file with one on each line, without a last one that a killed writer left incomplete.
 
-    Only a line feed ends a line: a text may hold other ends, such as U+2028. Raises ValueError for what is not JSON.
+    Only a line feed ends a line: a text may contain other line ends, such as U+2028. Raises ValueError if not JSON.
     """
     *lines, _ = path.read_bytes().split(b"\n")
     return [parse_json(line) for line in lines]
 
 
 def parse_json(content: str | bytes) -> Any:
-    """The value that is written as JSON. Raises ValueError, in one line, for whatever it cannot read."""
+    """The value of some JSON. Raises ValueError, with a message of one line, for anything else."""
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
@@ -199,7 +200,7 @@ def parse_json(content: str | bytes) -> Any:
     except RecursionError:
         raise ValueError("is not JSON that can be read: it is nested too deeply") from None
     except ValueError:
-        raise ValueError("is not JSON that can be read: a number has thousands of figures") from None
+        raise ValueError("is not JSON that can be read: a number has thousands of digits") from None
 
 
 def _lock(lock: Path, *, wait: bool) -> int | None:
@@ -213,7 +214,7 @@ def _lock(lock: Path, *, wait: bool) -> int | None:
             return None
         if is_same_file(descriptor, lock):
             return descriptor
-        os.close(descriptor)  # the process that held it removed it meanwhile
+        os.close(descriptor)  # the process that held the lock has removed the file
 
 
 def _finite(value: object) -> object:
@@ -226,7 +227,7 @@ def _finite(value: object) -> object:
 
 @contextmanager
 def refusing_errors(path: Path) -> Iterator[None]:
-    """Raise errors of the system about an output as an `OutputError`; but not a broken pipe."""
+    """Raise errors of the system about an output as an `OutputError`, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -245,5 +246,5 @@ def _mode(path: Path, *kinds: Any) -> bool:
 
 def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full: {path} could not be written (an earlier version is untouched); free some space"
+        return f"the disk is full: {path} could not be written (an earlier version is unchanged); free some space"
     return f"{path} could not be written: {error.strerror or error}"

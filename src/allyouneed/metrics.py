@@ -1,4 +1,4 @@
-"""How good translations are; sacrebleu does the counting (Post, 2018)."""
+"""Scores of translations, computed by sacrebleu (Post, 2018)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from .errors import ConfigError, DataError
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number from 0 to 100 and the signature that says how it was counted."""
+    """A number from 0 to 100 and the signature that says how it was computed."""
 
     name: str
     value: float
     signature: str
 
 
-# What translations are compared with: one reference for each, or several.
+# One reference for each translation, or several.
 References = Sequence[str] | Sequence[Sequence[str]]
 
 
 def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
     """Corpus BLEU (Papineni et al., 2002), cased.
 
-    `tokenize` is one of sacrebleu's: "none" for text that is tokenized already, whose score must not
-    be compared with one of plain text.
+    `tokenize` is one of sacrebleu's: "none" for text that is tokenized already, whose score is not
+    comparable with that of plain text.
     """
     return _corpus_score("BLEU", BLEU(tokenize=tokenize, force=tokenize == "none"), translations, references)
 
@@ -38,14 +38,14 @@ def chrf(translations: Sequence[str], references: References) -> Score:
 
 
 def exact_match(translations: Sequence[str], references: References) -> Score:
-    """How many translations equal a reference exactly, in percent."""
+    """The percentage of translations that equal a reference exactly."""
     _refuse_unpaired(translations, references)
     equal = sum(translation in _all(reference) for translation, reference in zip(translations, references, strict=True))
     return Score("exact match", 100 * equal / len(references), f"equal:{equal}|of:{len(references)}")
 
 
 def sentence_chrf(translations: Sequence[str], references: References) -> list[float]:
-    """chrF2 of each sentence by itself, from 0 to 100."""
+    """chrF2 of each sentence, from 0 to 100."""
     _refuse_unpaired(translations, references)
     metric = CHRF()
     pairs = zip(translations, references, strict=True)
@@ -61,7 +61,7 @@ def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], r
 
 
 def refuse_unknown_tokenizer(name: str) -> None:
-    """Refuse, with the names there are, what sacrebleu has no tokenizer for."""
+    """Refuse an unknown tokenizer of sacrebleu, with the names it has."""
     if name not in BLEU.TOKENIZERS:
         raise ConfigError(f'sacrebleu has no tokenizer "{name}"; it has {", ".join(sorted(BLEU.TOKENIZERS))}')
 

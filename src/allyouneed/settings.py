@@ -1,4 +1,4 @@
-"""How settings are held: frozen classes that refuse at birth what cannot be, read from the tables of TOML."""
+"""The base of the settings: frozen dataclasses that check their values, and are read from the tables of TOML."""
 
 import dataclasses
 import operator
@@ -15,7 +15,7 @@ from .suggest import suggestion
 Settings = TypeVar("Settings", bound="Checked")
 Value = TypeVar("Value")
 
-LARGEST_RECIPE = 10_000_000  # bytes; the longest alphabets take some hundred thousand
+LARGEST_RECIPE = 10_000_000  # bytes; the longest alphabets take a few hundred thousand
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +34,7 @@ class Range:
         return " and ".join(f"{end.replace('_', ' ')} {bound}" for end, bound in self.ends().items())
 
     def ends(self) -> dict[str, float]:
-        """The ends there are, by name."""
+        """The bounds that are set, by name."""
         return {end: bound for end in _COMPARE if (bound := getattr(self, end)) is not None}
 
 
@@ -47,12 +47,12 @@ SEED = Range(at_least=0, at_most=2**63 - 1)
 
 
 def setting(default: Value, meaning: str, allowed: Range | None = None, *, paper: str = "") -> Value:
-    """A field of a settings class; its metadata hold its meaning, the range of a number, and the paper's value."""
+    """A field of a settings class; its metadata has its meaning, the range of a number, and the paper's value."""
     return field(default=default, metadata={"help": meaning, "range": allowed, "paper": paper})
 
 
 def require_whole(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least `least` (1e4 is a float)."""
+    """Refuse anything but a whole number of at least `least` (1e4 is a float)."""
     if type(value) is not int:
         raise ConfigError(f"{name} must be a whole number; got {value!r}")
     if value < least:
@@ -60,13 +60,13 @@ def require_whole(name: str, value: object, *, least: int = 1) -> None:
 
 
 def require_fraction(name: str, value: float) -> None:
-    """Refuse what is not in [0, 1)."""
+    """Refuse a number outside [0, 1)."""
     if value not in SHARE:
         raise ConfigError(f"{name} must be {SHARE}; got {value}")
 
 
 class Checked:
-    """A settings dataclass whose values are held against their types and ranges when it is made."""
+    """A settings dataclass that checks the type and the range of every value when it is created."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -86,7 +86,7 @@ class Checked:
             object.__setattr__(self, known.name, float(value) if kind is float else value)
 
     def describe_values(self, *names: str) -> str:
-        """Some of its values for a message, with a word on those that are defaults: nobody may have set them."""
+        """Some of its values for a message; defaults are marked, since the user may not have set them."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}
         return ", ".join(
             f"{name}={format_value(getattr(self, name))}{' (the default)' * (getattr(self, name) == defaults[name])}"
@@ -95,16 +95,16 @@ class Checked:
 
 
 def format_value(value: object) -> str:
-    """A value for a message, cut where it is long."""
+    """A value for a message, truncated if it is long."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no number of more than 4,300 figures
-        return "a number of thousands of figures"
+    except ValueError:  # Python does not print a number of more than 4,300 digits
+        return "a number of thousands of digits"
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def read_tables(path: str | Path) -> dict[str, Any]:
-    """The tables of a TOML file as they stand there."""
+    """The tables of a TOML file, unchecked."""
     path = Path(path)
     try:
         if path.stat().st_size > LARGEST_RECIPE:
@@ -121,7 +121,7 @@ def read_tables(path: str | Path) -> dict[str, Any]:
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Tables with `section.key=value` overrides put in."""
+    """Tables with `section.key=value` overrides applied."""
     for override in overrides:
         section, key, value = _parse_override(override)
         table = tables.setdefault(section, {})
@@ -135,7 +135,7 @@ def build_settings(
 ) -> Settings:
     """One settings class from a table of its fields.
 
-    `where` is what an error calls the table; `elsewhere` has the full names of keys that belong to other tables.
+    `where` names the table in an error message; `elsewhere` has the full names of keys that belong to other tables.
     """
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} must be a table of settings; got {format_value(table)}")
@@ -167,7 +167,7 @@ def _parse_override(text: str) -> tuple[str, str, object]:
     try:
         table = _parsed(f"value = {value}")
     except ValueError:
-        return section, key, value.strip()  # a bare word: norm=pre
+        return section, key, value.strip()  # a string without quotes: norm=pre
     if list(table) != ["value"]:
         raise ConfigError(f"an override sets one value; got {format_value(text)}")
     return section, key, table["value"]
@@ -181,8 +181,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _is_text(text: str) -> bool:
-    """Whether a file or a path can hold it: surrogates stand for bytes that were no UTF-8."""
-    return not any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in text)
+    """Whether a file or a path can contain it: surrogates stand for bytes that were not UTF-8."""
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)
 
 
 def _takes_tuple(kind: object) -> bool:

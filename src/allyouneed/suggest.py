@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from .legacy import KEYS
 
-# Settings by the names that PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT have for them.
+# The names of settings in PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT.
 FOREIGN = {
     alias: name
     for name, aliases in {
@@ -76,7 +76,7 @@ _ALIASES = RENAMED | FOREIGN
 def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
     """The setting that an unknown `key` probably means; empty if none is near.
 
-    `known` are the keys of its own table; `elsewhere` has the full names of the keys of the other tables.
+    `known` are the keys of the table it is in; `elsewhere` has the full names of the keys of the other tables.
     """
     name = key[:40].lower().replace("-", "_")
     if name in known:

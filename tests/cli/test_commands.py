@@ -247,7 +247,7 @@ def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "half").mkdir()
     assert "a has 2 lines but" in refusal("evaluate", saved, "--source", "a", "--target", "b", cwd=tmp_path)
     assert "nowhere is no folder" in refusal("translate", "nowhere", cwd=tmp_path)
-    assert "half is no whole bundle (config.json" in refusal("translate", "half", cwd=tmp_path)
+    assert "half is not a complete bundle (config.json" in refusal("translate", "half", cwd=tmp_path)
     assert "nothing.txt does not exist" in refusal("translate", saved, "nothing.txt", cwd=tmp_path)
     assert "missing.tsv does not exist" in refusal("train", "missing.tsv", cwd=tmp_path)
     assert "datse is no recipe (did you mean dates?)" in refusal("train", "datse", cwd=tmp_path)

@@ -26,7 +26,7 @@ def test_archives_are_read_and_those_cut_short_are_refused(tmp_path: Path, endin
     assert read_lines(path) == ["one", "two"]
     assert count_lines(path) == 2
     path.write_bytes(PACK[ending](b"line\n" * 10_000)[:-5])
-    with pytest.raises(DataError, match=f"text{ending} is no whole .* file"):
+    with pytest.raises(DataError, match=f"text{ending} is not a complete .* file"):
         read_lines(path)
 
 

@@ -40,10 +40,10 @@ def test_files_that_are_not_there_or_not_whole_are_refused(tmp_path: Path) -> No
         read_lines(tmp_path)
     half = tmp_path / "half.gz"
     half.write_bytes(gzip.compress(b"line\n" * 1000)[:-12])
-    with pytest.raises(DataError, match="no whole gzip file"):
+    with pytest.raises(DataError, match="not a complete gzip file"):
         read_lines(half)
     half.write_bytes(b"no gzip")
-    with pytest.raises(DataError, match="no whole gzip file"):
+    with pytest.raises(DataError, match="not a complete gzip file"):
         read_lines(half)
 
 

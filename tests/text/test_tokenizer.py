@@ -224,7 +224,7 @@ def test_words_of_given_merges_come_back_with_single_blanks(tmp_path: Path) -> N
     [
         ([], "must begin with '#version: 0.2'"),
         (["o g</w>"], "must begin with '#version: 0.2'.*got"),
-        (["#version: 0.2", "a b", "a"], "line 3 of the codes must hold two symbols.*got 'a'"),
+        (["#version: 0.2", "a b", "a"], "line 3 of the codes must be two symbols.*got 'a'"),
     ],
 )
 def test_codes_of_another_kind_are_refused(codes: list[str], why: str) -> None:

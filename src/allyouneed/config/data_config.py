@@ -124,14 +124,14 @@ class DataConfig(Checked):
             )
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
-        """Every corpus there is: the one named first, then those of `corpus`."""
+        """Every corpus: the one of `train`, `valid` and `test`, then those of `corpus`."""
         first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns)
         return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CleanConfig(Checked):
-    """What is mended in a pair, and which pairs are dropped; docs/data.md has the reasons. Lengths in characters."""
+    """How the text of pairs is normalized, and which pairs are dropped (docs/data.md). Lengths in characters."""
 
     unicode: Literal["NFC", "NFKC", "none"] = setting("NFC", "Unicode normalization of every text")
     strip_control: bool = setting(True, "replace tabs and line breaks by spaces, and remove other control characters")

@@ -12,7 +12,7 @@ SPANS: tuple[str, ...] = get_args(Span)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(Checked):
-    """How to search for a translation (§6.1); docs/decoding.md says more of each.
+    """How to search for a translation (§6.1); docs/decoding.md describes the settings.
 
     Lengths in tokens; those of an output count its end token, those of an input no special tokens.
     """

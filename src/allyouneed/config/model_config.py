@@ -84,7 +84,7 @@ class ModelConfig(Checked):
             raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
             raise ConfigError(
-                "d_model must be a multiple of heads, or d_k and d_v be given; "
+                "d_model must be a multiple of heads, or d_k and d_v be set; "
                 f"got {self.describe_values('d_model', 'heads')}"
             )
         if self.tied_embeddings == "all" and self.effective_target_vocab_size != self.vocab_size:
@@ -100,12 +100,12 @@ class ModelConfig(Checked):
 
     @property
     def effective_target_vocab_size(self) -> int:
-        """How many ids the target side has."""
+        """The number of ids of the target side."""
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of its matrices in float32: tables of both sides and of positions, attentions, feed-forward layers."""
+        """Bytes of its matrices in float32: embeddings, positions, attention and feed-forward layers."""
         tables = self.d_model * (self.vocab_size + self.effective_target_vocab_size + 2 * self.max_length)
         d_k, d_v = (width or self.d_model // self.heads for width in (self.d_k, self.d_v))
         attention, feed_forward = 2 * self.d_model * self.heads * (d_k + d_v), 2 * self.d_model * self.d_ff

@@ -1,4 +1,4 @@
-"""A recipe: all sections together, as they stand in a TOML file."""
+"""A recipe: all sections together, as in a TOML file."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ def read_recipe(path: str | Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe(Checked):
-    """One whole run as data. `model` has its vocabulary's sizes only once that is learned."""
+    """All settings of a run. `model` has the sizes of the vocabulary only once that is learned."""
 
     data: DataConfig = field(default_factory=DataConfig)
     clean: CleanConfig = field(default_factory=CleanConfig)

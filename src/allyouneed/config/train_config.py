@@ -94,7 +94,7 @@ class TrainConfig(Checked):
         Checked.__post_init__(self)
         if not self.learning_rate and self.schedule != "paper":
             raise ConfigError(
-                'learning_rate must be more than 0, but for schedule = "paper", which has its own; '
+                'learning_rate must be more than 0, except with schedule = "paper"; '
                 f"got {self.describe_values('learning_rate', 'schedule')}"
             )
         if self.cooldown and self.schedule == "cosine":

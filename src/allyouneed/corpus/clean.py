@@ -1,4 +1,4 @@
-"""The rules of cleaning that see one pair at a time; `data/filter.py` has those that compare pairs."""
+"""The cleaning rules for single pairs; `data/filter.py` has those that compare pairs."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,7 @@ from .data_report import MAX_EXAMPLES, PartReport, RuleCount
 from .normalize import Normalization
 from .pair import Fault, Pair, Rows
 
-_SLACK = 20  # characters: short texts differ in length for good reasons
+_SLACK = 20  # characters, since short texts often differ in length
 
 
 def clean_rows(
@@ -16,8 +16,8 @@ def clean_rows(
 ) -> Iterator[Pair]:
     """The pairs of one source, normalized, without those that have an empty side; `report` counts all of them.
 
-    Refuses, naming the first of them, more malformed lines than a share of `max_malformed`; `name` is what an
-    error calls the source.
+    Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
+    the source in error messages.
     """
     normalization = Normalization.from_config(clean)
     for row in _skip_malformed(rows, report.dropped["malformed"], name=name, max_malformed=max_malformed):
@@ -52,7 +52,7 @@ def _skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malforme
 
 
 def normalize_text(text: str, normalization: Normalization, counts: dict[str, int]) -> str:
-    """The text normalized and without outer blanks; `counts` has the texts that each setting changed."""
+    """The text normalized and stripped; `counts` counts the texts that each setting changed."""
     text = text.strip()
     if text.isascii() and text.isprintable():
         return text
@@ -84,7 +84,7 @@ def broken_rule(pair: Pair, clean: CleanConfig) -> str:
 
 
 def dedup_key(text: str) -> str:
-    """The same for texts that differ only in case and blanks."""
+    """A key that is equal for texts that differ only in case and spaces."""
     return " ".join(text.casefold().split())
 
 

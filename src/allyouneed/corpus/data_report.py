@@ -1,4 +1,4 @@
-"""What became of the pairs that were read, part by part: how many were used, which were dropped and why."""
+"""A report on the pairs of each part: how many were read, used and dropped, and why."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,7 @@ Part = Literal["train", "valid", "test"]
 
 MAX_EXAMPLES = 3  # of each rule, kept in the report
 
-# Why a pair is dropped, in the order in which the rules are tried. A rule that a setting switches has its name.
+# Why a pair is dropped, in the order in which the rules are tried. A rule has the name of its setting.
 REASONS = {
     "malformed": "malformed lines",
     "empty": "with an empty side",
@@ -18,7 +18,7 @@ REASONS = {
     "deduplicate": "exact duplicates",
     "overlap_source": "sharing a source with validation or test",
     "overlap_target": "sharing a target with validation or test",
-    "max_valid_samples": "held out beyond what valid and test hold",
+    "max_valid_samples": "held out beyond data.max_valid_samples",
     "max_train_samples": "beyond data.max_train_samples",
     "max_length": "with too many tokens",
 }
@@ -43,7 +43,7 @@ class PartReport:
     """How many pairs of one part were read, normalized, dropped and used.
 
     `normalized` counts texts by the setting that changed them; `dropped` counts pairs by rule, each under the
-    first that it breaks. Validation and test pairs that are split off the training pairs are read with these.
+    first that it breaks. Held-out pairs are counted as read with the training pairs.
     """
 
     read: int = 0
@@ -61,7 +61,7 @@ class PartReport:
         return sum(rule.count for rule in self.dropped.values())
 
     def sentence(self) -> str:
-        """What was dropped, the largest count first, in a line; empty if nothing was."""
+        """The numbers of dropped pairs in a line, largest first; empty if none was dropped."""
         rules = sorted(self.dropped.items(), key=lambda item: -item[1].count)
         return ", ".join(f"{dropped.count:,} {REASONS[rule]}" for rule, dropped in rules if dropped.count)
 
@@ -88,12 +88,12 @@ class SourceCount:
 
 @dataclass(slots=True)
 class DataReport:
-    """A report of each part, and what concerns all of them.
+    """A report on each part, and on all of them.
 
     `sources` are the training corpora. `skipped_rules` are rules that would have dropped too many pairs and so
-    were not used, with the share that they would have dropped. `repeated_targets` is the share of the training
-    pairs whose target other pairs have too: where that is usual, a target in common with validation or test is
-    no overlap. `vocabulary` has the size of each vocabulary.
+    were not applied, with the share that they would have dropped. `repeated_targets` is the share of the training
+    pairs whose target occurs in other pairs too; if it is large, a target shared with validation or test pairs is not
+    an overlap. `vocabulary` has the size of each vocabulary.
     """
 
     train: PartReport = field(default_factory=PartReport)
@@ -119,7 +119,7 @@ class DataReport:
         return cls(**table | parts | {"sources": [SourceCount(**source) for source in table["sources"]]})
 
     def text(self) -> str:
-        """All of it, for a reader: the parts that have a pair, their rules, and the rules that were not used."""
+        """The whole report as text: parts with pairs, their rules, and the rules that were not applied."""
         lines = []
         for name, part in self.parts().items():
             if part.read or part.used or part.excluded():
@@ -130,7 +130,7 @@ class DataReport:
         return "\n".join(lines + self.unused_rules())
 
     def left_out(self) -> list[str]:
-        """What each part lost and to which rules, a line for each part that lost something."""
+        """A line for each part with dropped pairs: how many, and by which rules."""
         return [
             f"{part.excluded():,} left out of data.{name}: {part.sentence()} (data-report.json has examples)"
             for name, part in self.parts().items()
@@ -138,11 +138,11 @@ class DataReport:
         ]
 
     def unused_rules(self) -> list[str]:
-        """Each rule that was not used, with the share of the pairs that break it, and why."""
+        """Each rule that was not applied, with the share of the pairs that break it, and why."""
         return [
             f"kept the {share:.0%} {REASONS[rule]}: "
             + (
-                f"{self.repeated_targets:.0%} of the pairs have a target that others have too"
+                f"{self.repeated_targets:.0%} of the pairs share their target with others"
                 if rule == "overlap_target" and self.repeated_targets > share
                 else "more than clean.max_dropped"
             )

@@ -32,7 +32,7 @@ FIRST, LAST = date(1000, 1, 1).toordinal(), date(2999, 12, 31).toordinal()
 
 
 def date_pair(day: date) -> tuple[str, str]:
-    """One day as the task writes it on either side."""
+    """The source and the target of one day."""
     return day.isoformat(), f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 

@@ -13,9 +13,9 @@ from typing import IO, TypeVar, cast
 from ..errors import DataError, MissingExtraError
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
-LONGEST_LINE = 1 << 20  # bytes; a small archive can hold a line that no memory does
-MAX_IN_MEMORY = 2 << 30  # bytes of text; a small archive can hold more lines than memory does
-LINE_OVERHEAD = 100  # bytes that Python needs for a line besides its text, about
+LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line larger than the memory
+MAX_IN_MEMORY = 2 << 30  # bytes of text; a small archive may contain more lines than the memory can hold
+LINE_OVERHEAD = 100  # bytes, about, that Python needs for a line besides its text
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
 
 
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 def opened(path: str | Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked if its name ends in .gz, .bz2, .xz or .zst.
 
-    Refuses, as a `DataError`, a file that is not there, cannot be read or is no whole archive.
+    Refuses, as a `DataError`, a file that is not there, cannot be read or is an incomplete archive.
     """
     path = Path(path)
     try:
@@ -38,7 +38,7 @@ def opened(path: str | Path) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{path} could not be read: {error.strerror or error}") from error
         if isinstance(error, EOFError | OSError | zlib.error | lzma.LZMAError) or type(error).__name__ == "ZstdError":
-            raise DataError(f"{path} is no whole {ARCHIVES[path.suffix]} file: {error}") from error
+            raise DataError(f"{path} is not a complete {ARCHIVES[path.suffix]} file: {error}") from error
         raise
 
 
@@ -89,16 +89,16 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def count_lines(path: str | Path) -> int:
-    """How many lines `raw_lines` gives."""
+    """The number of lines of `raw_lines`."""
     with opened(path) as stream:
         return sum(1 for _ in bounded_lines(stream))
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """The lines of a UTF-8 text file, plain or compressed, without their ends and outer blanks.
+    """The lines of a UTF-8 text file, plain or compressed, without their ends, stripped.
 
-    Only a line feed (or CR LF) ends a line: other separators Unicode knows stay inside it, so that
-    the count is the one `wc -l` gives. Refuses, naming the line, what is not UTF-8, and more than
+    Only a line feed (or CR LF) ends a line: other separators of Unicode stay inside it, so that
+    the count equals that of `wc -l`. Refuses a line that is not UTF-8, by its number, and more than
     `MAX_IN_MEMORY`.
     """
     return list(text_lines(path))
@@ -124,7 +124,7 @@ def require_memory_for(lines: Iterable[_T], length: Callable[[_T], int], name: s
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is not there, and what is no file: a pipe can be read only once, and training reads often."""
+    """Refuse anything but a file: a pipe can be read only once, and training reads a corpus several times."""
     if not path.exists():
         raise DataError(f"{path} does not exist")
     if not path.is_file():
@@ -133,7 +133,7 @@ def require_file(path: Path) -> None:
 
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
-    """The lines of UTF-8 bytes; `name` is what an error calls them."""
+    """The lines of UTF-8 bytes; `name` is the file in error messages."""
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
         lines.pop()

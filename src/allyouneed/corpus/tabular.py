@@ -1,6 +1,6 @@
 """Pairs as rows of a table: tab-separated, CSV, or one JSON object a line.
 
-Python's readers get one row at a time, so that a fault is reported with its line and reading goes on after it.
+Python's readers get one row at a time, so that a malformed line is reported with its number and reading continues.
 """
 
 import csv
@@ -20,12 +20,12 @@ _HEADINGS = {"source", "target", "src", "tgt", "trg"}
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
-_LINES = 16  # at most, of a row of CSV: more is a quotation mark that nobody closed
+_LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that is not closed
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 
 
 class _Row(NamedTuple):
-    """A row that begins at a line: its cells, or the reason why it has none; and how many lines it takes."""
+    """A row that begins at a line: its cells, or the reason why it has none; and its number of lines."""
 
     line: int
     cells: list[str] | str
@@ -33,7 +33,7 @@ class _Row(NamedTuple):
 
 
 def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Rows of a file with tabs between its columns. A quotation mark is a character like any other."""
+    """Rows of a file with tabs between its columns. A quotation mark is an ordinary character."""
     rows = (_Row(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
     return _picked(rows, columns, path)
 
@@ -41,7 +41,7 @@ def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
 def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
     """Rows of a file with commas between its columns, or semicolons if its first line has no comma (RFC 4180).
 
-    A row may take 16 lines. One that is malformed costs the lines it takes, or its first line if it has no end.
+    A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
     """
     return _picked(_csv_rows(path), columns, path)
 
@@ -92,7 +92,7 @@ def _split(line: bytes) -> list[str] | str:
 
 
 def _csv_rows(path: Path) -> Iterator[_Row]:
-    """Rows of CSV by RFC 4180. Where a line begins no row, reading goes on at the next line."""
+    """Rows of CSV by RFC 4180. After a malformed line, reading continues at the next one."""
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
     first = ahead[0][1] if ahead else b""
@@ -110,7 +110,7 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
         else:
             inner = [line for _, line in islice(ahead, 1, rows.line_num - 1)]
             if inner and all(line.count(delimiter.encode()) == len(row) - 1 for line in inner):
-                yield _Row(number, "is not CSV: its quotation mark swallows rows")
+                yield _Row(number, "is not CSV: its quotation mark encloses whole rows")
             else:
                 taken = rows.line_num
                 if row:

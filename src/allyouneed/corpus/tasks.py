@@ -22,7 +22,7 @@ LOCALES = (
     "cs", "da", "de", "el", "en", "en-GB", "es", "fi", "fr", "hr", "hu", "id",
     "it", "nl", "nb", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "vi",
 )  # fmt: skip
-MAKE_AT_MOST = 50_000  # pairs, where there is no end of them
+MAKE_AT_MOST = 50_000  # pairs of tasks that have no end
 
 Maker = Callable[[random.Random], Iterator[tuple[str, str]]]
 
@@ -79,7 +79,9 @@ def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
         raise MissingExtraError("the task numbers", "tasks") from error
     engine = inflect.engine()
     while True:
-        digits = rng.randint(1, 6)  # few as often as many, and many zeros: the hard ones are rare else
+        digits = rng.randint(
+            1, 6
+        )  # all lengths equally often, and many zeros: the difficult numbers would be rare otherwise
         number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
         yield str(number), str(engine.number_to_words(str(number)))
 

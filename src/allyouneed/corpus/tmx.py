@@ -1,4 +1,4 @@
-"""Pairs in a TMX file, the translation memories' exchange format (LISA, version 1.4b). lxml reads it as a stream."""
+"""Pairs in a TMX file, the exchange format of translation memories (LISA, version 1.4b). lxml reads it as a stream."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,9 +16,9 @@ _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
     """The units of a TMX file that have both languages; `en` finds en-US too.
 
-    Inline codes (`<ph>`, `<bpt>` and the like) stand in the text as they are written there.
+    The content of inline codes (`<ph>`, `<bpt>` and others) becomes part of the text.
     Without `columns` the languages are the two of the first unit, the header's source language first.
-    Refuses XML that is not well formed by its line. Entities are never expanded and nothing is fetched.
+    Refuses malformed XML by its line. Entities are never expanded and nothing is fetched.
     """
     languages, first = tuple(columns), ""
     with opened(path) as stream:
@@ -58,7 +58,7 @@ def _variants(unit: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(element: Any) -> Iterator[str]:
-    # The content of <bpt>, <ph> and the like is code of the document, "<b>" or "{1}": a part of the text.
+    # The content of <bpt>, <ph> and others is code of the document, such as "<b>" or "{1}", and part of the text.
     yield element.text or ""
     for child in element:
         if isinstance(child.tag, str):  # no comment, no entity

@@ -27,7 +27,7 @@ class Batch:
 
     @property
     def target_out(self) -> Tensor:
-        """What it should predict: the target without its first id, (B, T)."""
+        """The tokens to predict: the target without its first id, (B, T)."""
         return self.target[:, 1:]
 
     def to(self, device: torch.device) -> "Batch":
@@ -35,7 +35,7 @@ class Batch:
         return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
 
     def duplicated(self) -> "Batch":
-        """The batch twice in one: all of it, and then all of it again."""
+        """The batch repeated: all its pairs, then all of them again."""
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
     def micro_batches(self, count: int) -> list["Batch"]:

@@ -1,4 +1,4 @@
-"""The rules of cleaning that compare pairs, and the split: which pairs are trained on, held out or dropped."""
+"""The cleaning rules that compare pairs, and the split into training, validation and test pairs."""
 
 import random
 from collections.abc import Iterable
@@ -17,9 +17,11 @@ from .store import Indices
 
 Mask = NDArray[np.bool_]
 
-MAX_HELD_OUT = 2_000  # pairs of validation, and of the test, when they are split off
-TARGETS_REPEAT = 0.5  # share of the pairs; where more have a target that others have too, that is the task
-MIN_HELD_OUT = 8  # pairs that say anything about a model
+MAX_HELD_OUT = 2_000  # validation pairs, and test pairs, split off from the training pairs
+TARGETS_REPEAT = (
+    0.5  # share of the pairs; if more share their target with another pair, repeated targets belong to the task
+)
+MIN_HELD_OUT = 8  # held-out pairs; fewer say too little about a model
 
 _SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")
 
@@ -37,7 +39,7 @@ def select_pairs(
 ) -> SelectedPairs:
     """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair left out.
 
-    Pairs of tasks are under no rule. Refuses a corpus that is too small to split.
+    The rules do not apply to pairs of tasks. Refuses a corpus that is too small to split.
     """
     keys = train.keys
     keep = np.ones(len(keys), bool)
@@ -91,7 +93,7 @@ def select_pairs(
 def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDArray[np.int8]:
     """For each pair the part it is in: 0 to train on, or 1 to `parts`, each with that share.
 
-    The part of a pair follows from its text and the seed alone: more lines in the corpus
+    The part of a pair follows from its text and the seed alone: added lines
     never move it. Pairs with the same dedup keys are in one part.
     """
     shuffle_keys = _shuffle_keys(keys, seed)
@@ -102,7 +104,7 @@ def assign_splits(keys: PairKeys, *, share: float, parts: int, seed: int) -> NDA
 
 
 def find_duplicates(keys: PairKeys) -> Mask:
-    """The pairs that equal an earlier pair, letter for letter."""
+    """The pairs that equal an earlier pair exactly."""
     _, first = np.unique(keys.hashes("exact"), return_index=True)
     mask = np.ones(len(keys), bool)
     mask[first] = False
@@ -112,8 +114,8 @@ def find_duplicates(keys: PairKeys) -> Mask:
 def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, report: DataReport) -> dict[str, Mask]:
     """Remove from `keep` the pairs that break each rule, and return these.
 
-    A rule that would drop a larger share of the pairs than `clean.max_dropped` describes the task, not a fault
-    of the data: it is not used, and reported.
+    A rule that would drop a larger share of the pairs than `clean.max_dropped` describes the task and not a fault
+    of the data: it is not applied, and reported.
     """
     dropped = {}
     for rule, mask in rules:
@@ -185,7 +187,7 @@ def _refuse_too_small(held: int, pairs: int, data: DataConfig) -> None:
     if held < MIN_HELD_OUT:
         share = min(0.4, max(2 * data.held_out, 3 * MIN_HELD_OUT / max(1, pairs)))
         raise DataError(
-            f"the corpus is too small to split: of {pairs:,} usable pairs, data.held_out={data.held_out} keeps {held} "
-            f"apart, where at least {MIN_HELD_OUT} are needed; name your own pairs in data.valid, hold out more "
+            f"the corpus is too small to split: of {pairs:,} usable pairs, data.held_out={data.held_out} holds out "
+            f"{held}, where at least {MIN_HELD_OUT} are needed; name your own pairs in data.valid, hold out more "
             f"(data.held_out={share:.2f}), or train without validation (data.held_out=0)"
         )

@@ -1,4 +1,4 @@
-"""From the files that the settings name to encoded pairs on disk, once: read, filter, learn a vocabulary, encode."""
+"""Prepare the pairs of a run: read, filter, learn a vocabulary, and store the pairs as ids, once."""
 
 import json
 from array import array
@@ -22,7 +22,7 @@ from .provenance import compute_provenance, describe_difference, fingerprint
 from .read import CHUNK, ProgressCallback, ReadPairs, chunks, read_part
 from .store import EncodedIds, Indices, encode_within, open_writers
 
-LEARN_FROM = 1_000_000  # pairs, evenly spaced, that subwords are learned from
+LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
 
 
 def prepare(
@@ -37,10 +37,10 @@ def prepare(
 ) -> PreparedData:
     """Read, clean, split and encode the pairs that `data` names, or open them if an earlier call prepared the same.
 
-    A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if given, is used instead of
-    one learned here. With `data.cache_dir`, a folder under it is used instead of `folder`. The folder appears whole
-    or not at all. `progress` is called with how far it is. With `resume`, refuses to replace pairs of another
-    provenance, and says what differs.
+    A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if set, is used instead of
+    one learned here. With `data.cache_dir`, a folder under it is used instead of `folder`. The folder is written whole
+    or not at all. `progress` is called with the progress. With `resume`, refuses to replace pairs of another
+    provenance, and lists the differences.
     """
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
@@ -57,7 +57,7 @@ def prepare(
                 _build(data, clean, partial, provenance, vocabulary, max_length=max_length, progress=progress)
 
     if data.cache_dir and not stored:
-        progress("waiting for data.cache_dir", 0, None)  # where another run may prepare the same pairs
+        progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs
         with locked(folder, what=str(folder), wait=True):
             build_unless_there()
     else:

@@ -1,9 +1,9 @@
 """The folder of prepared pairs, and how it is opened.
 
 prepared.json             the provenance of the pairs and the report on them; written last
-tokenizer.json            the vocabulary, and tokenizer.target.json if the target has one of its own
+tokenizer.json            the vocabulary, and tokenizer.target.json if the target has another
 train.source.ids, …       the pairs to train on, as ids (data/store.py)
-train.texts.source.ids, … all pairs that were read, as texts, if they are segmented anew in every epoch
+train.texts.source.ids, … all pairs that were read, as texts, if they are segmented differently in every epoch
 train.rows                the index of each training pair among these
 valid.jsonl, test.jsonl   the pairs held out, as texts
 """
@@ -36,7 +36,7 @@ PREPARED = (
 
 
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
-    """The pairs that are prepared in a folder. Refuses a folder whose files are not as they were written."""
+    """The pairs that are prepared in a folder. Refuses a folder whose files have changed."""
     try:
         return _open(folder, data, max_length)
     except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
@@ -101,16 +101,16 @@ def stored_provenance(folder: Path) -> dict[str, str] | None:
 
 
 def read_test_pairs(folder: Path) -> list[Pair]:
-    """The pairs that are held out for a test in a folder of prepared pairs; none if it has no such file."""
+    """The held-out test pairs of a folder of prepared pairs; none if it has no such file."""
     path = folder / "test.jsonl"
     return _read_pairs(path) if path.exists() else []
 
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that replaces `folder`, whole, when the block ends well.
+    """An empty folder that replaces `folder` when the block ends without an exception.
 
-    Refuses to replace a folder with other files than those of prepared pairs.
+    Refuses to replace a folder that has other files than those of prepared pairs.
     """
     alone = not folder.parent.exists()
     with refusing_errors(folder):
@@ -159,13 +159,13 @@ def _read_pairs(path: Path) -> list[Pair]:
 
 
 def _damaged(folder: Path, why: str) -> DataError:
-    return DataError(f"{folder} is damaged ({why}); remove that folder, and its pairs are prepared again")
+    return DataError(f"{folder} is damaged ({why}); remove that folder to prepare its pairs again")
 
 
 def _refuse_damaged(folder: Path, checksums: dict[str, int]) -> None:
     for name, checksum in checksums.items():
         if _checksum(folder / name) != checksum:
-            raise _damaged(folder, f"{name} is not what was written")
+            raise _damaged(folder, f"{name} has changed")
 
 
 def _checksum(path: Path) -> int:

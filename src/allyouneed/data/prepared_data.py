@@ -1,4 +1,4 @@
-"""The data of a training run, prepared: encoded pairs, their vocabulary, and where they came from."""
+"""The prepared data of a training run: encoded pairs, their vocabulary and their provenance."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from .store import EncodedPairs
 
 @dataclass(frozen=True, slots=True)
 class PreparedData:
-    """All that training needs of its data. `valid` is None if nothing is held out.
+    """The data of a run. `valid` is None if nothing is held out.
 
     `readable` are the validation pairs whose source fits into the model. `provenance` names every source and setting
-    that the pairs follow from, with a fingerprint of each.
+    that the pairs depend on, with a fingerprint of each.
     """
 
     train: EncodedPairs
@@ -37,11 +37,11 @@ class PreparedData:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal pairs only."""
+        """A fingerprint of the pairs."""
         return fingerprint(self.provenance)
 
     def batches(self, config: TrainConfig, *, skip: int = 0) -> Iterator[Batch]:
-        """Training batches without end, from the one after the first `skip`."""
+        """Training batches without end, after the first `skip`."""
         return batches(
             self.train,
             batch_tokens=config.batch_tokens,
@@ -57,7 +57,7 @@ class PreparedData:
         return self.readable[::apart][:count]
 
     def describe(self) -> list[str]:
-        """The sizes, what was dropped, and which rules were not used, a line each."""
+        """Lines with the sizes, what was dropped, and which rules were not applied."""
         held_out = {"validate": len(self.valid or ()), "test": len(self.test_pairs)}
         parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
         sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)

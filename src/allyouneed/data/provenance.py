@@ -1,4 +1,4 @@
-"""What prepared pairs were made from, so that they are prepared again when that changes."""
+"""The provenance of prepared pairs: sources and settings. When it changes, they are prepared again."""
 
 import json
 from dataclasses import asdict
@@ -12,14 +12,14 @@ from ..text.vocabulary import Vocabulary
 
 PREPARED_FORMAT = 3  # of the files that data/prepare.py writes
 
-# Settings that name files, which count by their content, or say only where files are.
+# Settings that name files, whose content counts, or folders.
 _PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes"}
 
 
 def compute_provenance(
     data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
 ) -> dict[str, str]:
-    """Every source by a fingerprint of its content, and every setting by its value. A hub is named by its address."""
+    """Every source by a fingerprint of its content, every setting by its value, a data set of a hub by its address."""
     provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):
         name = f"data.corpus[{number}]" if number else "data"
@@ -38,7 +38,7 @@ def compute_provenance(
 
 
 def fingerprint(provenance: dict[str, str]) -> str:
-    """16 hexadecimal digits, different for different provenances."""
+    """16 hexadecimal digits that differ for different provenances."""
     return sha256(json.dumps(provenance).encode()).hexdigest()[:16]
 
 

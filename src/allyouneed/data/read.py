@@ -1,4 +1,4 @@
-"""Read every pair that the settings name, clean it, write its texts to disk, and keep the keys that are compared."""
+"""Read and clean every pair that the settings name, write its texts to disk, and keep keys to compare it by."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ CHUNK = 10_000  # pairs in memory as texts
 Hashes = NDArray[np.uint64]
 RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
 
-# Called with what is being done, for how many pairs so far, and of how many: None if that is not known.
+# Called with the current stage, the number of pairs done, and the total, or None if that is unknown.
 ProgressCallback = Callable[[str, int, int | None], None]
 
 _T = TypeVar("_T")
@@ -33,8 +33,8 @@ _T = TypeVar("_T")
 class PairKeys:
     """What pairs are compared by, 25 bytes a pair: the number of the rule of `PAIR_RULES` it breaks, or 0, and hashes.
 
-    `exact` hashes the whole pair; `source` and `target` hash the dedup key of a side, which ignores case and blanks.
-    Hashes have 64 bits: two different texts of ten million share one in 1 of 300,000 corpora.
+    `exact` hashes the whole pair; `source` and `target` hash the dedup key of a side, which ignores case and spaces.
+    Hashes have 64 bits: of corpora of ten million texts, about 1 in 300,000 has two texts with the same hash.
     """
 
     rule: bytearray = field(default_factory=bytearray)
@@ -97,7 +97,7 @@ def read_part(
     """All pairs of one part, cleaned, in the order of the corpora; `report` counts what was read and dropped.
 
     Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
-    and one without any line.
+    and an empty one.
     """
     keys, counts = PairKeys(), report.parts()[part]
     limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
@@ -105,7 +105,7 @@ def read_part(
     with open_writers(folder, text_stem(part), "uint8") as (source, target):
         for corpus in data.corpora():
             where: Where = getattr(corpus, part)
-            if where and not (part == "test" and is_task(where)):  # the test pairs of a task are made when needed
+            if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
                 name, before, malformed = source_name(where), counts.read, counts.dropped["malformed"].count
                 rows = open_pairs(where, folder=data.data_dir, columns=corpus.columns, limit=limit, seed=data.seed)
                 for pairs in chunks(
@@ -125,7 +125,7 @@ def read_part(
 
 
 def text_stem(part: Part) -> str:
-    """What the file names of a part's texts begin with."""
+    """The beginning of the file names of a part's texts."""
     return f"{part}.texts"
 
 

@@ -1,9 +1,9 @@
 """Which pairs share a batch, and the order of the batches (§5.1).
 
 Pairs of similar length share a batch, so that little of it is padding; the batches are then shuffled.
-A large corpus is planned window by window, each sorted by itself, so that a plan takes little
-memory. The order of an epoch follows from the seed and the number of the epoch alone, so a position in the
-data is one number: how many batches came before.
+A large corpus is planned in windows that are sorted separately, so that a plan takes little
+memory. The order of an epoch depends only on the seed and the number of the epoch, so a position in the
+data is one number: the number of earlier batches.
 """
 
 from bisect import bisect_right
@@ -22,7 +22,7 @@ SORT_WINDOW = 2**18  # pairs that are sorted by length together
 def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch: int) -> Iterator[Indices]:
     """The pairs of one epoch, each in one batch of at most `batch_tokens` tokens a side, padding included.
 
-    A pair of weight 2 comes twice; of weight 0.5, in every other epoch on average. Refuses a pair that
+    A pair of weight 2 occurs twice, one of weight 0.5 in every other epoch on average. Refuses a pair that
     alone is longer than a batch. Needs 4 bytes of memory a pair.
     """
     if len(pairs) == 0:
@@ -41,7 +41,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
 
 
 def _repeat_by_weight(pairs: EncodedPairs, rng: np.random.Generator) -> Indices:
-    """The index of each pair as often as an epoch has it."""
+    """The index of each pair, as often as it occurs in an epoch."""
     everything = np.arange(len(pairs), dtype=np.int32)
     if all(weight == 1 for _, weight in pairs.weights):
         return everything
@@ -72,9 +72,9 @@ def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[
 def batches(
     pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, target_pad_id: int | None = None, skip: int = 0
 ) -> Iterator[Batch]:
-    """Batches without end, epoch after epoch, from the one after the first `skip`.
+    """Batches without end, epoch after epoch, after the first `skip`.
 
-    Targets are padded with `target_pad_id`, or with `pad_id` where both sides share a vocabulary.
+    Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary.
     """
     plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
     planned = ((epoch, indices) for epoch, plan in enumerate(plans) for indices in plan)
@@ -95,8 +95,8 @@ def collate(
 ) -> Batch:
     """These pairs as one batch, with subword sampling if `pairs` resample.
 
-    A batch is planned by the lengths without sampling; with it, sentences are about a fifth longer if a tenth of
-    the merges is left out.
+    Batches are planned with the lengths without sampling. Sampling makes sentences about a fifth longer if a tenth of
+    the merges is skipped.
     """
     if pairs.resample:
         sources, targets = pairs.resample(chosen.tolist(), epoch)

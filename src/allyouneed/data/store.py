@@ -1,4 +1,4 @@
-"""Sentence pairs on disk: all ids of a side in one memory-mapped array, and another of where each sentence starts."""
+"""Sentence pairs on disk: one memory-mapped array with all ids of a side, and one with the start of each sentence."""
 
 import mmap
 import os
@@ -70,7 +70,7 @@ class Side:
         return (self.starts[indices + 1] - self.starts[indices]).astype(np.int32)
 
     def length_quantile(self, share: float) -> int:
-        """The length that this share of the sentences does not exceed; at 1, that of the longest."""
+        """The length that this share of the sentences does not exceed; with 1, the longest."""
         counts = np.zeros(1, np.int64)
         for begin in range(0, len(self), CHUNK_LENGTHS):
             chunk = np.bincount(np.diff(self.starts[begin : begin + CHUNK_LENGTHS + 1]), minlength=len(counts))
@@ -110,7 +110,7 @@ class SideWriter:
 
 @contextmanager
 def open_writers(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWriter, SideWriter]]:
-    """A writer for each side of `part`; their files are whole when the block ends."""
+    """A writer for each side of `part`; their files are complete when the block ends."""
     with ExitStack() as stack:
         writers = [SideWriter(folder / f"{part}.{side}", dtype) for side in SIDES]
         for writer in writers:
@@ -122,8 +122,8 @@ def open_writers(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWrit
 class EncodedPairs:
     """Sentence pairs as ids. `dropped` counts the pairs that were left out.
 
-    `weights` has, for each corpus, where its pairs end and how often an epoch has each of them. `resample`,
-    if given, segments pairs by subword sampling: their indices and the epoch → the ids of either side.
+    `weights` has, for each corpus, where its pairs end and how often each occurs in an epoch. `resample`,
+    if set, segments pairs by subword sampling: their indices and the epoch → the ids of both sides.
     """
 
     source: Side
@@ -142,7 +142,7 @@ def open_sides(folder: Path, part: str, dtype: str) -> tuple[Side, Side]:
 
 
 class EncodedIds(NamedTuple):
-    """The ids of either side, and the indices of the pairs that are neither empty nor too long."""
+    """The ids of both sides, and the indices of the pairs that are neither empty nor too long."""
 
     sources: list[list[int]]
     targets: list[list[int]]
@@ -168,7 +168,7 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Pairs as ids, in memory, without those that `encode_within` does not keep.
 
-    Both sides are encoded by `tokenizer` unless the target has one of its own.
+    Both sides are encoded by `tokenizer` unless the target has another.
     """
     ids = encode_within(pairs, tokenizer, target_tokenizer or tokenizer, max_length=max_length)
     return EncodedPairs(
@@ -185,7 +185,7 @@ def _flush(file: BinaryIO) -> None:
 
 
 def _mapped(path: Path, dtype: str) -> NDArray[Any]:
-    if path.stat().st_size == 0:  # nothing to map
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype)
     with path.open("rb") as file:
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)

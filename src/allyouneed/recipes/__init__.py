@@ -15,14 +15,14 @@ def recipe_names() -> list[str]:
 
 
 def paper_names() -> list[str]:
-    """The rows of Table 3, recipes too."""
+    """The recipes of the rows of Table 3."""
     return sorted(path.stem for path in (_HERE / "paper").glob("*.toml"))
 
 
 def recipe_path(name: str | Path) -> Path:
-    """The TOML file that `name` is the path of, or the shipped recipe of that name.
+    """The TOML file with the path `name`, or the shipped recipe of that name.
 
-    Refuses a file that does not exist, and a name that no recipe has, with the recipes it may stand for.
+    Refuses a file that does not exist, and an unknown name, with similar names of recipes.
     """
     if Path(name).is_file():
         return Path(name)

@@ -1,4 +1,4 @@
-"""The tokenizers library's vocabularies: characters, words, byte pairs, unigrams and given merges, each made from text.
+"""The tokenizers library's vocabularies: characters, words, byte pairs, unigrams and stored merges, made from text.
 
 `text/tokenizer.py` wraps them. A backend has its special tokens and adds `<sos>` and `<eos>` to every sentence.
 """
@@ -20,7 +20,7 @@ BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # byte fallback
 
 _WORD_END = "</w>"
 _STEP = 0.0001  # between the scores of letters that the library could not estimate
-_DECIMALS = 5  # of a score: what the library reads back from a file exactly as it was
+_DECIMALS = 5  # of a score that the library reads back from a file exactly
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
@@ -38,7 +38,7 @@ def character_backend(alphabet: Iterable[str], *, byte_fallback: bool) -> Backen
 
 
 def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """Byte-level BPE. Refuses a size that does not hold the bytes."""
+    """Byte-level BPE. Refuses a size that is too small for the bytes."""
     smallest = len(_BYTES) + len(SPECIALS)
     if vocab_size < smallest:
         raise ConfigError(
@@ -57,7 +57,7 @@ def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """The commonest words, digits and runs of punctuation; every other is `<unk>`, the last id."""
+    """The most frequent words, digits and runs of punctuation; every other is `<unk>`, the last id."""
     backend = _of_words(models.WordLevel(unk_token=UNK))
     trainer = trainers.WordLevelTrainer(
         vocab_size=max(1, vocab_size - len(SPECIALS) - 1), special_tokens=[], show_progress=False
@@ -71,7 +71,7 @@ def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
-    """Unigram subwords, and the bytes of what they cannot spell. Refuses a size that does not hold every character."""
+    """Unigram subwords, and bytes for other characters. Refuses a size that is too small for every character."""
     smallest = len(BYTE_TOKENS) + len(SPECIALS) + 1
     if vocab_size <= smallest:
         raise ConfigError(
@@ -89,11 +89,11 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
         raise ConfigError(
             f"a unigram vocabulary holds {smallest} bytes and special tokens and every character of the texts; "
             f"vocab_size={vocab_size} is too small for these. Raise data.vocab_size, or set "
-            'data.vocabulary="bpe", which spells rare characters in bytes'
+            'data.vocabulary="bpe", which encodes rare characters as bytes'
         ) from error
     subwords = _reproducible([(subword, score) for subword, score in json.loads(backend.to_str())["model"]["vocab"]])
     lowest = min((score for _, score in subwords), default=0.0)
-    # No subword crosses a word boundary, so no text can spell the name of a special token or of a byte.
+    # No subword crosses a word boundary, so no text is encoded as a special token or a byte.
     named = [(name, 0.0) for name in SPECIALS] + [(name, round(lowest - 10, _DECIMALS)) for name in BYTE_TOKENS]
     symbols = [*named, *subwords, (UNK, round(lowest - 20, _DECIMALS))]
     backend.model = models.Unigram(symbols, unk_id=len(symbols) - 1, byte_fallback=True)
@@ -102,7 +102,7 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
 
 
 def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
-    """The merges of `codes`, in subword-nmt's format, and the symbols that these make of `texts`.
+    """The merges of `codes`, in subword-nmt's format, and the symbols into which they segment `texts`.
 
     The ids are `<pad>`, `<sos>`, `<eos>`, the symbols of the texts by their count, with `all_symbols` all others
     that the merges can make, and `<unk>`.
@@ -118,7 +118,7 @@ def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bo
         for symbol in whole.encode(word, add_special_tokens=False).tokens:
             used[symbol] += count
     seen = sorted(used, key=lambda symbol: (-used[symbol], symbol))
-    # The library needs an id for both halves of a merge; those that are in no text come after <unk>.
+    # The library needs an id for both halves of a merge; those that occur in no text come after <unk>.
     rest = [symbol for symbol in symbols if symbol not in used]
     known, unknown = (seen + rest, []) if all_symbols else (seen, rest)
     return _with_specials(_merging([*SPECIALS, *known, UNK, *unknown], merges))
@@ -137,10 +137,10 @@ def _of_words(model: models.Model) -> Backend:
 
 
 def _reproducible(subwords: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Subwords and their log-probabilities, the same after every training on the same texts, and after a file.
+    """Subwords and their log-probabilities, equal after every training on the same texts, and after saving and loading.
 
-    The library sums in an order that differs between processes: the last decimals differ, the order
-    of equal scores, and which of the rarest letters gets which of the lowest scores, which are `_STEP` apart.
+    The library sums in an order that differs between processes, which changes the last decimals, the order of
+    equal scores, and the lowest scores of the rarest letters, which are `_STEP` apart.
     """
     letters = sorted(subword for subword, _ in subwords if len(subword) == 1)
     below = min((score for _, score in subwords), default=0.0) + _STEP * len(letters)
@@ -158,7 +158,7 @@ def _parse_merges(codes: Iterable[str]) -> list[tuple[str, str]]:
     for number, line in enumerate(lines[1:], start=2):
         halves = line.split(" ")
         if len(halves) != 2:
-            raise DataError(f"line {number} of the codes must hold two symbols and a blank between them; got {line!r}")
+            raise DataError(f"line {number} of the codes must be two symbols with a space between them; got {line!r}")
         merges.append((halves[0], halves[1]))
     return list(dict.fromkeys(merges))
 

@@ -16,7 +16,7 @@ class Glossary:
 
     A term matches whole words, and ignores case unless it has a capital letter; of two that overlap
     the longer matches. Of several translations any one may be used; at the beginning of
-    a sentence it may have a capital.
+    a sentence it may be capitalized.
     """
 
     def __init__(self, terms: Mapping[str, str | Iterable[str]]) -> None:
@@ -54,15 +54,15 @@ class Glossary:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def places(self, text: str) -> list[tuple[int, int]]:
-        """Where terms are in a text: (start, end)."""
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """The positions of terms in a text: (start, end)."""
         return [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
 
     def find(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The terms in a text, one after another, and the translations of each.
 
-        Where a term has a capital in the text, at the beginning of a sentence or in a title,
-        each translation may have one too.
+        If a term is capitalized in the text, at the beginning of a sentence or in a title,
+        each translation may be capitalized too.
         """
         if self._pattern is None:
             return

@@ -1,4 +1,4 @@
-"""Where a long text may be cut: at the ends of sentences, else of clauses, else of words."""
+"""Split a long text: at the ends of sentences, else of clauses, else of words."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,17 +10,17 @@ CharSpan = tuple[int, int]  # from a character up to another
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, outer blanks left out.
+    """The sentences of a text, stripped.
 
     The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops
-    of many scripts. It needs a language; a bundle does not know its own, and English is the
-    fallback of the library for most.
+    of many scripts. It needs a language; a bundle may not name one, and English is the library's
+    fallback for most.
     """
     return [sentence.strip() for sentence in segment("en", text) if sentence.strip()]
 
 
 def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[CharSpan] = ()) -> list[str]:
-    """`text` in segments that fit: sentences; where one does not fit, its clauses; where these do not, words.
+    """`text` in segments that fit: sentences; the clauses of a sentence that does not fit; the words of such a clause.
 
     Neighbouring clauses and words are joined as long as they fit. A word that does not fit is a segment
     by itself. No cut is inside a span of `whole`, (start, end) each.

@@ -1,4 +1,4 @@
-"""Spans that are copied, not translated: URLs, email addresses, placeholders, tags and numbers."""
+"""Spans that are copied and not translated: URLs, email addresses, placeholders, tags and numbers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from ..config import SPANS
 
 # Quantifiers are possessive (`++`) wherever backtracking could take quadratic time.
 
-# What printf and its kin read: an argument's name or number, flags, a width, a precision, a length, a conversion.
+# A conversion of printf: an argument's name or number, flags, a width, a precision, a length, a conversion.
 _PRINTF = (
     r"(?:\([^()\n]*+\)|<\w++>|\d++\$)?[-+#0'I]*+(?:\d++|\*(?:\d++\$)?)?(?:\.(?:\d++|\*(?:\d++\$)?)?)?"
     r"(?:hh|ll|[hlLqjztZ])?[diouxXeEfFgGaAcCsSpnrm@]"
@@ -21,7 +21,7 @@ _BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", ran
 _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
     r"\{%[^{}%]*+%\}",
-    # {count, plural, one {# file} other {# files}}, as in ICU messages: the whole of it
+    # {count, plural, one {# file} other {# files}}, as in ICU messages, as a whole
     r"\{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
     rf"[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
     # {}, {name!r:>10}, {x:{width}}, ${name}, %{name}
@@ -66,7 +66,7 @@ def untranslatable(text: str) -> Untranslatable | None:
 
     "numbers" have digits but no letter (a date, 3 %), "signs" have neither (an emoji, an ellipsis).
     """
-    if not text or text.isspace() or text.isalpha():  # most words are alphabetic, which is quick to find out
+    if not text or text.isspace() or text.isalpha():  # a quick test that most words pass
         return None
     spans = find_spans(text, ("urls", "emails"))
     if len(spans) == 1 and spans[0][1] == text.strip():
@@ -89,21 +89,21 @@ class CopyCount:
         self.same += same
 
 
-ENOUGH = 10  # occurrences, from which on a kind is judged by itself
-OFTEN = 1 / 3  # share of the occurrences; copied more often, a kind may be copied ("2 dogs" is often "zwei Hunde")
+ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
+OFTEN = 1 / 3  # share of the occurrences from which on a kind is copied; "2 dogs" is often "zwei Hunde"
 _AROUND = ".,;:!?()\"'"  # punctuation around a word
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
-    """How often training pairs copy what needs no translation, by kind: as a whole source, and as a word in one."""
+    """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it."""
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
     inside: dict[str, CopyCount] = field(default_factory=dict)
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 100_000) -> "CopyStatistics":
-        """Learned from the first `limit` pairs of a source and a target."""
+        """Counted in the first `limit` pairs of a source and a target."""
         statistics = cls()
         for source, target in islice(pairs, limit):
             if kind := untranslatable(source):
@@ -125,8 +125,8 @@ class CopyStatistics:
     def is_copied(self, text: str) -> bool:
         """Whether `text` needs no translation and is of a kind that the training pairs often copied.
 
-        A kind is judged by whole sources of it; if there are too few, by words inside sources; if
-        these are too few as well, by all kinds together.
+        A kind is judged by whole sources; if there are too few, by words inside sources; if there are too few of
+        these too, by all kinds together.
         """
         kind = untranslatable(text)
         if kind is None:

@@ -1,7 +1,7 @@
 """Subword sampling: a word is segmented differently each time, which regularizes training.
 
-BPE-dropout (Provilkov et al., 2020) leaves out merges at random; unigram sampling (Kudo, 2018) draws
-a segmentation by its probability. The random numbers of the libraries cannot be seeded, so that a resumed run could
+BPE-dropout (Provilkov et al., 2020) skips merges at random; unigram sampling (Kudo, 2018) samples
+a segmentation by its probability. The libraries' random numbers cannot be seeded, so a resumed run could
 not repeat them; here a segmentation follows from the seed, the word and a number.
 """
 
@@ -12,14 +12,14 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-VARIANTS = 64  # segmentations of a word that are drawn from
+VARIANTS = 64  # different segmentations of a word
 CACHED = 200_000  # segmentations in memory
 
 Merges = dict[tuple[str, str], int]
 
 
 def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: random.Random) -> list[str]:
-    """Merge neighbours, the earliest learned first; at every step each merge is left out with probability `dropout`."""
+    """Merge neighbours, the earliest learned first; at every step each merge is skipped with probability `dropout`."""
     symbols = list(symbols)
     while True:
         candidates = [
@@ -34,9 +34,9 @@ def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: 
 def segment_unigram(
     word: str, scores: dict[str, float], *, temperature: float, rng: random.Random, unknown: float
 ) -> list[str]:
-    """Draw a segmentation of `word` with its probability to the power of `temperature`.
+    """Sample a segmentation of `word` with its probability to the power of `temperature`.
 
-    `scores` are the log-probabilities of subwords; a character that is none of them has the score `unknown`.
+    `scores` are the log-probabilities of subwords; any other character has the score `unknown`.
     """
     longest = max(map(len, scores), default=1)
     # total[i] is the log of the summed weight of all segmentations of the first i characters.
@@ -59,7 +59,7 @@ def segment_unigram(
 
 
 class SubwordSampler:
-    """Segments texts at random into the subwords of a tokenizer: the library's object, and the JSON it saves."""
+    """Segments texts at random into the subwords of a tokenizer: the object of the library, and the JSON it saves."""
 
     def __init__(self, backend: Any, table: dict[str, Any], *, strength: float, seed: int) -> None:
         self._backend, self._strength, self._seed = backend, strength, seed

@@ -1,7 +1,7 @@
 """Text ↔ ids, with one of the vocabularies of `text/backends.py`.
 
-The tokenizers library does the work, and its JSON is the format on disk. Every sentence becomes
-`<sos> … <eos>`; `<pad>` fills the rows of a batch. Where a text has the name of a special token, it is encoded
+It wraps the tokenizers library, whose JSON is the format on disk. Every sentence becomes
+`<sos> … <eos>`; `<pad>` fills the rows of a batch. The name of a special token within a text is encoded
 as plain text.
 """
 
@@ -32,7 +32,7 @@ from .tokenizer_format import refuse_unknown_parts
 class Tokenizer:
     """Encodes sentences as ids and decodes them; made by a class method such as `train_bpe`, or by `load`.
 
-    `unk_id` is the id of what the vocabulary cannot encode, or None if it has no `<unk>`.
+    `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -56,7 +56,7 @@ class Tokenizer:
     def characters(cls, alphabet: Iterable[str], *, byte_fallback: bool = False) -> "Tokenizer":
         """One id for each character, in the order given; then `<sos>`, `<eos>` and `<pad>`.
 
-        With `byte_fallback` 256 more ids encode every other character as the bytes of its UTF-8.
+        With `byte_fallback`, 256 more ids encode every other character as its UTF-8 bytes.
         """
         return cls(character_backend(alphabet, byte_fallback=byte_fallback))
 
@@ -65,7 +65,7 @@ class Tokenizer:
         """Merge the most frequent pairs of bytes in `texts` until there are `vocab_size` ids (Sennrich et al., 2016).
 
         Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded.
-        Refuses a size that does not hold the bytes.
+        Refuses a size that is too small for the bytes.
         """
         return cls(bpe_backend(texts, vocab_size=vocab_size))
 
@@ -76,18 +76,18 @@ class Tokenizer:
 
     @classmethod
     def train_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
-        """The subwords under which `texts` are most probable (Kudo, 2018); what they cannot spell is encoded as bytes.
+        """The subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
 
-        Refuses a size that does not hold the bytes and every character of the texts.
+        Refuses a size that is too small for the bytes and every character of the texts.
         """
         return cls(unigram_backend(texts, vocab_size=vocab_size))
 
     @classmethod
     def from_bpe_codes(cls, codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool = False) -> "Tokenizer":
-        """Given merges (subword-nmt's format, version 0.2), for text whose words are separated by blanks.
+        """The merges `codes` (subword-nmt's format, version 0.2), for text whose words are separated by spaces.
 
-        The vocabulary is `<pad>`, `<sos>`, `<eos>`, the symbols that the merges make of `texts`, by their count,
-        and `<unk>` for all others; with `all_symbols` these have ids too. Decoding joins words by single blanks.
+        The vocabulary is `<pad>`, `<sos>`, `<eos>`, the symbols into which the merges segment `texts`, by count,
+        and `<unk>` for all others; with `all_symbols` these have ids too. Decoding joins words by single spaces.
         """
         return cls(codes_backend(codes, texts, all_symbols=all_symbols))
 
@@ -113,7 +113,7 @@ class Tokenizer:
         write_whole(Path(path), self._backend.to_str(pretty=True))
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits, the same for equal vocabularies only; saving and loading does not change them."""
+        """16 hexadecimal digits that differ for different vocabularies; saving and loading does not change them."""
         text = self._backend.to_str()
         if isinstance(self._backend.model, models.Unigram):
             # The library may change the last decimal of a score when it reads a file.
@@ -123,11 +123,11 @@ class Tokenizer:
         return sha256(text.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
-        """How many ids there are: `vocab_size` to a model."""
+        """The number of ids, the `vocab_size` of a model."""
         return self._backend.get_vocab_size() if self.unk_id is None else self.unk_id + 1
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one sentence, `<sos>` and `<eos>` included. Refuses a character it has no id for."""
+        """The ids of one sentence, `<sos>` and `<eos>` included. Refuses a character that has no id."""
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
@@ -143,7 +143,7 @@ class Tokenizer:
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
         """A function that encodes a text by subword sampling, with `<sos>` and `<eos>`: the same for the same number.
 
-        `strength` is the probability that BPE leaves out a merge, or the exponent of a unigram's probability.
+        `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """
         sampler = SubwordSampler(self._backend, json.loads(self._backend.to_str()), strength=strength, seed=seed)
         ids = self._backend.get_vocab()
@@ -176,7 +176,7 @@ class Tokenizer:
         return [names[i] for i in range(len(self))]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The token of each id as a reader would write it; a blank at the start of a word is shown as ␣."""
+        """The text of each token; a space at the start of a word is shown as ␣."""
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:
@@ -191,7 +191,7 @@ class Tokenizer:
         return text.replace(" ", "␣")
 
     def _refuse_misplaced_unknown(self, size: int) -> None:
-        # All ids from `<unk>` on are read as `<unk>`: the symbols of given merges that are in no text.
+        # All ids from `<unk>` on are read as `<unk>`: the symbols of merges that occur in no text.
         if self.unk_id is None:
             return
         if self.unk_id <= len(SPECIALS) or not (self._word_end or self.unk_id == size - 1):

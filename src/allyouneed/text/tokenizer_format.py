@@ -1,7 +1,7 @@
-"""What a `tokenizer.json` may hold: the parts that our own vocabularies are made of, and no others.
+"""The parts that a `tokenizer.json` may have: those of our own vocabularies, and no others.
 
-The format can name regular expressions that take exponential time, and rules that crash the library. A file that is
-held to this list can do neither.
+The format allows regular expressions that take exponential time, and rules that crash the library. A file that passes
+this check has neither.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import DataError
 
-# A word with the blank before it, one digit, a run of signs, or blanks: no piece crosses these.
+# A word with the space before it, one digit, a run of punctuation, or spaces: no token crosses these boundaries.
 WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
 
@@ -27,7 +27,7 @@ _PATTERNS = ({"Regex": WORDS}, {"Regex": EVERY_CHARACTER}, {"String": " "})
 
 
 def refuse_unknown_parts(text: str) -> None:
-    """Refuse the JSON of a tokenizer with a normaliser, a split or a decoder that none of our vocabularies has."""
+    """Refuse the JSON of a tokenizer with a normalizer, a split or a decoder that none of our vocabularies has."""
     table = json.loads(text)
     if not isinstance(table, dict):
         raise DataError("a tokenizer is a JSON object")
@@ -39,7 +39,7 @@ def refuse_unknown_parts(text: str) -> None:
                     f"its {name} is {kind!r:.40}; known is {', '.join(sorted(known)) or 'none'}. "
                     "Only vocabularies that allyouneed made can be read"
                 )
-            # A prefix of continued words crashes the library, and dropout would spell a text anew each time.
+            # A prefix of continued words crashes the library, and dropout would encode a text differently each time.
             for setting in ("continuing_subword_prefix", "dropout"):
                 if part.get(setting):
                     raise DataError(f"its {name} has {setting}={part[setting]!r:.40}, as none of our vocabularies has")
@@ -48,7 +48,7 @@ def refuse_unknown_parts(text: str) -> None:
 
 
 def _flat(part: Any) -> Iterator[dict[str, Any]]:
-    """A part and the parts it is a sequence of."""
+    """A part, and the parts of a sequence."""
     if part is None:
         return
     if not isinstance(part, dict):

@@ -10,18 +10,18 @@ from ..corpus.lines import read_lines
 from ..errors import ConfigError
 from .tokenizer import Tokenizer
 
-# Vocabulary size up to so many pairs; a rule of thumb after mozilla/translations' documentation.
+# Vocabulary size for up to so many pairs; a rule of thumb after the documentation of mozilla/translations.
 VOCABULARY_SIZES = {5_000: 1_000, 20_000: 4_000, 500_000: 8_000, 1_000_000: 16_000}
 MAX_VOCABULARY_SIZE = 32_000
 WORDS_PER_SUBWORD = 4  # words are rarer than subwords
 
-# The texts of a side; each call starts from the first.
+# The texts of a side; each call starts at the first.
 Texts = Callable[[], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The tokenizer of either side; the same one twice if they share it."""
+    """The tokenizers of both sides; the same one twice if they share it."""
 
     source: Tokenizer
     target: Tokenizer
@@ -48,11 +48,11 @@ class Vocabulary:
         )
 
     def fingerprint(self) -> str:
-        """The same for equal vocabularies only."""
+        """Digits that differ for different vocabularies."""
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json`, and `tokenizer.target.json` if the target has its own."""
+        """Write `tokenizer.json`, and `tokenizer.target.json` if the target has another."""
         self.source.save(folder / "tokenizer.json")
         if not self.joint:
             self.target.save(folder / "tokenizer.target.json")
@@ -65,7 +65,7 @@ class Vocabulary:
 
 
 def vocab_size(data: DataConfig, pairs: int) -> int:
-    """How many ids a vocabulary has at most: as set, or by the number of pairs."""
+    """The maximum size of a vocabulary: as set, or by the number of pairs."""
     if data.vocab_size:
         return data.vocab_size
     size = next((size for most, size in VOCABULARY_SIZES.items() if pairs <= most), MAX_VOCABULARY_SIZE)
@@ -73,7 +73,7 @@ def vocab_size(data: DataConfig, pairs: int) -> int:
 
 
 def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
-    """The vocabulary that `data` asks for, learned from the texts of either side of `pairs` pairs."""
+    """The vocabulary that `data` describes, learned from the texts of both sides of `pairs` pairs."""
     if data.joint_vocabulary:
         both = _train(data, chain(source(), target()), pairs)
         return Vocabulary(both, both)

@@ -32,9 +32,9 @@ class ConstraintBuilder:
             ends_in_word=frozenset(i for i, piece in words if _in_word(piece[-1])),
         )
 
-    def places(self, text: str) -> list[tuple[int, int]]:
+    def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text stands what its translation must say: (start, end)."""
-        return [match.span() for match in span_matches(text, self._keep)] + self._glossary.places(text)
+        return [match.span() for match in span_matches(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
         """What must stand in the translation of `text`, once for each time it stands here: any one of these texts."""

@@ -58,7 +58,7 @@ class Segmenter:
     def _split_one(self, text: str, ids: list[int], prefix: list[int], number: int, line: int) -> list[Segment]:
         parts, encoded = [text], [ids]
         if len(ids) > self.longest_source:
-            uncut = self._constraints.places(text) if self._constraints else []
+            uncut = self._constraints.spans(text) if self._constraints else []
             parts = cut(text, lambda part: len(self._tokenizer.encode(part)) <= self.longest_source, whole=uncut)
             encoded = self._tokenizer.encode_all(parts)
         for part, part_ids in zip(parts, encoded, strict=True):
