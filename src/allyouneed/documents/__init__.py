@@ -15,6 +15,8 @@ __all__ = [
 # Format → the endings of its files. The reader is `read_NAME_document` in `NAME_format.py`, imported when it is used.
 FORMATS: dict[str, tuple[str, ...]] = {
     "txt": (".txt",),
+    "srt": (".srt",),
+    "vtt": (".vtt",),
     "po": (".po", ".pot"),
     "json": (".json", ".arb"),
 }

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from .unit import Mark, interleave
@@ -18,22 +18,23 @@ class MarkedText(NamedTuple):
     marks: tuple[Mark, ...]
     tags: dict[tuple[int, str], str]
 
-    def restored(self, text: str, marks: Sequence[Mark]) -> str:
-        """A translation with the tags written out."""
+    def restored(self, text: str, marks: Sequence[Mark], escape: Callable[[str], str] = str) -> str:
+        """A translation with the tags written out, and what is between them escaped."""
         return "".join(
-            part if isinstance(part, str) else self.tags[part.tag, part.kind] for part in interleave(text, marks)
+            escape(part) if isinstance(part, str) else self.tags[part.tag, part.kind]
+            for part in interleave(text, marks)
         )
 
 
-def take_out_tags(string: str, pattern: str = TAG) -> MarkedText:
-    """The string with its tags as marks. A tag without its other end is a point."""
+def take_out_tags(string: str, pattern: str = TAG, unescape: Callable[[str], str] = str) -> MarkedText:
+    """The string with its tags as marks. A tag without its other end is a point. What is between them is unescaped."""
     matches = list(re.finditer(pattern, string))
     partners = dict(_pairs([match.group() for match in matches]))
     text, position = "", 0
     marks: list[Mark] = []
     tags: dict[tuple[int, str], str] = {}
     for number, match in enumerate(matches):
-        text += string[position : match.start()]
+        text += unescape(string[position : match.start()])
         position = match.end()
         partner = partners.get(number)
         if partner is None:
@@ -42,7 +43,7 @@ def take_out_tags(string: str, pattern: str = TAG) -> MarkedText:
             mark = Mark(len(text), min(number, partner), "open" if number < partner else "close")
         marks.append(mark)
         tags[mark.tag, mark.kind] = match.group()
-    return MarkedText(text + string[position:], tuple(marks), tags)
+    return MarkedText(text + unescape(string[position:]), tuple(marks), tags)
 
 
 def _pairs(tags: Sequence[str]) -> Iterator[tuple[int, int]]:

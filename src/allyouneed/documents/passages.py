@@ -14,7 +14,7 @@ _LINE = re.compile(r"[^\r\n]+")
 _INDENT = re.compile(r"[ \t>]*")
 _MARKED = re.compile(r"[ \t>]*(?:(?:[-–—*•·+]|\d{1,3}[.)])[ \t]+)?")
 _COLUMN = re.compile(r"\S(?:(?! {3,}|\t).)*(?<=\S)")
-_SENTENCE_END = re.compile(r"[.!?…:;。！？]['\"”’»)\]]*$")
+SENTENCE_END = re.compile(r"[.!?…:;。！？]['\"”’»)\]]*$")
 _NARROWEST = 40  # characters; lines of poems, addresses and tables are shorter than wrapped prose
 
 
@@ -89,7 +89,7 @@ def _wrapped_passage(lines: list[re.Match[str]]) -> Passage | None:
 
 def continues(line: str, after: str) -> bool:
     """Whether a sentence clearly runs from one line into the next: no sign ends it, and a small letter goes on."""
-    return not _SENTENCE_END.search(line) and after[:1].islower()
+    return not SENTENCE_END.search(line) and after[:1].islower()
 
 
 def _columns(lines: list[re.Match[str]]) -> Iterator[Passage]:

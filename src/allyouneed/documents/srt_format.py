@@ -1,0 +1,37 @@
+"""SubRip subtitles (.srt), as they are found: numbers may be missing, and blank lines may be inside a cue."""
+
+import re
+
+from ..errors import DocumentError
+from .encoded_text import decode_text
+from .subtitles import TIMING, subtitle_document
+from .unit import Document, DocumentOptions
+
+_NUMBER = re.compile(
+    r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$"
+)  # of the next cue, in the line before its times
+
+
+class SrtEscapes:
+    """SubRip has no escapes."""
+
+    def unescape(self, text: str) -> str:
+        return text
+
+    def escape(self, text: str, original: str) -> str:
+        return text
+
+
+def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
+    """The sentences of subtitles; see `subtitles` for how they are joined and broken. Refuses text without times."""
+    encoded = decode_text(data, options.encoding)
+    text = encoded.text
+    timings = list(TIMING.finditer(text))
+    if text.strip() and not timings:
+        raise DocumentError('is no SubRip file: no line has times, such as "00:00:01,000 --> 00:00:02,500"')
+    bodies = []
+    for timing, after in zip(timings, [*timings[1:], None], strict=True):
+        end = after.start() if after else len(text)
+        number = _NUMBER.search(text, timing.end(), end) if after else None
+        bodies.append((timing[1], timing.end(), number.start() if number else end))
+    return subtitle_document(encoded, bodies, SrtEscapes())

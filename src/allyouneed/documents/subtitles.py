@@ -1,0 +1,197 @@
+"""Subtitles of any format: lines in cues ↔ sentences to translate, broken again at similar lengths.
+
+Lines of one cue are joined unless one ends a sentence or the next begins with a speaker's dash. The last line of a cue
+and the first of the next are joined where a sentence clearly goes on: nothing ends it, and a small letter follows, or a
+comma is between them. Everything around the words stays: numbers, times, settings, dashes, notes, tags around a line.
+A translation is broken at the blanks that part it most like its source. A line longer than `MAX_LINE`, and than every
+line of the file, is broken in lines of similar length.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple, Protocol
+
+from .encoded_text import EncodedText, Replacement
+from .inline_markup import take_out_tags
+from .passages import SENTENCE_END
+from .string_units import has_words
+from .unit import Document, Mark, TranslationUnit, UnitTranslation
+
+MAX_LINE = 42  # characters, a usual limit of broadcasters
+_MAX_CUES = 3  # of one sentence: captions without punctuation would be joined without end
+
+_TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
+TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
+_LINE = re.compile(r"[^\r\n]+")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_TAG = r"</?[A-Za-z][^<>]*+>|<[\d:.]++>|</?>|\{\\[^{}]*+\}"
+_TOKEN = re.compile(rf"({_TAG}|[\s♪♫#]++)|[^\s♪♫#<{{]++|[<{{]")
+_DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
+
+Span = tuple[int, int]
+
+
+class CueLine(NamedTuple):
+    """The words of one line of cue number `cue`, which begins at `time`: characters `start` to `end` of the file."""
+
+    cue: int
+    time: str
+    start: int
+    end: int
+    has_dash: bool  # before it: another speaker begins
+
+
+class Escapes(Protocol):
+    """How a format writes signs that would be markup."""
+
+    def unescape(self, text: str) -> str:
+        """The text that is written so."""
+
+    def escape(self, text: str, original: str) -> str:
+        """How to write a text; `original` is as the file has its source."""
+
+
+def subtitle_document(encoded: EncodedText, cues: Iterable[tuple[str, int, int]], escapes: Escapes) -> Document:
+    """The document whose units are the sentences in some cues: of each cue, its time and the characters of its text."""
+    text = encoded.text
+    sentences = [_Sentence(text, group, escapes) for group in _joined(text, list(_cue_lines(text, cues, escapes)))]
+    limit = max([MAX_LINE, *(length for sentence in sentences for length in sentence.lengths)])
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        pairs = zip(sentences, translations, strict=True)
+        return encoded.replaced(
+            replacement for sentence, new in pairs if new for replacement in sentence.replacements(new, limit)
+        )
+
+    return Document(tuple(sentence.unit for sentence in sentences), write)
+
+
+def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]], escapes: Escapes) -> Iterator[CueLine]:
+    for cue, (time, start, end) in enumerate(cues):
+        for line in _LINE.finditer(text, start, end):
+            words, has_dash = _words(line)
+            if words and has_words(escapes.unescape(text[slice(*words)])):
+                yield CueLine(cue, time, *words, has_dash)
+
+
+def _words(line: re.Match[str]) -> tuple[Span | None, bool]:
+    """The characters of a line without dashes, blanks, notes and tags around them; and whether there was a dash."""
+    start = end = -1
+    has_dash = False
+    for token in _TOKEN.finditer(line.string, line.start(), line.end()):
+        if token[1]:
+            continue
+        first = token.start()
+        if start < 0 and not has_dash and (dash := _DASHES.match(line.string, first, line.end())):
+            has_dash, first = True, dash.end()
+        if first < token.end():
+            start = first if start < 0 else start
+            end = token.end()
+    return ((start, end) if start >= 0 else None), has_dash
+
+
+def _joined(text: str, lines: Sequence[CueLine]) -> Iterator[list[CueLine]]:
+    group = list(lines[:1])
+    for line, after in pairwise(lines):
+        if _continues(text, line, after) and after.cue - group[0].cue < _MAX_CUES:
+            group.append(after)
+        else:
+            yield group
+            group = [after]
+    if group:
+        yield group
+
+
+def _continues(text: str, line: CueLine, after: CueLine) -> bool:
+    words, next_words = text[line.start : line.end], text[after.start : after.end]
+    if after.has_dash or SENTENCE_END.search(words):
+        return False
+    if line.cue == after.cue:
+        return len(_LINE_END.findall(text, line.end, after.start)) == 1
+    has_tags = re.search(_TAG, words + next_words)  # that could come to stand in another cue than their other end
+    return not has_tags and after.cue == line.cue + 1 and (words.endswith(",") or next_words[0].islower())
+
+
+class _Sentence:
+    """Lines that are translated together."""
+
+    def __init__(self, text: str, lines: Sequence[CueLine], escapes: Escapes) -> None:
+        self.text, self.lines, self.escapes = text, lines, escapes
+        originals = [text[line.start : line.end] for line in lines]
+        self.original = " ".join(originals)
+        self.marked = take_out_tags(self.original, _TAG, escapes.unescape)
+        self.lengths = [len(take_out_tags(line, _TAG, escapes.unescape).text) for line in originals]
+        self.unit = TranslationUnit(text=self.marked.text, marks=self.marked.marks, key=lines[0].time)
+
+    def replacements(self, new: UnitTranslation, limit: int) -> Iterator[Replacement]:
+        """What stands in each line instead."""
+        spans = split_like(new.text, self.lengths)
+        if spans:
+            for line, span in zip(self.lines, spans, strict=True):
+                yield line.start, line.end, self._written(new, span, limit)
+            return
+        # Fewer words than lines: every cue shows them all, in its first line, as an empty cue would show nothing.
+        for _, group in groupby(self.lines, key=lambda line: line.cue):
+            first, *others = group
+            yield first.start, first.end, self._written(new, (0, len(new.text)), limit)
+            for before, line in pairwise([first, *others]):
+                markup = re.findall(_TAG, self.text[before.end : line.start])
+                yield before.end, line.end, "".join(markup)
+
+    def _written(self, new: UnitTranslation, span: Span, limit: int) -> str:
+        """A part of a translation in the least lines that keep to the limit, with its tags."""
+        newline = "\r\n" if "\r\n" in self.text else "\n"
+        start, end = span
+        lines = [span]
+        for count in range(2, 2 + math.ceil((end - start) / limit)):
+            if all(last - first <= limit for first, last in lines):
+                break
+            split = split_like(new.text[start:end], [(end - start) // count] * count)
+            lines = [(start + first, start + last) for first, last in split] if split else lines
+        return newline.join(
+            self.marked.restored(
+                new.text[first:last],
+                _marks_between(new.marks, first, last, len(new.text)),
+                lambda part: self.escapes.escape(part, self.original),
+            )
+            for first, last in lines
+        )
+
+
+def _marks_between(marks: Sequence[Mark], start: int, end: int, length: int) -> list[Mark]:
+    """The marks of a part. Between parts that touch, what closes belongs to the first, the rest to the second."""
+
+    def belongs(mark: Mark) -> bool:
+        after_start = mark.at > start or (mark.at == start and (start == 0 or mark.kind != "close"))
+        before_end = mark.at < end or (mark.at == end and (end == length or mark.kind == "close"))
+        return after_start and before_end
+
+    return [mark._replace(at=mark.at - start) for mark in marks if belongs(mark)]
+
+
+def split_like(text: str, lengths: Sequence[int]) -> list[Span] | None:
+    """A text in parts whose lengths are as near to these as its blanks allow; None if it has too few.
+
+    The blank between two parts belongs to neither. A text without blanks (Chinese, Japanese) may be parted anywhere.
+    """
+    breaks = [match.span() for match in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
+    blank = 1 if breaks else 0  # characters between two parts
+    if not breaks:
+        breaks = [(i, i) for i in range(1, len(text)) if not (text[i - 1].isascii() or text[i].isascii())]
+    count = len(lengths) - 1
+    if len(breaks) < count:
+        return None
+    scale = len(text) / max(1, sum(lengths) + blank * count)
+    chosen: list[Span] = []
+    first = ideal = 0
+    for number, length in enumerate(lengths[:-1]):
+        ideal += length
+        choices = range(first, len(breaks) - (count - 1 - number))
+        best = min(choices, key=lambda i: abs(breaks[i][0] - ideal * scale))
+        chosen.append(breaks[best])
+        first = best + 1
+        ideal += blank
+    starts = [0, *(end for _, end in chosen)]
+    return list(zip(starts, [*(start for start, _ in chosen), len(text)], strict=True))

@@ -1,0 +1,42 @@
+"""WebVTT subtitles (.vtt): https://www.w3.org/TR/webvtt1/."""
+
+import re
+
+from ..errors import DocumentError
+from .encoded_text import decode_text
+from .subtitles import TIMING, subtitle_document
+from .unit import Document, DocumentOptions
+
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": "\N{NO-BREAK SPACE}"}
+_ENTITY = re.compile("|".join(_ENTITIES))
+_BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
+
+
+class VttEscapes:
+    """Named entities; a sign that the source has as it is stays as it is."""
+
+    def unescape(self, text: str) -> str:
+        return _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
+
+    def escape(self, text: str, original: str) -> str:
+        bare = _ENTITY.sub("", original)
+        for entity, sign in _ENTITIES.items():  # "&" comes first
+            if sign not in bare:
+                text = text.replace(sign, entity)
+        return text
+
+
+def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
+    """The sentences of subtitles; see `subtitles` for how they are joined and broken.
+
+    Notes, styles, regions and the names of cues stay. Refuses a file that does not begin with WEBVTT.
+    """
+    encoded = decode_text(data, options.encoding)
+    text = encoded.text
+    if not re.match(r"WEBVTT(?![^\s])", text):
+        raise DocumentError("is no WebVTT file: it does not begin with WEBVTT")
+    cues = []
+    for timing in TIMING.finditer(text):
+        blank = _BLANK_LINE.search(text, timing.end())
+        cues.append((timing[1], timing.end(), blank.start() if blank else len(text)))
+    return subtitle_document(encoded, cues, VttEscapes())

@@ -1,0 +1,182 @@
+"""Subtitles: sentences run over lines and cues; their translations are broken where the source was."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allyouneed.documents.subtitles import split_like
+from allyouneed.errors import DocumentError
+from unit_models import answer, identity, read, texts, untouched
+
+SRT = """\
+1
+00:00:01,000 --> 00:00:03,000
+{\\an8}<i>The old lighthouse keeper
+never saw the ship</i>
+
+2
+00:00:03,100 --> 00:00:05,000
+because of the fog.
+
+3
+00:00:06,000 --> 00:00:08,000 X1:100 X2:200
+- Who is <b>there</b>?
+- Me. It is late,
+
+4
+00:00:08,500 --> 00:00:09,000
+John.
+
+5
+00:00:10,000 --> 00:00:11,000
+♪ ♪
+
+6
+00:00:12,000 --> 00:00:13,000
+♪ La, la, la ♪
+-5 degrees
+
+99 bottles
+"""
+VTT = """\
+WEBVTT - a title
+
+STYLE
+::cue(b) { color: red }
+
+NOTE this is a note, not a text
+
+intro
+00:01.000 --> 00:03.000 align:start
+<v Ann>Salt &amp; pepper are
+on <c.big>the table</c>,
+
+00:00:03.000 --> 00:00:04.000
+<v Bob>really.
+"""
+
+
+def test_units_are_sentences_over_lines_and_cues() -> None:
+    document = read("srt", SRT)
+    assert [(unit.key, unit.text) for unit in document.units] == [
+        ("00:00:01,000", "The old lighthouse keeper never saw the ship because of the fog."),
+        ("00:00:06,000", "Who is there?"),
+        ("00:00:06,000", "Me. It is late, John."),
+        ("00:00:12,000", "La, la, la -5 degrees"),
+        ("00:00:12,000", "99 bottles"),
+    ]
+    assert texts(read("vtt", VTT)) == ["Salt & pepper are on the table,", "really."]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_the_identity_gives_every_byte_back(mark: str, newline: str) -> None:
+    for kind, text in (("srt", SRT), ("vtt", VTT)):
+        data = (mark + text.replace("\n", newline)).encode()
+        document = read(kind, data)
+        assert len(document.units) > 1
+        assert identity(document) == untouched(document) == data
+
+
+def test_a_translation_is_broken_at_similar_lengths() -> None:
+    answers = {
+        "The old lighthouse keeper never saw the ship because of the fog.":
+            "Der alte Leuchtturmwärter sah das Schiff wegen des dichten Nebels nie.",
+        "Who is there?": "Wer ist da?", "Me. It is late, John.": "Ich. Es ist spät, John.",
+        "La, la, la -5 degrees": "La, la, la fünf Grad", "99 bottles": "99 Flaschen",
+    }  # fmt: skip
+    written = answer(read("srt", SRT), answers).decode().split("\n\n")
+    assert written[0].endswith("{\\an8}<i>Der alte Leuchtturmwärter sah\ndas Schiff wegen des</i>")
+    assert written[1].endswith("5,000\ndichten Nebels nie.")
+    assert written[2].endswith("- <b>Wer ist da?</b>\n- Ich. Es ist spät,")
+    assert written[3].endswith("\nJohn.")
+
+
+def test_what_has_fewer_words_than_lines_is_shown_in_every_cue() -> None:
+    text = "1\n00:00:01,0 --> 00:00:02,0\n<i>it is\nnot so</i>\n\n2\n00:00:02,0 --> 00:00:03,0\nof course\n"
+    assert answer(read("srt", text), lambda _: "Nein").decode() == (
+        "1\n00:00:01,0 --> 00:00:02,0\n<i>Nein</i>\n\n2\n00:00:02,0 --> 00:00:03,0\nNein\n"
+    )
+
+
+def test_lines_keep_to_the_limit_or_to_the_longest_of_the_file() -> None:
+    timing = "00:00:01.000 --> 00:00:02.000\n"
+    written = answer(read("vtt", f"WEBVTT\n\n{timing}short\n"), lambda _: "word " * 19 + "word").decode()
+    lines = written.splitlines()[3:]
+    assert [len(line) for line in lines] == [34, 29, 34]
+    long = f"WEBVTT\n\n{timing}{'x' * 60}\n"
+    assert answer(read("vtt", long), lambda _: "word " * 11 + "word").decode().endswith("\n" + "word " * 11 + "word\n")
+
+
+def test_signs_of_markup_are_escaped_as_the_file_escapes_them() -> None:
+    def written(line: str) -> str:
+        document = read("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\n{line}\n")
+        return answer(document, lambda text: f"{text} & < >").decode().splitlines()[-1]
+
+    assert written("a &lt; b &amp;&nbsp;c") == "a &lt; b &amp;&nbsp;c &amp; &lt; &gt;"
+    assert written("Q&A") == "Q&A & &lt; &gt;"
+
+
+def test_captions_without_punctuation_are_joined_three_at_a_time() -> None:
+    cues = "".join(f"00:00:0{i}.000 --> 00:00:0{i}.900\nword{i} and\n\n" for i in range(9))
+    assert len(read("vtt", "WEBVTT\n\n" + cues).units) == 3
+
+
+def test_tags_across_cues_keep_their_sentences_apart() -> None:
+    text = "1\n00:00:01,0 --> 00:00:02,0\nthe <i>old</i> man\n\n2\n00:00:02,0 --> 00:00:03,0\nwent home\n"
+    assert texts(read("srt", text)) == ["the old man", "went home"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths", "parts"),
+    [
+        ("one two three four", [7, 10], ["one two", "three four"]),
+        ("one two three", [3, 3, 5], ["one", "two", "three"]),
+        ("a bbbbbbbbbbbbbbbbbbbbb c", [1, 1, 1], ["a", "bbbbbbbbbbbbbbbbbbbbb", "c"]),
+        ("日本語の字幕です", [2, 2], ["日本語の", "字幕です"]),
+        ("Nein", [3, 3], None),
+        ("", [3, 3], None),
+    ],
+)
+def test_worked_cases_of_splitting(text: str, lengths: list[int], parts: list[str] | None) -> None:
+    spans = split_like(text, lengths)
+    assert (spans and [text[start:end] for start, end in spans]) == parts
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=20), st.data())
+def test_splitting_a_text_like_itself_gives_its_lines(words: list[str], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(words)), max_size=4)) | {0, len(words)})
+    lines = [" ".join(words[start:end]) for start, end in pairwise(cuts)]
+    text = " ".join(words)
+    spans = split_like(text, [len(line) for line in lines])
+    assert spans
+    assert [text[start:end] for start, end in spans] == lines
+
+
+@given(st.text("ab .,-<>i/&\n1", max_size=80))
+def test_any_text_of_a_cue_comes_back_from_the_identity(text: str) -> None:
+    for kind, head in (("srt", "1\n"), ("vtt", "WEBVTT\n\n")):
+        data = f"{head}00:00:01.000 --> 00:00:02.000\n{text}\n\n".encode()
+        assert identity(read(kind, data)) == data
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "message"),
+    [
+        ("srt", b"1\nno times here\n", "is no SubRip file: no line has times"),
+        ("vtt", b"1\n00:01.000 --> 00:02.000\nx\n", "does not begin with WEBVTT"),
+        ("srt", "1\n00:00:01,000 --> 00:00:02,000\nFüße\n".encode("latin-1"), "is not UTF-8, at line 3"),
+        ("vtt", b"", "does not begin with WEBVTT"),
+    ],
+)
+def test_what_is_no_subtitle_file_is_refused(kind: str, content: bytes, message: str) -> None:
+    with pytest.raises(DocumentError, match=message):
+        read(kind, content)
+
+
+def test_huge_lines_are_read_at_once() -> None:
+    for line in ("<i>" * 100_000, "a<" * 100_000, "♪ " * 100_000, "word " * 100_000, "{\\a" * 100_000, ">" * 200_000):
+        data = f"1\n00:00:01,000 --> 00:00:02,000\n{line}\n".encode()
+        assert untouched(read("srt", data)) == data
