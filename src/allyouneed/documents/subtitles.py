@@ -30,7 +30,7 @@ _TAG = r"</?[A-Za-z][^<>]*+>|<[\d:.]++>|</?>|\{\\[^{}]*+\}"
 _TOKEN = re.compile(rf"({_TAG}|[\s♪♫#]++)|[^\s♪♫#<{{]++|[<{{]")
 _DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
 
-Span = tuple[int, int]
+_Span = tuple[int, int]
 
 
 class CueLine(NamedTuple):
@@ -76,7 +76,7 @@ def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]], escapes: Escapes
                 yield CueLine(cue, time, *words, has_dash)
 
 
-def _words(line: re.Match[str]) -> tuple[Span | None, bool]:
+def _words(line: re.Match[str]) -> tuple[_Span | None, bool]:
     """The characters of a line without dashes, blanks, notes and tags around them; and whether there was a dash."""
     start = end = -1
     has_dash = False
@@ -140,7 +140,7 @@ class _Sentence:
                 markup = re.findall(_TAG, self.text[before.end : line.start])
                 yield before.end, line.end, "".join(markup)
 
-    def _written(self, new: UnitTranslation, span: Span, limit: int) -> str:
+    def _written(self, new: UnitTranslation, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
         newline = "\r\n" if "\r\n" in self.text else "\n"
         start, end = span
@@ -171,7 +171,7 @@ def _marks_between(marks: Sequence[Mark], start: int, end: int, length: int) -> 
     return [mark._replace(at=mark.at - start) for mark in marks if belongs(mark)]
 
 
-def split_like(text: str, lengths: Sequence[int]) -> list[Span] | None:
+def split_like(text: str, lengths: Sequence[int]) -> list[_Span] | None:
     """A text in parts whose lengths are as near to these as its blanks allow; None if it has too few.
 
     The blank between two parts belongs to neither. A text without blanks (Chinese, Japanese) may be parted anywhere.
@@ -184,7 +184,7 @@ def split_like(text: str, lengths: Sequence[int]) -> list[Span] | None:
     if len(breaks) < count:
         return None
     scale = len(text) / max(1, sum(lengths) + blank * count)
-    chosen: list[Span] = []
+    chosen: list[_Span] = []
     first = ideal = 0
     for number, length in enumerate(lengths[:-1]):
         ideal += length
