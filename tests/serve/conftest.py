@@ -16,6 +16,13 @@ from allyouneed.serve.options import ServeConfig
 from allyouneed.text.tokenizer import Tokenizer
 from conftest import SMALL
 
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Where tests that are coroutines run."""
+    return "asyncio"
+
+
 LETTERS = "abcdefghij "
 
 

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed.errors import ConfigError, LanguageError
-from allyouneed.serve.models import ModelKey, ModelSource, ModelStore
+from allyouneed.serve.languages import ModelKey, ModelSource
+from allyouneed.serve.models import ModelStore
 from allyouneed.serve.options import ServeConfig
 
 

@@ -9,14 +9,18 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from ..device import retain_freed_memory
-from . import explanation, native, web_page
-from .models import ModelSource, ModelStore
+from . import explanation, health, native, web_page
+from .disconnects import CancelOnDisconnect
+from .languages import ModelSource
+from .models import ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig
+from .reloading import Reloader
+from .request_log import RequestLog
 from .scheduler import Scheduler
 from .server_state import ServerState
 
-ROUTERS = (native.router, explanation.router, web_page.router)
+ROUTERS = (native.router, health.router, explanation.router, web_page.router)
 
 
 def create_app(
@@ -37,7 +41,12 @@ def create_app(
 
 def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
     """The application over models that exist already."""
-    scheduler = Scheduler(models, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout)
+    monitoring = Monitoring()
+    scheduler = Scheduler(
+        models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout
+    )
+    monitoring.watch_models(lambda: {str(key): size for key, size in models.memory().items()})
+    reloader = Reloader(models, every=config.reload_every)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -45,12 +54,17 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         scheduler.start()
         if config.preload or len(models.pairs()) == 1:
             for key in models.pairs():
-                await asyncio.to_thread(models.translator, key)
-        yield
+                await asyncio.to_thread(models.load, key)
+        async with reloader:
+            monitoring.status = "ready"
+            yield
+            monitoring.status = "draining"
         await asyncio.to_thread(scheduler.close)
 
     app = FastAPI(title="allyouneed", version=version("allyouneed"), lifespan=lifespan)
-    app.state.server = ServerState(config, models, scheduler, Monitoring())
+    app.state.server = ServerState(config, models, scheduler, monitoring)
+    app.add_middleware(CancelOnDisconnect)
+    app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
     for router in ROUTERS:
         app.include_router(router)
     return app

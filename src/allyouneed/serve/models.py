@@ -1,67 +1,46 @@
 """The models of a server: bundles by language pair, each loaded when it is first used."""
 
-import re
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..bundle import read_languages
-from ..errors import ConfigError, LanguageError
+from ..bundle import model_files
+from ..errors import AllYouNeedError, ConfigError, LanguageError
 from ..translator import Translator
+from .languages import Language, ModelSource
+from .languages import ModelKey as ModelKey
+from .languages import language_name as language_name
 from .options import ServeConfig
+from .translation_options import TranslationOptions
+
+MEBIBYTE = 2**20
 
 
-class ModelKey(NamedTuple):
-    """The pair of languages that a model translates, as BCP 47 tags."""
+class LoadedModel:
+    """A bundle in memory. Requests that use it keep it, whatever the store does in the meantime."""
 
-    source: str
-    target: str
+    def __init__(self, source: ModelSource, config: ServeConfig, decode: Mapping[str, Any]) -> None:
+        self.source, self.stamp = source, _stamp(source.folder)
+        self.base = Translator.load(source.folder, device=config.device, precision=config.precision, **decode)
+        tensors = {tensor.data_ptr(): tensor.nbytes for tensor in self.base.model.state_dict().values()}
+        self.bytes = sum(tensors.values())
+        # Requests with equal options must get the same object, so that they share batches.
+        self._configured = lru_cache(64)(self._configure)
 
-    def __str__(self) -> str:
-        return f"{self.source}-{self.target}"
+    def translator(self, options: TranslationOptions) -> Translator:
+        """The translator with the glossary and the search of some options. Refuses settings that cannot be."""
+        if not (options.glossary or options.decode):
+            return self.base
+        return self._configured(options.glossary, options.decode)
 
+    def _configure(self, glossary: tuple[tuple[str, str], ...], decode: tuple[tuple[str, Any], ...]) -> Translator:
+        return self.base.using(glossary=dict(glossary) if glossary else None, **dict(decode))
 
-class Language(NamedTuple):
-    """A source language, and the languages it can be translated into."""
-
-    code: str
-    name: str
-    targets: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSource:
-    """Where a model comes from: the folder of its bundle, and its languages."""
-
-    key: ModelKey
-    folder: Path
-
-    @classmethod
-    def parse(cls, argument: str | Path) -> "ModelSource":
-        """Read `BUNDLE` or `BUNDLE=en-it`. Refuses a bundle that does not say its languages where none are named."""
-        folder, equals, pair = str(argument).rpartition("=")
-        if not equals or Path(argument).is_dir():
-            folder, pair = str(argument), ""
-        source, target = parse_pair(pair) if pair else read_languages(folder)
-        if not (source and target):
-            raise ConfigError(
-                f"{folder} does not say which languages it translates; name them: {folder}=en-it (or with dates, "
-                f"sums and the like, any two codes)"
-            )
-        return cls(ModelKey(source, target), Path(folder))
-
-
-_PAIR = re.compile(r"([A-Za-z]{2,8}(?:-[A-Za-z]{4})?(?:-[A-Z]{2}|-\d{3})?)[-:]([A-Za-z]{2,8}(?:-[A-Za-z0-9]+)*)")
-
-
-def parse_pair(pair: str) -> ModelKey:
-    """Read "en-it", or "en:pt-BR"."""
-    match = _PAIR.fullmatch(pair)
-    if not match:
-        raise ConfigError(f'languages are two codes, like "en-it" or "en:pt-BR"; got {pair!r}')
-    return ModelKey(*match.groups())
+    def is_current(self) -> bool:
+        """Whether the files on disk are still those that were read."""
+        return self.stamp == _stamp(self.source.folder)
 
 
 class ModelStore:
@@ -78,12 +57,17 @@ class ModelStore:
         if not self._sources:
             raise ConfigError("a server needs at least one bundle")
         self._config, self._decode = config, dict(decode or {})
-        self._loaded: dict[ModelKey, Translator] = {}
-        self._lock = threading.Lock()
+        self._loaded: dict[ModelKey, LoadedModel] = {}  # the one used last is the last
+        self._lock = threading.Lock()  # for the dict; never held while a model is read
+        self._loading = {key: threading.Lock() for key in self._sources}
 
     def pairs(self) -> list[ModelKey]:
         """Every pair there is, in the order of the bundles."""
         return list(self._sources)
+
+    def folder(self, key: ModelKey) -> Path:
+        """The bundle of a pair."""
+        return self._sources[key].folder
 
     def languages(self) -> list[Language]:
         """Every source language, with its name in English and its targets."""
@@ -106,35 +90,60 @@ class ModelStore:
             )
         return key
 
-    def translator(self, key: ModelKey) -> Translator:
-        """The translator of a pair, loaded now if it was not. Takes seconds then; call it from a worker thread."""
+    def loaded(self, key: ModelKey) -> LoadedModel | None:
+        """The model of a pair if it is in memory; it counts as used now."""
         with self._lock:
-            if key not in self._loaded:
-                self._loaded[key] = Translator.load(
-                    self._sources[key].folder,
-                    device=self._config.device,
-                    precision=self._config.precision,
-                    **self._decode,
-                )
-            return self._loaded[key]
+            if model := self._loaded.pop(key, None):
+                self._loaded[key] = model
+            return model
+
+    def load(self, key: ModelKey) -> LoadedModel:
+        """The model of a pair, read now if it is not in memory: for a thread that may wait some seconds."""
+        with self._loading[key]:
+            return self.loaded(key) or self._read(key)
+
+    def translator(self, key: ModelKey) -> Translator:
+        """The translator of a pair, without options of a request; it is loaded first if necessary."""
+        return self.load(key).base
+
+    def reload_changed(self) -> dict[ModelKey, str]:
+        """Read again what has changed on disk. Returns what happened, by pair; a bundle that is not whole is left.
+
+        Requests that use an older model finish with it.
+        """
+        with self._lock:
+            models = dict(self._loaded)
+        outcome: dict[ModelKey, str] = {}
+        for key, model in models.items():
+            if not model.is_current():
+                try:
+                    with self._loading[key]:
+                        self._read(key)
+                    outcome[key] = "reloaded"
+                except (AllYouNeedError, OSError) as error:
+                    outcome[key] = f"not reloaded: {error}"
+        return outcome
+
+    def memory(self) -> dict[ModelKey, int]:
+        """Bytes of the weights of each model in memory, in float32."""
+        with self._lock:
+            return {key: model.bytes for key, model in self._loaded.items()}
+
+    def _read(self, key: ModelKey) -> LoadedModel:
+        model = LoadedModel(self._sources[key], self._config, self._decode)
+        with self._lock:
+            self._loaded.pop(key, None)
+            self._loaded[key] = model
+            if self._config.max_loaded_memory:
+                self._unload(self._config.max_loaded_memory * MEBIBYTE)
+        return model
+
+    def _unload(self, limit: int) -> None:
+        """Forget the models used longest ago until the rest is within `limit` bytes; the last one always stays."""
+        while len(self._loaded) > 1 and sum(model.bytes for model in self._loaded.values()) > limit:
+            del self._loaded[next(iter(self._loaded))]
 
 
-def language_name(code: str) -> str:
-    """The English name of a language, or its code if it is not a common one."""
-    return NAMES.get(code) or NAMES.get(code.partition("-")[0], code)
-
-
-NAMES = {
-    "ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",
-    "cs": "Czech", "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto",
-    "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French",
-    "ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian",
-    "hy": "Armenian", "id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian",
-    "kk": "Kazakh", "ko": "Korean", "ky": "Kyrgyz", "la": "Latin", "lt": "Lithuanian", "lv": "Latvian",
-    "mk": "Macedonian", "ms": "Malay", "mt": "Maltese", "nb": "Norwegian Bokmål", "nl": "Dutch", "nn":
-    "Norwegian Nynorsk", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "pt-BR": "Portuguese (Brazil)",
-    "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian",
-    "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai", "tl": "Tagalog", "tr": "Turkish",
-    "uk": "Ukrainian", "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
-    "zh-Hans": "Chinese (simplified)", "zh-Hant": "Chinese (traditional)",
-}  # fmt: skip
+def _stamp(folder: Path) -> list[tuple[str, int, int]]:
+    stats = ((file.name, file.stat()) for file in model_files(folder))
+    return [(name, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]

@@ -1,10 +1,14 @@
-"""The API of this program itself: translations with scores, flags and alignments."""
+"""The API of this program itself: translations with confidence, flags and alignments, and one piece by piece."""
 
-from typing import Any
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Literal
 
 from fastapi import APIRouter
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..errors import AllYouNeedError
 from ..translator import Translation
 from .scheduler import TranslationOptions
 from .server_state import Server
@@ -12,18 +16,18 @@ from .server_state import Server
 router = APIRouter(prefix="/v1", tags=["native"])
 
 
-class TranslateRequest(BaseModel):
-    """Texts to translate."""
+class TextsRequest(BaseModel):
+    """Texts to translate, and how."""
 
     model_config = ConfigDict(extra="forbid")
 
-    texts: list[str] = Field(max_length=1000)
-    source: str
-    target: str
-    alternatives: int = Field(0, ge=0, le=20)
-    align: str | None = Field(None, pattern="^(words|tokens)$")
-    glossary: dict[str, str] = Field(default_factory=dict)
-    prefix: str = ""
+    texts: list[str] = Field(max_length=10_000)
+    source: str = Field(description="language of the texts", examples=["en"])
+    target: str = Field(description="language of the translations", examples=["it"])
+    alternatives: int = Field(0, ge=0, le=20, description="other translations of each text")
+    align: Literal["words", "tokens"] | None = Field(None, description="units to align, if any")
+    glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
+    prefix: str = Field("", description="how every translation begins")
 
 
 class AlternativeText(BaseModel):
@@ -50,31 +54,84 @@ class TranslatedText(AlternativeText):
     alignment: AlignedWords | None
 
 
-class TranslateResponse(BaseModel):
+class TextsAnswer(BaseModel):
     """The translations, in the order of the texts."""
 
     translations: list[TranslatedText]
 
 
-@router.post("/translate")
-async def translate(body: TranslateRequest, server: Server) -> TranslateResponse:
+class StreamRequest(BaseModel):
+    """A text to translate piece by piece."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    source: str = Field(examples=["en"])
+    target: str = Field(examples=["it"])
+    glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
+
+
+@router.post("/translate", response_model=TextsAnswer)
+async def translate(body: TextsRequest, server: Server) -> JSONResponse:
     """Translate texts of one language into another."""
     key = server.models.pair(body.source, body.target)
     options = TranslationOptions(
         alternatives=body.alternatives, align=body.align, glossary=tuple(body.glossary.items()), prefix=body.prefix
     )
     translations = await server.scheduler.translate(key, body.texts, options)
-    return TranslateResponse(translations=[_describe(one) for one in translations])
+    # Not through the model of the answer: checking it again would take longer than making it.
+    return JSONResponse({"translations": [_describe(one) for one in translations]})
 
 
-def _describe(translation: Translation) -> TranslatedText:
-    alignment = translation.alignment and AlignedWords(**translation.alignment._asdict())
-    return TranslatedText(
+@router.post(
+    "/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def stream(body: StreamRequest, server: Server) -> StreamingResponse:
+    """Translate a text and send each piece as soon as it is written, as server-sent events.
+
+    Each event without a name has a piece as JSON, `{"text": "…"}`; the pieces together are the translation. The last
+    event is `done`, with the whole text, or `error`, with `{"error": "…"}`.
+    """
+    key = server.models.pair(body.source, body.target)
+    options = TranslationOptions(glossary=tuple(body.glossary.items()))
+    pieces = server.scheduler.stream(key, body.text, options)
+    first = await anext(pieces, None)  # what is refused gets the status code of a refusal
+
+    async def events() -> AsyncIterator[str]:
+        text = ""
+        try:
+            if first is not None:
+                text += first
+                yield _event({"text": first})
+                async for piece in pieces:
+                    text += piece
+                    yield _event({"text": piece})
+            yield _event({"text": text}, name="done")
+        except AllYouNeedError as error:
+            yield _event({"error": str(error)}, name="error")
+        finally:
+            await pieces.aclose()
+
+    # A proxy that collects an answer before it passes it on would make the stream useless.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+
+
+def _describe(translation: Translation) -> dict[str, Any]:
+    alignment = translation.alignment
+    return {
         **_outline(translation),
-        alternatives=[AlternativeText(**_outline(other)) for other in translation.alternatives],
-        alignment=alignment,
-    )
+        "alternatives": [_outline(other) for other in translation.alternatives],
+        "alignment": None if alignment is None else alignment._asdict(),
+    }
 
 
 def _outline(translation: Translation) -> dict[str, Any]:
     return {name: getattr(translation, name) for name in AlternativeText.model_fields}
+
+
+def _event(data: dict[str, str], *, name: str = "") -> str:
+    prefix = f"event: {name}\n" if name else ""
+    return f"{prefix}data: {json.dumps(data, ensure_ascii=False)}\n\n"

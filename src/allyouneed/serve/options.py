@@ -22,8 +22,15 @@ class ServeConfig(Checked):
     precision: str = setting("auto", "number type of the weights: float32, int8 or auto")
     workers: int = setting(0, "batches that are translated at the same time; 0: one for each core", COUNT_OR_NONE)
 
-    max_queue: int = setting(1000, "texts that may wait; a request beyond them is refused at once", COUNT)
+    max_queue: int = setting(
+        1000, "texts accepted and not yet answered; a request beyond them is refused at once", COUNT
+    )
     request_timeout: float = setting(60.0, "seconds after which a request is given up", _SECONDS)
     drain_timeout: float = setting(30.0, "seconds that running requests have to finish when the server stops", _SECONDS)
 
+    reload_every: float = setting(
+        0.0, "seconds between looks for bundles that changed on disk; 0: only on SIGHUP", Range(at_least=0)
+    )
+    metrics_token: str = setting("", "what /metrics asks for as a bearer token; empty: nothing")
+    log_requests: bool = setting(True, "write a line of JSON for each request to standard error")
     log_text: bool = setting(False, "write the texts of requests to the log")

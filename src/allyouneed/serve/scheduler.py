@@ -1,64 +1,63 @@
-"""Texts of all clients in common batches: a queue of texts, and worker threads that translate a batch each."""
+"""Texts of all clients in common batches: requests come from the event loop, worker threads translate a batch each."""
 
 import asyncio
+import math
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 
 from ..errors import DeadlineExceeded, Overloaded
-from ..translator import Translation, Translator
-from .models import ModelKey, ModelStore
+from ..translator import SplitTexts, Translation, Translator
+from .languages import ModelKey
+from .models import ModelStore
+from .monitoring import Monitoring
+from .request_log import count_texts
+from .segment_queue import QueuedRequest, QueuedSegment, SegmentGroup, SegmentQueue
+from .translation_options import PLAIN as PLAIN
+from .translation_options import TranslationOptions as TranslationOptions
 
-
-@dataclass(frozen=True, slots=True)
-class TranslationOptions:
-    """What a request asks for besides the translation. Texts with equal options and models share batches."""
-
-    alternatives: int = 0
-    align: str | None = None  # "words" or "tokens"
-    glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
-    prefix: str = ""
-    decode: tuple[tuple[str, object], ...] = ()  # settings of the search that differ from the model's own
-
-
-PLAIN = TranslationOptions()
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    key: ModelKey
-    options: TranslationOptions
-    texts: Sequence[str]
-    deadline: float  # on the clock of time.monotonic
-    loop: asyncio.AbstractEventLoop
-    answer: "asyncio.Future[list[Translation]]"
-    results: list[Translation | None] = field(default_factory=list)
-    next: int = 0  # the first text that is in no batch yet
-    missing: int = 0  # texts without a translation
-    cancelled: bool = False
+BATCH_SECONDS = 1.0  # a batch is made so small that it takes no longer than about this
+SPLIT_CHARACTERS = 2_000  # texts of more characters are split in a thread, so that the event loop goes on
+_Result = TypeVar("_Result")
 
 
 class Scheduler:
-    """Translates texts on `workers` threads, in batches that requests share."""
+    """Translates texts on `workers` threads, in batches that requests share.
 
-    def __init__(self, models: ModelStore, *, workers: int = 0, max_queue: int = 1000, timeout: float = 60.0) -> None:
-        self._models, self._max_queue, self._timeout = models, max_queue, timeout
+    At most `max_queue` texts are accepted and not yet answered; a larger request is accepted if there is no other.
+    """
+
+    def __init__(
+        self,
+        models: ModelStore,
+        monitoring: Monitoring | None = None,
+        *,
+        workers: int = 0,
+        max_queue: int = 1000,
+        timeout: float = 60.0,
+    ) -> None:
+        self.models, self._monitoring = models, monitoring or Monitoring()
+        self._max_queue, self._timeout = max_queue, timeout
         self._count = workers or os.cpu_count() or 1
-        self._requests: deque[_Request] = deque()  # those with texts in no batch yet
-        self._waiting = 0  # texts in no batch yet
-        self._changed = threading.Condition()
-        self._closed = False
+        self._queue = SegmentQueue()
+        self._accepted = 0  # texts
+        self._speed = _Speed()
         self._threads: list[threading.Thread] = []
+        self._side_jobs = ThreadPoolExecutor(self._count, "translate-aside", torch.set_num_threads, (1,))
+        self._monitoring.watch_queue(lambda: self._accepted)
 
     @property
     def queue_length(self) -> int:
-        """The number of texts that wait for a batch."""
-        return self._waiting
+        """The number of texts that are accepted and not yet answered."""
+        return self._accepted
 
     def start(self) -> None:
         """Start the worker threads."""
@@ -69,12 +68,11 @@ class Scheduler:
 
     def close(self) -> None:
         """Finish the batches that are being translated, and stop the threads."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._queue.close()
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+        self._side_jobs.shutdown(cancel_futures=True)
 
     async def translate(
         self,
@@ -87,111 +85,191 @@ class Scheduler:
         """The translations of some texts, in their order.
 
         `deadline` is a number of seconds from now. Refuses at once if too many texts are waiting (`Overloaded`);
-        raises `DeadlineExceeded` when the time is over, and `InputError` for a text that the model cannot read.
-        Cancelling the task drops what is still waiting.
+        raises `DeadlineExceeded` when the time is over, and `InputError` for a text that the model cannot read, with
+        its number as `line`. Cancelling the task drops what is still waiting.
         """
-        if not texts:
-            return []
-        loop = asyncio.get_running_loop()
-        seconds = self._timeout if deadline is None else deadline
-        request = _Request(key, options, texts, time.monotonic() + seconds, loop, loop.create_future())
-        request.results, request.missing = [None] * len(texts), len(texts)
-        with self._changed:
-            # A single large request is accepted by an idle server.
-            if self._waiting and self._waiting + len(texts) > self._max_queue:
-                raise Overloaded(f"{self._waiting} texts are waiting already; try again in a moment")
-            self._requests.append(request)
-            self._waiting += len(texts)
-            self._changed.notify()
-        try:
-            async with asyncio.timeout(seconds):
-                return await request.answer
-        except TimeoutError:
-            raise DeadlineExceeded(f"no translation within {seconds:g} seconds; send less at once") from None
-        finally:
-            self._drop(request)
+        count_texts(texts)
+        with self._accept(len(texts)):
+            async with _deadline(self._timeout if deadline is None else deadline):
+                request = QueuedRequest(await self._translator(key, options), options)
+                try:
+                    return await self._translate(request, texts)
+                finally:
+                    self._queue.drop(request)
 
-    def _drop(self, request: _Request) -> None:
-        with self._changed:
-            request.cancelled = True
-            if request in self._requests:
-                self._requests.remove(request)
-                self._waiting -= len(request.texts) - request.next
+    async def stream(
+        self, key: ModelKey, text: str, options: TranslationOptions = PLAIN, *, deadline: float | None = None
+    ) -> AsyncGenerator[str]:
+        """The translation of one text piece by piece, as `Translator.stream` gives it."""
+        count_texts([text])
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        loop, stopped = asyncio.get_running_loop(), threading.Event()
+
+        def work(translator: Translator) -> None:
+            try:
+                for piece in translator.stream(text):
+                    if stopped.is_set():
+                        return
+                    loop.call_soon_threadsafe(pieces.put_nowait, piece)
+            finally:
+                loop.call_soon_threadsafe(pieces.put_nowait, None)
+
+        job = asyncio.ensure_future(self.run(key, work, options, deadline=deadline))
+        job.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await job
+        finally:
+            stopped.set()
+            job.cancel()
+
+    async def run(
+        self,
+        key: ModelKey,
+        function: Callable[[Translator], _Result],
+        options: TranslationOptions = PLAIN,
+        *,
+        deadline: float | None = None,
+    ) -> _Result:
+        """What `function` returns for the translator of a pair: for work that shares no batch. It runs in a thread."""
+        with self._accept(1):
+            async with _deadline(self._timeout if deadline is None else deadline):
+                translator = await self._translator(key, options)
+                return await asyncio.get_running_loop().run_in_executor(self._side_jobs, function, translator)
+
+    @contextmanager
+    def _accept(self, count: int) -> Iterator[None]:
+        if self._accepted and self._accepted + count > self._max_queue:
+            self._monitoring.count_overload()
+            raise Overloaded(
+                f"{self._accepted} texts are waiting already; try again later",
+                retry_after=math.ceil(self._accepted / self._speed.texts()),
+            )
+        self._accepted += count
+        try:
+            yield
+        finally:
+            self._accepted -= count
+
+    async def _translator(self, key: ModelKey, options: TranslationOptions) -> Translator:
+        model = self.models.loaded(key)
+        if model is None:
+            model = await asyncio.to_thread(self.models.load, key)
+        if options.glossary or options.decode:
+            return await asyncio.to_thread(model.translator, options)
+        return model.base
+
+    async def _translate(self, request: QueuedRequest, texts: Sequence[str]) -> list[Translation]:
+        groups: deque[asyncio.Future[list[Translation]]] = deque()
+        translations: list[Translation] = []
+        most_waiting = 2 * request.translator.decode.batch_size
+        for first, some in _chunks(texts):
+            split = await _split(request, some, first)
+            groups.append(self._add(request, split, first))
+            while len(request.waiting) > most_waiting:  # a large request is split only as fast as it is translated
+                translations += await groups.popleft()
+        for group in groups:
+            translations += await group
+        return translations
+
+    def _add(self, request: QueuedRequest, split: SplitTexts, first: int) -> "asyncio.Future[list[Translation]]":
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Translation]] = loop.create_future()
+
+        def finish(group: SegmentGroup) -> None:
+            if answer.done():
+                return
+            try:
+                if group.error is not None:
+                    raise group.error
+                answer.set_result(request.translator.join(group.split, group.results, first_line=first))
+            except Exception as error:
+                answer.set_exception(error)
+                answer.exception()  # it counts as retrieved even if the request has ended already
+
+        def finish_soon(group: SegmentGroup) -> None:
+            loop.call_soon_threadsafe(finish, group)
+
+        if split.segments:
+            self._queue.add(SegmentGroup(request, split, finish_soon))
+        else:
+            answer.set_result(request.translator.join(split, [], first_line=first))
+        return answer
 
     def _work(self) -> None:
         torch.set_num_threads(1)
-        while True:
-            with self._changed:
-                while not (self._requests or self._closed):
-                    self._changed.wait()
-                if self._closed:
-                    return
-                key, options = self._requests[0].key, self._requests[0].options
-            try:
-                translator = self._models.translator(key).using(glossary=dict(options.glossary) or None)
-            except Exception as error:
-                self._fail_all(key, options, error)
-                continue
-            batch = self._take(key, options, translator.decode.batch_size)
-            self._translate(translator, options, batch)
+        while batch := self._queue.take(self._max_tokens):
+            start = time.perf_counter()
+            self._translate_batch(batch)
+            seconds = time.perf_counter() - start
+            self._speed.update(batch, seconds)
+            self._monitoring.count_batch(len(batch), sum(one.tokens for one in batch), seconds)
 
-    def _take(self, key: ModelKey, options: TranslationOptions, size: int) -> list[tuple[_Request, int]]:
-        """Texts of one model and options, one of each request in turn."""
-        batch: list[tuple[_Request, int]] = []
-        with self._changed:
-            alike = deque(one for one in self._requests if (one.key, one.options) == (key, options))
-            while alike and len(batch) < size:
-                request = alike.popleft()
-                batch.append((request, request.next))
-                request.next += 1
-                self._requests.remove(request)
-                if request.next < len(request.texts):
-                    alike.append(request)
-                    self._requests.append(request)
-            self._waiting -= len(batch)
-        return batch
+    def _max_tokens(self, translator: Translator) -> float:
+        return self._speed.tokens(translator) * BATCH_SECONDS
 
-    def _translate(
-        self, translator: Translator, options: TranslationOptions, batch: list[tuple[_Request, int]]
-    ) -> None:
-        texts = [request.texts[index] for request, index in batch]
+    def _translate_batch(self, batch: Sequence[QueuedSegment]) -> None:
+        request = batch[0].group.request
         try:
-            translations = list(
-                translator.translations(
-                    texts, prefix=options.prefix, alternatives=options.alternatives, align=options.align
-                )
+            translations = request.translator.translate_segments(
+                [one.segment for one in batch], alternatives=request.options.alternatives, align=request.options.align
             )
         except Exception as error:
-            if len(batch) > 1:  # the others must not suffer
+            if len(batch) > 1:  # only the segment that cannot be translated fails
                 for one in batch:
-                    self._translate(translator, options, [one])
-            elif batch:
-                _set_exception(batch[0][0], error)
-            return
-        for (request, index), translation in zip(batch, translations, strict=True):
-            with self._changed:
-                request.results[index] = translation
-                request.missing -= 1
-                is_whole = request.missing == 0
-            if is_whole:
-                _set_result(request)
-
-    def _fail_all(self, key: ModelKey, options: TranslationOptions, error: Exception) -> None:
-        for request, _ in self._take(key, options, self._waiting):
-            _set_exception(request, error)
+                    self._translate_batch([one])
+                return
+            batch[0].group.error = error
+            translations = [None]
+        for group in self._queue.deliver(batch, translations):
+            group.on_done(group)
 
 
-def _set_result(request: _Request) -> None:
-    def finish() -> None:
-        if not request.answer.done():
-            request.answer.set_result([one for one in request.results if one is not None])
+class _Speed:
+    """How fast each translator is, in source tokens per second, and all together in texts per second."""
 
-    request.loop.call_soon_threadsafe(finish)
+    def __init__(self) -> None:
+        self._tokens: WeakKeyDictionary[Translator, float] = WeakKeyDictionary()
+        self._texts = 10.0
+
+    def tokens(self, translator: Translator) -> float:
+        return self._tokens.get(translator, math.inf)
+
+    def texts(self) -> float:
+        return self._texts
+
+    def update(self, batch: Sequence[QueuedSegment], seconds: float) -> None:
+        translator = batch[0].group.request.translator
+        latest = sum(one.tokens for one in batch) / max(seconds, 1e-6)
+        previous = self._tokens.get(translator, latest)
+        self._tokens[translator] = 0.8 * previous + 0.2 * latest
+        self._texts = 0.8 * self._texts + 0.2 * len(batch) / max(seconds, 1e-6)
 
 
-def _set_exception(request: _Request, error: Exception) -> None:
-    def finish() -> None:
-        if not request.answer.done():
-            request.answer.set_exception(error)
+def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Some texts after the other, of a few thousand characters or one text; with the number of the first, from 1."""
+    start, characters = 0, 0
+    for index, text in enumerate(texts):
+        if characters and characters + len(text) > SPLIT_CHARACTERS:
+            yield start + 1, texts[start:index]
+            start, characters = index, 0
+        characters += len(text)
+    if start < len(texts):
+        yield start + 1, texts[start:]
 
-    request.loop.call_soon_threadsafe(finish)
+
+async def _split(request: QueuedRequest, texts: Sequence[str], first: int) -> SplitTexts:
+    def work() -> SplitTexts:
+        return request.translator.split(texts, prefix=request.options.prefix, first_line=first)
+
+    return await asyncio.to_thread(work) if sum(map(len, texts)) > SPLIT_CHARACTERS else work()
+
+
+@asynccontextmanager
+async def _deadline(seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise DeadlineExceeded(f"no translation within {seconds:g} seconds; send less at once") from None

@@ -1,0 +1,41 @@
+"""Whether the server is alive, and whether it can take requests; and its metrics."""
+
+import secrets
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+
+from .server_state import Server
+
+router = APIRouter(tags=["operation"])
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Health(BaseModel):
+    """The state of the server."""
+
+    status: str
+
+
+@router.get("/health")
+async def health() -> Health:
+    """Say that the process is alive."""
+    return Health(status="ok")
+
+
+@router.get("/ready", response_model=Health, responses={503: {"model": Health}})
+async def ready(server: Server) -> JSONResponse:
+    """Say whether new requests should come here: not while the server starts or stops."""
+    status = server.monitoring.status
+    return JSONResponse({"status": status}, 200 if status == "ready" else 503)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, 401: {}})
+async def metrics(server: Server, authorization: Annotated[str, Header()] = "") -> Response:
+    """Read the metrics in the text format of Prometheus."""
+    token = server.config.metrics_token
+    if token and not secrets.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+        return JSONResponse({"error": "Unauthorized"}, 401)
+    return Response(server.monitoring.metrics(), media_type=METRICS_TYPE)

@@ -1,0 +1,18 @@
+"""What a request asks of a translation besides the text."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationOptions:
+    """The options of a request. Texts of one model share batches if only their prefixes differ."""
+
+    alternatives: int = 0
+    align: Literal["words", "tokens"] | None = None
+    glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
+    prefix: str = ""
+    decode: tuple[tuple[str, bool | float | str], ...] = ()  # settings of the search that differ from the model's
+
+
+PLAIN = TranslationOptions()

@@ -1,0 +1,37 @@
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+
+from allyouneed.serve.app import create_app
+from allyouneed.serve.options import ServeConfig
+
+
+def test_liveness_and_readiness_are_apart(served: tuple[Path, Path]) -> None:
+    app = create_app(served, ServeConfig(device="cpu"))
+    before = TestClient(app)
+    assert before.get("/ready").json() == {"status": "starting"}
+    with TestClient(app) as client:
+        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/ready").status_code == 200
+        app.state.server.monitoring.status = "draining"
+        assert (client.get("/ready").status_code, client.get("/health").status_code) == (503, 200)
+
+
+def test_metrics_count_requests_batches_and_tokens(client: TestClient) -> None:
+    client.post("/v1/translate", json={"texts": ["abc", "abd"], "source": "en", "target": "it"})
+    client.get("/nowhere")
+    lines = client.get("/metrics").text.splitlines()
+    name = "libretranslate_http_request_duration_seconds_count"
+    assert f'{name}{{endpoint="/v1/translate",status="200"}} 1.0' in lines
+    assert f'{name}{{endpoint="other",status="404"}} 1.0' in lines
+    assert "libretranslate_http_requests_in_flight 1.0" in lines  # this one
+    assert "allyouneed_batch_segments_sum 2.0" in lines
+    assert "allyouneed_source_tokens_total 10.0" in lines
+    assert "allyouneed_queued_texts 0.0" in lines
+    assert any(line.startswith('allyouneed_loaded_model_bytes{languages="en-it"}') for line in lines)
+
+
+def test_metrics_can_ask_for_a_token(served: tuple[Path, Path]) -> None:
+    with TestClient(create_app(served, ServeConfig(device="cpu", metrics_token="secret"))) as client:
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200

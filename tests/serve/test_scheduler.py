@@ -1,0 +1,188 @@
+"""Requests of many clients at once get the answers they would get alone."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from allyouneed import Translation, Translator
+from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
+from allyouneed.serve.languages import ModelKey, ModelSource
+from allyouneed.serve.models import ModelStore
+from allyouneed.serve.options import ServeConfig
+from allyouneed.serve.scheduler import PLAIN, Scheduler, TranslationOptions
+
+pytestmark = pytest.mark.anyio
+EN_IT, IT_EN = ModelKey("en", "it"), ModelKey("it", "en")
+
+
+@asynccontextmanager
+async def running(folders: Sequence[Path], **settings: float) -> AsyncIterator[Scheduler]:
+    models = ModelStore([ModelSource.parse(folder) for folder in folders], ServeConfig(device="cpu"))
+    scheduler = Scheduler(models, workers=2, **settings)  # type: ignore[arg-type]
+    scheduler.start()
+    try:
+        yield scheduler
+    finally:
+        scheduler.close()
+
+
+class Gate:
+    """Holds every batch back until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.batches = threading.Event(), list[int]()
+        original = Translator.translate_segments
+
+        def gated(translator: Translator, segments: Sequence[object], **options: object) -> object:
+            self.batches.append(len(segments))
+            self.open.wait(20)
+            return original(translator, segments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Translator, "translate_segments", gated)
+
+    async def reached(self, batches: int = 1) -> None:
+        while len(self.batches) < batches:
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return Gate(monkeypatch)
+
+
+def random_text(rng: Random, most_words: int = 6) -> str:
+    words = ("".join(rng.choice("abcdefghij") for _ in range(rng.randrange(1, 9))) for _ in range(most_words))
+    return " ".join(list(words)[: rng.randrange(most_words + 1)])
+
+
+async def test_answers_do_not_depend_on_the_other_requests(served: tuple[Path, Path]) -> None:
+    rng = Random(1)
+    choices = (
+        PLAIN, TranslationOptions(alternatives=2), TranslationOptions(align="words"), TranslationOptions(prefix="ab"),
+        TranslationOptions(glossary=(("abc", "dig"),)), TranslationOptions(decode=(("beam", 1),)),
+    )  # fmt: skip
+    requests = [
+        (
+            rng.choice((EN_IT, IT_EN)),
+            [random_text(rng) for _ in range(rng.choice((1, 1, 1, 7)))],
+            rng.choice(choices),
+        )
+        for _ in range(40)
+    ]
+    async with running(served, max_queue=10_000) as scheduler:
+        answers = await asyncio.gather(*(scheduler.translate(*request) for request in requests))
+    offline = {key: Translator.load(folder, device="cpu") for key, folder in zip((EN_IT, IT_EN), served, strict=True)}
+    for (key, texts, options), answer in zip(requests, answers, strict=True):
+        translator = offline[key].using(glossary=dict(options.glossary), **dict(options.decode))
+        alone = translator.translations(
+            texts, prefix=options.prefix, alternatives=options.alternatives, align=options.align
+        )
+        assert [comparable(one) for one in answer] == [comparable(one) for one in alone]
+
+
+def comparable(one: Translation) -> tuple[object, ...]:
+    others = [(other.text, pytest.approx(other.log_probability, abs=1e-4)) for other in one.alternatives]
+    return one.source, one.text, one.flags, one.alignment, one.tokens, others
+
+
+async def test_requests_that_wait_share_a_batch(served: tuple[Path, Path], gate: Gate) -> None:
+    async with running(served) as scheduler:
+        busy = [asyncio.create_task(scheduler.translate(EN_IT, ["abc"])) for _ in range(1)]
+        await gate.reached(1)
+        busy.append(asyncio.create_task(scheduler.translate(EN_IT, ["abd"])))
+        await gate.reached(2)  # both workers
+        waiting = [asyncio.create_task(scheduler.translate(EN_IT, [f"ab{letter}"])) for letter in "cdefg"]
+        await asyncio.sleep(0)
+        gate.open.set()
+        await asyncio.gather(*busy, *waiting)
+    assert gate.batches == [1, 1, 5]
+
+
+async def test_too_many_texts_are_refused_at_once(served: tuple[Path, Path], gate: Gate) -> None:
+    async with running(served, max_queue=3) as scheduler:
+        first = asyncio.create_task(scheduler.translate(EN_IT, ["a", "b", "c", "d", "e"]))  # an idle server takes it
+        await asyncio.sleep(0)
+        assert scheduler.queue_length == 5
+        with pytest.raises(Overloaded, match="5 texts are waiting") as refused:
+            await scheduler.translate(EN_IT, ["f"])
+        assert refused.value.retry_after >= 1
+        gate.open.set()
+        await first
+        assert scheduler.queue_length == 0
+        await scheduler.translate(EN_IT, ["f"])
+
+
+async def test_a_request_is_given_up_at_its_deadline(served: tuple[Path, Path], gate: Gate) -> None:
+    async with running(served) as scheduler:
+        with pytest.raises(DeadlineExceeded, match="within 0.01 seconds"):
+            await scheduler.translate(EN_IT, ["abc"], deadline=0.01)
+        assert scheduler.queue_length == 0
+        gate.open.set()
+
+
+async def test_a_request_that_is_cancelled_leaves_the_queue(served: tuple[Path, Path], gate: Gate) -> None:
+    async with running(served) as scheduler:
+        scheduler.models.load(EN_IT)
+        busy = [asyncio.create_task(scheduler.translate(EN_IT, ["abc"]))]
+        await gate.reached(1)
+        busy.append(asyncio.create_task(scheduler.translate(EN_IT, ["abc"])))
+        await gate.reached(2)
+        leaving = asyncio.create_task(scheduler.translate(EN_IT, ["abd"]))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        gate.open.set()
+        await asyncio.gather(*busy)
+    assert gate.batches == [1, 1]
+
+
+async def test_what_the_model_cannot_read_is_refused_by_its_number(served: tuple[Path, Path]) -> None:
+    async with running(served) as scheduler:
+        with pytest.raises(InputError, match="'x' at position 2") as refused:
+            await scheduler.translate(EN_IT, ["abc", "axb"])
+        assert refused.value.line == 2
+
+
+async def test_one_failure_leaves_the_others_of_its_batch(
+    served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, gate: Gate
+) -> None:
+    gated = Translator.translate_segments
+
+    def failing(translator: Translator, segments: Sequence[object], **options: object) -> object:
+        if any(getattr(segment, "text", "") == "bad" for segment in segments):
+            gate.open.wait(20)
+            raise RuntimeError("a planted fault")
+        return gated(translator, segments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Translator, "translate_segments", failing)
+    async with running(served) as scheduler:
+        tasks = [asyncio.create_task(scheduler.translate(EN_IT, [text])) for text in ("abc", "abd", "bad", "dab")]
+        await asyncio.sleep(0.05)
+        gate.open.set()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(outcome, RuntimeError) for outcome in outcomes] == [False, False, True, False]
+
+
+async def test_a_stream_ends_with_the_whole_text(served: tuple[Path, Path]) -> None:
+    async with running(served) as scheduler:
+        pieces = [piece async for piece in scheduler.stream(EN_IT, "abc dig")]
+    assert len(pieces) > 1
+    assert "".join(pieces) == "".join(Translator.load(served[0], device="cpu").stream("abc dig"))
+
+
+async def test_a_large_text_is_answered_beside_small_ones(served: tuple[Path, Path]) -> None:
+    rng = Random(2)
+    large = " ".join(random_text(rng) for _ in range(100))
+    async with running(served) as scheduler:
+        waiting = asyncio.create_task(scheduler.translate(EN_IT, [large]))
+        await asyncio.sleep(0)
+        for _ in range(3):
+            await scheduler.translate(EN_IT, ["abc"])
+        assert not waiting.done()
+        (answer,) = await waiting
+    assert answer == next(Translator.load(served[0], device="cpu").translations([large]))
