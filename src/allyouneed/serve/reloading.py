@@ -9,7 +9,7 @@ from typing import Self
 
 from .models import ModelStore
 
-LOGGER = logging.getLogger("allyouneed.serve")
+_LOG = logging.getLogger("allyouneed.serve")
 
 
 class Reloader:
@@ -41,4 +41,4 @@ class Reloader:
             self._signalled.clear()
             for key, outcome in (await asyncio.to_thread(self._models.reload_changed)).items():
                 level = logging.INFO if outcome == "reloaded" else logging.WARNING
-                LOGGER.log(level, "%s: %s", key, outcome)
+                _LOG.log(level, "%s: %s", key, outcome)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .monitoring import Monitoring
 
-LOGGER = logging.getLogger("allyouneed.serve")
+_LOG = logging.getLogger("allyouneed.serve")
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class RequestLog:
         fields |= {"texts": counts.texts, "characters": counts.characters}
         if self._log_text:
             fields["text"] = counts.content
-        LOGGER.info("request", extra={"fields": fields})
+        _LOG.info("request", extra={"fields": fields})
 
 
 class JsonFormatter(logging.Formatter):
