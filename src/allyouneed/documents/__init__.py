@@ -18,6 +18,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "srt": (".srt",),
     "vtt": (".vtt",),
     "po": (".po", ".pot"),
+    "xliff": (".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"),
     "json": (".json", ".arb"),
 }
 

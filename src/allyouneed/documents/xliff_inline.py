@@ -1,0 +1,147 @@
+"""Inline elements of XLIFF ↔ marks of a text.
+
+`<g>`, `<pc>` and `<mrk>` have text inside and are pairs of marks, as are a `<bpt>` and its `<ept>`, a `<bx>` and its
+`<ex>`, an `<sc>` and its `<ec>`. All others, and what is not to be translated, are points, whatever is in them.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from lxml import etree
+
+from .unit import Mark, interleave
+
+_AROUND = {"g", "pc", "mrk"}
+_OPENING = {"bpt": "ept", "bx": "ex", "sc": "ec"}
+_CLOSING = {closing: opening for opening, closing in _OPENING.items()}
+
+
+@dataclass
+class InlineText:
+    """The text of an element, the marks of its inline elements, and the element of each tag, by its first mark."""
+
+    text: str = ""
+    marks: list[Mark] = field(default_factory=list)
+    elements: dict[tuple[int, str], etree._Element] = field(default_factory=dict)
+
+    def write(self, parent: etree._Element, text: str, marks: Sequence[Mark]) -> None:
+        """Give an element this text with the inline elements at these marks, in place of what it has."""
+        for child in list(parent):
+            parent.remove(child)
+        parent.text = None
+        stack = [parent]
+        for part in interleave(text, marks):
+            if isinstance(part, str):
+                _append_text(stack[-1], part)
+                continue
+            element = self.elements.get((part.tag, part.kind))
+            if element is None:  # the end of an element around text
+                stack.pop()
+            elif local_name(element) in _AROUND and part.kind == "open":
+                stack.append(add_empty_copy(stack[-1], element))
+            else:
+                stack[-1].append(_alone(element))
+
+
+def local_name(element: etree._Element) -> str:
+    """The name of an element without its namespace; "" of a comment or an instruction."""
+    return etree.QName(element).localname if isinstance(element.tag, str) else ""
+
+
+class _Event(NamedTuple):
+    """An inline element in a text. Ends of elements around text have none; codes that belong together have one key."""
+
+    element: etree._Element | None
+    role: Literal["open", "close", "point"]
+    key: tuple[str, str]
+
+
+def add_empty_copy(parent: etree._Element, element: etree._Element) -> etree._Element:
+    """A new last child of `parent` with the name and attributes of `element`."""
+    copy = etree.SubElement(parent, element.tag)
+    for name, value in element.items():
+        copy.set(name, value)
+    return copy
+
+
+def read_inline(element: etree._Element) -> InlineText:
+    """The text of a `<source>` or `<target>` and its inline elements."""
+    inline = InlineText()
+    events: list[tuple[int, _Event]] = []
+    for part in _parts(element):
+        if isinstance(part, str):
+            inline.text += part
+        else:
+            events.append((len(inline.text), part))
+    partners = dict(_pairs([event for _, event in events]))
+    for number, (at, event) in enumerate(events):
+        partner = partners.get(number)
+        if partner is None:
+            mark = Mark(at, number, "point")
+        else:
+            mark = Mark(at, min(number, partner), "open" if number < partner else "close")
+        inline.marks.append(mark)
+        if event.element is not None:
+            inline.elements[mark.tag, mark.kind] = event.element
+    return inline
+
+
+def _parts(element: etree._Element) -> Iterator[str | _Event]:
+    if element.text:
+        yield element.text
+    for child in element:
+        name = local_name(child)
+        if name in _AROUND and not _is_protected(child):
+            key = (name, str(id(child)))
+            yield _Event(child, "open", key)
+            yield from _parts(child)
+            yield _Event(None, "close", key)
+        elif name in _OPENING:
+            yield _Event(child, "open", (name, child.get("rid") or child.get("id") or ""))
+        elif name in _CLOSING:
+            partner = child.get("startRef") or child.get("rid") or child.get("id") or ""
+            yield _Event(child, "close", (_CLOSING[name], partner))
+        else:
+            yield _Event(child, "point", ("", ""))
+        if child.tail:
+            yield child.tail
+
+
+def _is_protected(element: etree._Element) -> bool:
+    return element.get("translate") == "no" or element.get("mtype") == "protected"
+
+
+def _pairs(events: Sequence[_Event]) -> Iterator[tuple[int, int]]:
+    """Which event closes which, both ways. Codes that cross an element, or have one end, have none."""
+    open_events: list[int] = []
+    for number, event in enumerate(events):
+        if event.role == "open":
+            open_events.append(number)
+        elif event.role == "close":
+            depth = len(open_events) - 1
+            # Codes may be left open; an element around text is closed by its own end.
+            while (
+                depth >= 0
+                and events[open_events[depth]].key != event.key
+                and (event.element is None or events[open_events[depth]].key[0] not in _AROUND)
+            ):
+                depth -= 1
+            if depth >= 0 and events[open_events[depth]].key == event.key:
+                yield open_events[depth], number
+                yield number, open_events[depth]
+                del open_events[depth:]
+
+
+def _alone(element: etree._Element) -> etree._Element:
+    copy = deepcopy(element)
+    copy.tail = None
+    return copy
+
+
+def _append_text(element: etree._Element, text: str) -> None:
+    if len(element):
+        element[-1].tail = (element[-1].tail or "") + text
+    else:
+        element.text = (element.text or "") + text
