@@ -23,7 +23,7 @@ from .rules import (
 )
 from .sample import sample_search
 from .search import build_rules, length_divisor, search, stream_tokens
-from .step import Hypothesis, SearchLimits, State, Step, make_step
+from .step import Hypothesis, SearchLimits, State, Step, make_step, never_cancelled
 from .stepwise import generate_stepwise
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "max_constrained_length",
     "minimum_length",
     "most_likely",
+    "never_cancelled",
     "no_repeated_ngram",
     "plain_length_penalty",
     "repetition_penalty",

@@ -1,5 +1,6 @@
 """Which source token each target token comes from, as the cross-attention has it."""
 
+import threading
 from typing import Any
 
 from torch import Tensor
@@ -30,10 +31,12 @@ def alignment_layer(layers: int) -> int:
 def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, layer: int) -> Tensor:
     """The cross-attention weights of a layer, (B, H, T, S), by equation 1."""
     seen: list[Tensor] = []
+    thread = threading.get_ident()
 
     def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
-        query, key, _, may_look = inputs
-        seen.append(part.weights(query, key, may_look))
+        if threading.get_ident() == thread:  # other threads may be using the same model
+            query, key, _, attn_mask = inputs
+            seen.append(part.weights(query, key, attn_mask))
 
     part = model.get_submodule(f"decoder.layers.{layer}.cross_attention")
     hook = part.register_forward_pre_hook(note)

@@ -32,7 +32,8 @@ class Step(Protocol[AnyState]):
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]: ...
 
 
-def _never(_: int) -> bool:
+def never_cancelled(_: int) -> bool:
+    """The `is_cancelled` of a search that is not to be cancelled."""
     return False
 
 
@@ -48,7 +49,7 @@ class SearchLimits:
     sos_id: int
     eos_id: int
     max_lengths: Tensor
-    is_cancelled: Callable[[int], bool] = _never
+    is_cancelled: Callable[[int], bool] = never_cancelled
 
     @property
     def sentences(self) -> int:

@@ -8,6 +8,7 @@ This file alone knows PyTorch's quantized operators, which PyTorch will remove o
 trying them. docs/decoding-speed.md says what could replace them.
 """
 
+import threading
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -87,9 +88,12 @@ class Int8Linear:
         return result if self._bias is None else result.add_(self._bias)
 
 
+_packing = threading.Lock()  # the engine is chosen for the whole process, and so are filters of warnings
+
+
 def _packed(numbers: Tensor, engine: str) -> Any:
-    chosen = torch.backends.quantized.engine
-    with warnings.catch_warnings():
+    with _packing, warnings.catch_warnings():
+        chosen = torch.backends.quantized.engine
         warnings.filterwarnings("ignore", message="torch.quantize_per_tensor")  # see above
         torch.backends.quantized.engine = engine
         try:

@@ -1,18 +1,15 @@
 """What the translation of a text must hold: the glossary's words and what is copied, as ids."""
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 
-from ..decode import Order, PhraseConstraint, WordBoundaries
+from ..decode import Order, PhraseConstraint
 from ..errors import InputError
 from ..text.glossary import Glossary
 from ..text.spans import find_spans, span_matches
 from ..text.tokenizer import Tokenizer
 from .agreement import extra_spans, ordered_spans, spans_differ
 
-# Scripts that put no blanks between words: a phrase in them may touch its neighbours.
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-_CARRIERS = ("", "\n", "(", "a ")
+_CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change its first token
 
 
 class ConstraintBuilder:
@@ -24,13 +21,6 @@ class ConstraintBuilder:
 
     def __init__(self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str]) -> None:
         self._tokenizer, self._glossary, self._keep = tokenizer, glossary, tuple(keep)
-        pieces = tokenizer.pieces(range(len(tokenizer)))
-        special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
-        words = [(i, piece) for i, piece in enumerate(pieces) if piece and i not in special]
-        self.boundaries = WordBoundaries(
-            starts_in_word=frozenset(i for i, piece in words if _in_word(piece[0])),
-            ends_in_word=frozenset(i for i, piece in words if _in_word(piece[-1])),
-        )
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text stands what its translation must say: (start, end)."""
@@ -92,8 +82,3 @@ class ConstraintBuilder:
             if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == required.strip():
                 spellings.append(spelling)
         return list(dict.fromkeys(spellings))
-
-
-def _in_word(character: str) -> bool:
-    category = unicodedata.category(character)
-    return category[0] in "LMN" and not unicodedata.name(character, "").startswith(_UNSPACED)

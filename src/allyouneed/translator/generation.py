@@ -1,8 +1,9 @@
 """Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from hashlib import sha256
 from math import ceil
 from types import MappingProxyType
@@ -36,22 +37,30 @@ from ..device import one_thread
 from ..inference import AnyEngine, EngineStep
 from ..nn import Transformer
 from ..text.tokenizer import Tokenizer
+from .word_boundaries import find_word_boundaries
 
 MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than what it spares
 
 
 class GenerationRequest(NamedTuple):
-    """A source, the prefix and the phrases its translation must have, ids limited in number, and phrases in order."""
+    """A source, and what its translation must have: a prefix, phrases, tokens limited in number, phrases in order.
+
+    `is_cancelled` returns True as soon as the translation is no longer needed; several threads may call it.
+    """
 
     source: list[int]
     prefix: list[int]
     constraints: list[PhraseConstraint]
     at_most: Mapping[int, int] = MappingProxyType({})
     orders: Sequence[Order] = ()
+    is_cancelled: Callable[[], bool] = bool  # bool() is False
 
 
 class TranslationGenerator:
-    """A model and how to search with it. `writer` is the tokenizer of the targets; `seams` are its own, for demands."""
+    """A model, and how to search with it.
+
+    It keeps nothing between calls but what never changes, so several threads may use it at once.
+    """
 
     def __init__(
         self,
@@ -59,15 +68,8 @@ class TranslationGenerator:
         engine: AnyEngine,
         target_tokenizer: Tokenizer,
         config: DecodeConfig,
-        boundaries: WordBoundaries | None,
     ) -> None:
-        self.model, self.engine, self.target_tokenizer, self.config, self.boundaries = (
-            model,
-            engine,
-            target_tokenizer,
-            config,
-            boundaries,
-        )
+        self.model, self.engine, self.target_tokenizer, self.config = model, engine, target_tokenizer, config
         self.device = next(model.parameters()).device
         self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
         silent = (target_tokenizer.pad_id, target_tokenizer.sos_id)
@@ -79,14 +81,21 @@ class TranslationGenerator:
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """The hypotheses of each request, the best first, and whether the first search gave a repetitive one.
 
-        There are none where the required phrases do not fit within the limit.
+        There are none where the required phrases do not fit within the limit, or where the request was cancelled.
         """
-        hypotheses = self._search(requests, self.config)
+        hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
+        for constrained in (False, True):  # constraints take a search of their own
+            some = [
+                b for b, one in enumerate(requests) if bool(one.constraints) == constrained and not one.is_cancelled()
+            ]
+            if some:
+                for b, best in zip(some, self._search([requests[b] for b in some], self.config), strict=True):
+                    hypotheses[b] = best
         repetitive = [False] * len(requests)
         for b, one in enumerate(requests):
             if self.config.retry_repetition and hypotheses[b] and is_repetitive(hypotheses[b][0].ids, one.source):
                 (better,) = self._search([one], without_repetition(self.config, hypotheses[b][0]))
-                # Where the demands themselves repeat, nothing may be left.
+                # There may be none, if the constraints themselves repeat.
                 hypotheses[b], repetitive[b] = better or hypotheses[b], True
         return hypotheses, repetitive
 
@@ -102,8 +111,8 @@ class TranslationGenerator:
         """For each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
         with self.threads_for(len(sources)):
             state = self.engine.start(self.tensor(sources))
-            for word in (self.target_tokenizer.sos_id, *prefix):
-                logits, state = self._step(torch.full((len(sources),), word, device=self.device), state)
+            for token in (self.target_tokenizer.sos_id, *prefix):
+                logits, state = self._step(torch.full((len(sources),), token, device=self.device), state)
         logits[:, self.target_tokenizer.eos_id] = -torch.inf
         best = logits.topk(min(count, logits.size(-1) - len(self.banned_ids) - 1)).indices
         return best.tolist()
@@ -123,7 +132,7 @@ class TranslationGenerator:
 
     @torch.inference_mode()
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
-        """Those of every id of each target but its first, for a search: an id that it never says has minus infinity."""
+        """Those of every token of each target but its first, as in a search: a banned token has minus infinity."""
         with self.threads_for(sum(map(len, targets))):
             memory = self.model.encode(self.tensor(sources))
             gained = target_log_probabilities(
@@ -134,7 +143,12 @@ class TranslationGenerator:
     def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
         """Where the search of these requests begins and ends."""
         tokenizer = self.target_tokenizer
-        return SearchLimits(sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=self._max_lengths(requests))
+        return SearchLimits(
+            sos_id=tokenizer.sos_id,
+            eos_id=tokenizer.eos_id,
+            max_lengths=self._max_lengths(requests),
+            is_cancelled=lambda b: requests[b].is_cancelled(),
+        )
 
     def _max_lengths(self, requests: Sequence[GenerationRequest]) -> Tensor:
         """How many tokens, the end token included, each translation may have; (B,)."""
@@ -144,7 +158,7 @@ class TranslationGenerator:
         return lengths.clamp(1, self.limit).to(self.device)
 
     def target(self, hypothesis: Hypothesis) -> list[int]:
-        """All its ids, the signs for start and end included."""
+        """All its tokens, the start token and the end token included."""
         return [
             self.target_tokenizer.sos_id,
             *hypothesis.ids,
@@ -159,6 +173,10 @@ class TranslationGenerator:
         """Padded ids of targets, (B, L)."""
         return pad(rows, self.model.config.effective_target_pad_id).to(self.device)
 
+    @cached_property
+    def _boundaries(self) -> WordBoundaries:
+        return find_word_boundaries(self.target_tokenizer)
+
     @torch.inference_mode()
     def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
         with self.threads_for(len(requests) * config.beam):
@@ -169,7 +187,7 @@ class TranslationGenerator:
                 self.limits(requests),
                 rules=self._rules(requests, config),
                 constraints=[one.constraints for one in requests],
-                boundaries=self.boundaries,
+                boundaries=self._boundaries if any(one.constraints for one in requests) else None,
                 generators=[self._generator(one) for one in requests] if config.sample else (),
             )
             if config.repetition_penalty == 1 and config.beam_groups == 1:
@@ -181,7 +199,7 @@ class TranslationGenerator:
         return one_thread() if vectors < MANY_VECTORS else nullcontext()
 
     def _generator(self, one: GenerationRequest) -> torch.Generator:
-        """Chance for one text: of the seed and the text alone, so that neither its batch nor its line matters."""
+        """The random generator of a text: of the seed and the text alone, so that its batch and line do not matter."""
         digest = sha256(repr((self.config.seed, one.source, one.prefix)).encode()).digest()
         return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
 
@@ -203,18 +221,18 @@ class TranslationGenerator:
     def _score_again(
         self, requests: Sequence[GenerationRequest], hypotheses_by_request: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """What was found, its log-probabilities without what a rule took off, and so ordered anew."""
+        """The hypotheses with the log-probabilities of the model, which a rule had changed, and ordered by these."""
         sources = [
             one.source for one, hypotheses in zip(requests, hypotheses_by_request, strict=True) for _ in hypotheses
         ]
         targets = [self.target(hypothesis) for hypotheses in hypotheses_by_request for hypothesis in hypotheses]
         gains = iter(self.log_probabilities(sources, targets))
 
-        def judged(hypothesis: Hypothesis) -> Hypothesis:
+        def scored(hypothesis: Hypothesis) -> Hypothesis:
             total = sum(next(gains))
             return hypothesis._replace(log_probability=total, score=total / length_divisor(config, hypothesis))
 
-        return [best_first([judged(hypothesis) for hypothesis in hypotheses]) for hypotheses in hypotheses_by_request]
+        return [best_first([scored(hypothesis) for hypothesis in hypotheses]) for hypotheses in hypotheses_by_request]
 
 
 def without_repetition(config: DecodeConfig, hypothesis: Hypothesis) -> DecodeConfig:

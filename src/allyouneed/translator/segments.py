@@ -1,7 +1,8 @@
 """Texts → segments: what is translated at once, with its tokens and constraints; and segments → batches."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Self
 
 from ..decode import beam_width
 from ..errors import InputError
@@ -12,11 +13,19 @@ from .generation import GenerationRequest
 
 
 class Segment(NamedTuple):
-    """What is translated at once: text `number` of a window, or a part of it."""
+    """What is translated at once: the text with this index in its window, or a part of it.
+
+    `constraints` checks the glossary terms and kept spans of the translation; None if there are none to check.
+    """
 
     number: int
     text: str
     request: GenerationRequest
+    constraints: ConstraintBuilder | None = None
+
+    def cancelled_by(self, is_cancelled: Callable[[int], bool]) -> Self:
+        """The same segment, cancelled as soon as `is_cancelled` is true of its text."""
+        return self._replace(request=self.request._replace(is_cancelled=partial(is_cancelled, self.number)))
 
 
 class Segmenter:
@@ -25,13 +34,13 @@ class Segmenter:
     A segment that cannot be cut may have at most `max_length` tokens.
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer, constraints: ConstraintBuilder | None, *, longest_source: int, max_length: int
-    ) -> None:
-        self._tokenizer, self._constraints = tokenizer, constraints
+    def __init__(self, tokenizer: Tokenizer, *, longest_source: int, max_length: int) -> None:
+        self._tokenizer = tokenizer
         self.longest_source, self._max_length = longest_source, max_length
 
-    def split(self, texts: Sequence[str], prefix: list[int], first: int) -> list[Segment]:
+    def split(
+        self, texts: Sequence[str], prefix: list[int], first: int, constraints: ConstraintBuilder | None = None
+    ) -> list[Segment]:
         """The segments of some texts, of which an empty one has none; the first segment of each begins with `prefix`.
 
         Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`.
@@ -40,25 +49,39 @@ class Segmenter:
             segment
             for number, (text, ids) in enumerate(zip(texts, encode_texts(self._tokenizer, texts, first), strict=True))
             if text
-            for segment in self._split_one(text, ids, prefix, number, first + number)
+            for segment in self._split_one(text, ids, prefix, number, first + number, constraints)
         ]
 
     def split_accepted(
-        self, texts: Sequence[str], prefix: list[int], first: int, on_refused: Callable[[InputError], None]
+        self,
+        texts: Sequence[str],
+        prefix: list[int],
+        first: int,
+        constraints: ConstraintBuilder | None,
+        on_refused: Callable[[InputError], None],
     ) -> list[Segment]:
         """The same, but `on_refused` is called with the error of each text that is refused."""
         segments: list[Segment] = []
         for number, text in enumerate(texts):
             try:
-                segments += [segment._replace(number=number) for segment in self.split([text], prefix, first + number)]
+                split = self.split([text], prefix, first + number, constraints)
+                segments += [segment._replace(number=number) for segment in split]
             except InputError as error:
                 on_refused(error)
         return segments
 
-    def _split_one(self, text: str, ids: list[int], prefix: list[int], number: int, line: int) -> list[Segment]:
+    def _split_one(
+        self,
+        text: str,
+        ids: list[int],
+        prefix: list[int],
+        number: int,
+        line: int,
+        constraints: ConstraintBuilder | None,
+    ) -> list[Segment]:
         parts, encoded = [text], [ids]
         if len(ids) > self.longest_source:
-            uncut = self._constraints.spans(text) if self._constraints else []
+            uncut = constraints.spans(text) if constraints else []
             parts = cut(text, lambda part: len(self._tokenizer.encode(part)) <= self.longest_source, whole=uncut)
             encoded = self._tokenizer.encode_all(parts)
         for part, part_ids in zip(parts, encoded, strict=True):
@@ -69,12 +92,12 @@ class Segmenter:
                     line=line,
                 )
         try:
-            constraints = [self._constraints.build(part) if self._constraints else [] for part in parts]
+            phrases_by_part = [constraints.build(part) if constraints else [] for part in parts]
         except InputError as error:
             raise InputError(str(error), line=line) from error
         return [
-            Segment(number, part, GenerationRequest(part_ids, [] if index else prefix, phrases))
-            for index, (part, part_ids, phrases) in enumerate(zip(parts, encoded, constraints, strict=True))
+            Segment(number, part, GenerationRequest(part_ids, [] if index else prefix, phrases), constraints)
+            for index, (part, part_ids, phrases) in enumerate(zip(parts, encoded, phrases_by_part, strict=True))
         ]
 
 
@@ -89,7 +112,7 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str], first: int) -> list
 def batch_segments(
     segments: Sequence[Segment], *, batch_size: int, beam: int, alternatives: int
 ) -> Iterator[list[int]]:
-    """The places of segments of similar length, those with constraints apart: they have wider beams.
+    """The indices of segments of similar length, those with constraints apart: they have wider beams.
 
     A batch has as many hypotheses as `batch_size` segments without constraints have.
     """

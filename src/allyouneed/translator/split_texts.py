@@ -13,7 +13,7 @@ class SplitTexts:
     """Some texts, the translations of those that need no decoding, and the segments of the others."""
 
     texts: Sequence[str]
-    ready: dict[int, Translation]  # by the number of the text, counted from 0
+    ready: dict[int, Translation]  # by the index of the text
     segments: list[Segment]
 
     def join(
@@ -24,16 +24,24 @@ class SplitTexts:
     ) -> list[Translation]:
         """The translation of each text, from those of the segments; None is a segment without one.
 
-        Raises the error that `refuse` makes of such a segment, or calls `on_refused` with it, and the text stays empty.
+        If its text was cancelled, the translation of the text is empty and flagged so. Otherwise the error that
+        `refuse` makes of the segment is raised, or `on_refused` is called with it, and the text stays empty.
         """
         by_text: list[list[Translation]] = [[] for _ in self.texts]
+        cancelled: set[int] = set()
         refused: dict[int, InputError] = {}
         for segment, translation in zip(self.segments, translations, strict=True):
             if translation is not None:
                 by_text[segment.number].append(translation)
+            elif segment.request.is_cancelled():
+                cancelled.add(segment.number)
             else:
                 refused.setdefault(segment.number, refuse(segment))
+        for number in cancelled:
+            by_text[number] = [Translation(self.texts[number], "", flags=("cancelled",))]
         for number, error in refused.items():
+            if number in cancelled:
+                continue
             if on_refused is None:
                 raise error
             on_refused(error)

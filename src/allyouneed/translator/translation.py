@@ -6,13 +6,14 @@ from typing import Literal, NamedTuple, get_args
 
 from .alignment import Alignment, Link
 
-Flag = Literal["copied", "split", "repeats", "wrong_spans", "unfinished", "long"]
+Flag = Literal["copied", "split", "repeats", "wrong_spans", "unfinished", "long", "cancelled"]
 """copied      nothing in it to translate, and the training pairs copied such texts: copied
 split       too long: translated in pieces, joined by blanks
 repeats     repetitive at first; decoded again with its repeated n-grams banned
 wrong_spans its kept spans are not those of the source, each as often and in an order that works
 unfinished  cut off at its greatest length, before the model had ended it
-long        longer than what the model learned from, and with no place to cut it: trust it less
+long        longer than the sources of training, and with no place to cut it: trust it less
+cancelled   the caller cancelled the text before its translation was finished; the translation is empty
 """
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 

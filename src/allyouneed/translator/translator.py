@@ -10,20 +10,20 @@ import torch
 
 from ..bundle import Bundle
 from ..config import DecodeConfig
-from ..decode import Hypothesis
+from ..decode import never_cancelled
 from ..device import parallel_map, pick_device
 from ..errors import ConfigError, InputError
 from ..inference import Compiled, Precision, make_engine, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
-from .alignment import Aligner, Unit
+from .alignment import Unit
 from .constraints import ConstraintBuilder
-from .generation import GenerationRequest, TranslationGenerator
+from .generation import TranslationGenerator
+from .segment_translator import SegmentTranslator
 from .segments import Segment, Segmenter, batch_segments, encode_texts
-from .span_search import search_for_spans
 from .split_texts import SplitTexts
 from .texts import checked_pairs, checked_texts
-from .translation import Flag, Scored, Translation
+from .translation import Scored, Translation
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
 
@@ -33,7 +33,10 @@ Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
 class Translator:
-    """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`."""
+    """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`.
+
+    Several threads may use one translator, and what `using` makes of it, at the same time.
+    """
 
     def __init__(
         self,
@@ -83,42 +86,43 @@ class Translator:
         return cls(bundle, precision=precision, compiled=compiled).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
-        """The same model, searched otherwise: `translator.using(beam=8, nbest=3)`. None leaves a setting as it is.
+        """The same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
 
-        `glossary` says what terms must become, `{"term": "translation"}`; with several translations
-        any one of them will do.
+        None leaves a setting as it is. `glossary` maps terms to their translations, `{"term": "translation"}`; of
+        several translations any one may be used.
         """
         changed = {name: value for name, value in decode.items() if value is not None}
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)  # the weights at work are shared
+        other.__dict__.update(self.__dict__)  # the engine and its weights are shared
         other.decode = build_settings(
             DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
         )
         if glossary is not None:
-            other._glossary = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
+            other._glossary = _as_glossary(glossary)
         other._prepare()
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What it is made of, for a pickle; the process that reads it prepares the weights anew."""
+        """The bundle and the settings, for a pickle; the process that reads it prepares the engine again."""
         return _restored, (type(self), self.bundle, self.decode, self.precision, self._compiled, self._glossary)
 
     def _prepare(self) -> None:
-        self._constraints = None
-        if self._glossary or self.decode.copy_spans:
-            self._constraints = ConstraintBuilder(
-                self.target_tokenizer, self._glossary.normalized(self._normalize), self.decode.copy_spans
-            )
+        self._constraints = self._constraint_builder(self._glossary)
         longest = self.model.config.max_length
         self._segmenter = Segmenter(
             self.source_tokenizer,
-            self._constraints,
             longest_source=min(longest, self.bundle.longest_source or longest),
             max_length=longest,
         )
-        boundaries = self._constraints.boundaries if self._constraints else None
-        self._generator = TranslationGenerator(self.model, self._engine, self.target_tokenizer, self.decode, boundaries)
-        self._aligner = Aligner(self._generator, self.source_tokenizer)
+        self._generator = TranslationGenerator(self.model, self._engine, self.target_tokenizer, self.decode)
+        self._segment_translator = SegmentTranslator(
+            self._generator, self.source_tokenizer, longest_source=self._segmenter.longest_source
+        )
+
+    def _constraint_builder(self, glossary: Glossary) -> ConstraintBuilder | None:
+        if not glossary and not self.decode.copy_spans:
+            return None
+        return ConstraintBuilder(self.target_tokenizer, glossary.normalized(self._normalize), self.decode.copy_spans)
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
@@ -133,32 +137,47 @@ class Translator:
         texts: Iterable[str],
         *,
         prefix: str = "",
+        glossary: Terms | None = None,
         alternatives: int = 0,
         align: str | None = None,
         first_line: int = 1,
         on_progress: Callable[[int], None] = lambda _: None,
         on_refused: Callable[[InputError], None] | None = None,
+        is_cancelled: Callable[[int], bool] = never_cancelled,
     ) -> Iterator[Translation]:
         """The translation of each text, in their order; a blank text stays empty.
 
-        The texts are read, and held in memory, a window of 32 batches at a time. Every translation
-        begins with `prefix`; with `alternatives` it continues with each of this many most likely next tokens,
-        and the best translation of each is an alternative of the others. `align` asks for alignments of "words"
-        or "tokens". `on_progress` gets the number of texts that each batch finished. Refuses a character outside
-        the vocabulary and a word longer than the model's `max_length`, before any text of its window
-        is translated; the error's `line` says which text, the first being number `first_line`. With
+        The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
+        `prefix`; with `alternatives` it continues with each of this many most likely next tokens, and the best
+        translation of each is an alternative of the others. `glossary` replaces that of the translator. `align` asks
+        for alignments of "words" or "tokens". `on_progress` gets the number of texts that each batch finished.
+
+        Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
+        its window is translated; the error's `line` says which text, the first being number `first_line`. With
         `on_refused` such a text is no error: it is called with the error, and the translation is empty.
+
+        `is_cancelled` is called with the index of a text, from 0, before its batch and after each step of the search.
+        A text for which it returns True leaves the batch before the next step; its translation is empty and flagged
+        `cancelled`. It may be called by several threads, and must go on returning True once it has.
         """
         if alternatives < 0:
             raise ConfigError(f"alternatives must be 0 or more; got {alternatives}")
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
         texts = checked_texts(texts, first=first_line)
+        done = 0
         while window := list(islice(texts, WINDOW * self.decode.batch_size)):
-            yield from self._window(
-                window, prefix, alternatives, cast(Unit | None, align), first_line, on_progress, on_refused
+            split = self.split(
+                window,
+                prefix=prefix,
+                glossary=glossary,
+                first_line=first_line + done,
+                on_refused=on_refused,
+                is_cancelled=_counted_from(done, is_cancelled),
             )
-            first_line += len(window)
+            translations = self._translate_in_batches(split, alternatives, cast(Unit | None, align), on_progress)
+            yield from self.join(split, translations, first_line=first_line + done, on_refused=on_refused)
+            done += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
         """Translations that begin with `after` and then go on with each of the `count` likeliest next tokens."""
@@ -170,12 +189,15 @@ class Translator:
         texts: Sequence[str],
         *,
         prefix: str = "",
+        glossary: Terms | None = None,
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
+        is_cancelled: Callable[[int], bool] = never_cancelled,
     ) -> SplitTexts:
         """The segments of some texts, for a caller that makes the batches: `translate_segments`, then `join`.
 
-        Refuses what `translations` refuses.
+        Arguments are those of `translations`, and the same is refused. A segment keeps its prefix, its glossary and
+        `is_cancelled` (called with the index of its text in `texts`), so segments of several calls may share a batch.
         """
         normalized = [self._normalize(text) for text in texts]
         prefix_ids = self._encode_prefix(self._normalize(prefix))
@@ -183,19 +205,25 @@ class Translator:
             number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))
         }
         remaining = ["" if number in ready else text for number, text in enumerate(normalized)]
+        constraints = self._constraints if glossary is None else self._constraint_builder(_as_glossary(glossary))
         try:
-            segments = self._segmenter.split(remaining, prefix_ids, first_line)
+            segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints)
         except InputError:
             if on_refused is None:
                 raise
-            segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, on_refused)
+            segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
+        segments = [segment.cancelled_by(is_cancelled) for segment in segments]
         return SplitTexts(texts, ready, segments)
 
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
     ) -> list[Translation | None]:
-        """The translations of segments, of one text or of several, in one batch; None where there is none."""
-        return self._translations(segments, *self._generate(segments, alternatives), align)
+        """The translations of segments, of one text or of several, in one batch.
+
+        None for a segment that was cancelled, or whose glossary and kept spans do not fit within the longest
+        translation; `join` tells them apart.
+        """
+        return self._segment_translator.translate(segments, alternatives=alternatives, align=align)
 
     def join(
         self,
@@ -205,32 +233,36 @@ class Translator:
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
     ) -> list[Translation]:
-        """The translation of each text, from those of all its segments. Refuses a segment without one (None)."""
+        """The translation of each text, from those of all its segments.
+
+        A text of which a segment was cancelled has an empty translation, flagged `cancelled`; any other segment
+        without a translation is refused.
+        """
         return split.join(translations, lambda segment: self._refusal(segment, first_line), on_refused)
 
     def stream(self, text: str) -> Iterator[str]:
-        """The translation piece by piece as the model writes it: greedy, or by chance if `sample` is set.
+        """The translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
 
-        The pieces together are the translation. What is written cannot be taken back: a sentence that
-        goes round in circles is not decoded again, and one that must say something (by a glossary or
-        `keep`) comes as a whole once it is found. Unknown words are not said.
+        The pieces together are the translation. Written pieces are never taken back: a repetitive sentence is not
+        searched again, and a sentence with constraints (of a glossary or `copy_spans`) comes as a whole when its search
+        has ended. Unknown tokens are never written.
         """
         text = self._normalize(*checked_texts([text]))
         if self._without_decoding(text) is not None:
             yield from filter(None, [text.strip()])
             return
-        for number, piece in enumerate(self._segmenter.split([text], [], 1)):
+        for number, segment in enumerate(self._segmenter.split([text], [], 1, self._constraints)):
             if number:
                 yield " "
-            if piece.request.constraints:
-                (hypotheses,), _ = self._generate([piece], 0)
-                if not hypotheses:
-                    raise self._refusal(piece, 1)
-                yield self._translation(piece, hypotheses, ()).text
+            if segment.request.constraints:
+                (translation,) = self.translate_segments([segment])
+                if translation is None:
+                    raise self._refusal(segment, 1)
+                yield translation.text
                 continue
             ids, previous = [], ""
-            for word in self._generator.stream(piece.request.source):
-                ids.append(word)
+            for token in self._generator.stream(segment.request.source):
+                ids.append(token)
                 # The bytes of a letter may be spread over tokens; until it is whole it shows as U+FFFD.
                 text_so_far = self.target_tokenizer.decode(ids).rstrip("\N{REPLACEMENT CHARACTER}")
                 if len(text_so_far) > len(previous):
@@ -238,10 +270,10 @@ class Translator:
                     previous = text_so_far
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
-        """Score given translations: the log-probability of every token of each target.
+        """Score given translations: the log-probability of every token of each target, as in a search.
 
-        It is that of a search. A word outside the vocabulary has minus infinity, as no search writes it,
-        unless `replace_unknown` is set.
+        A target token outside the vocabulary has minus infinity, because no search writes it, unless
+        `replace_unknown` is set.
         """
         pairs = checked_pairs(pairs)
         first = 1
@@ -255,18 +287,10 @@ class Translator:
                 )
             first += len(batch)
 
-    def _window(
-        self,
-        texts: list[str],
-        prefix: str,
-        alternatives: int,
-        align: Unit | None,
-        first: int,
-        on_progress: Callable[[int], None],
-        on_refused: Callable[[InputError], None] | None,
-    ) -> list[Translation]:
-        split = self.split(texts, prefix=prefix, first_line=first, on_refused=on_refused)
-        translations: dict[int, Translation | None] = {}
+    def _translate_in_batches(
+        self, split: SplitTexts, alternatives: int, align: Unit | None, on_progress: Callable[[int], None]
+    ) -> list[Translation | None]:
+        translations: list[Translation | None] = [None] * len(split.segments)
 
         def work(batch: list[int]) -> list[Translation | None]:
             return self.translate_segments([split.segments[i] for i in batch], alternatives=alternatives, align=align)
@@ -276,14 +300,14 @@ class Translator:
                 split.segments, batch_size=self.decode.batch_size, beam=self.decode.beam, alternatives=alternatives
             )
         )
-        # What looks on from outside (alignments) is done batch after batch.
+        # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
         sequential = self.decode.replace_unknown or align or self._generator.device.type != "cpu"
         with parallel_map(1 if sequential else min(torch.get_num_threads(), len(batches) or 1)) as map_batches:
             for batch, some in zip(batches, map_batches(work, batches), strict=True):
-                translations.update(zip(batch, some, strict=True))
+                for i, translation in zip(batch, some, strict=True):
+                    translations[i] = translation
                 on_progress(len(batch))
-        in_order = [translations[i] for i in range(len(split.segments))]
-        return self.join(split, in_order, first_line=first, on_refused=on_refused)
+        return translations
 
     def _encode_prefix(self, prefix: str) -> list[int]:
         try:
@@ -299,78 +323,6 @@ class Translator:
             )
         return ids
 
-    def _generate(
-        self, segments: Sequence[Segment], alternatives: int
-    ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
-        """The hypotheses of each segment, the best first, and its flags; none if its constraints cannot be met."""
-        requests = [[piece.request] for piece in segments]
-        if alternatives:
-            requests = self._continue_prefixes([piece.request for piece in segments], alternatives)
-        answers = iter(zip(*self._generator.generate([request for some in requests for request in some]), strict=True))
-        hypotheses: list[list[Hypothesis]] = []
-        flags: list[tuple[Flag, ...]] = []
-        for piece, some in zip(segments, requests, strict=True):
-            lists, again = zip(*islice(answers, len(some)), strict=True)
-            checked = [self._search_for_spans(piece, *one) for one in zip(some, lists, strict=True)]
-            hypotheses.append([best for best, *_ in filter(None, checked)] if alternatives else checked[0])
-            flags.append(("repeats",) if again[0] else ())
-        return hypotheses, flags
-
-    def _search_for_spans(
-        self, piece: Segment, request: GenerationRequest, hypotheses: list[Hypothesis]
-    ) -> list[Hypothesis]:
-        if self._constraints is None:
-            return hypotheses
-        prefix = piece.request.prefix  # without the next token that an alternative goes on with
-        return search_for_spans(self._generator, self._constraints, piece.text, request, hypotheses, prefix=prefix)
-
-    def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
-        """Each request once for every prefix that continues its own."""
-        continued: list[list[GenerationRequest]] = [[] for _ in requests]
-        for prefix in {tuple(one.prefix) for one in requests}:  # only the first piece of a text has one
-            which = [i for i, one in enumerate(requests) if tuple(one.prefix) == prefix]
-            follow = self._generator.next_tokens([requests[i].source for i in which], list(prefix), count)
-            for i, words in zip(which, follow, strict=True):
-                continued[i] = [requests[i]._replace(prefix=[*prefix, word]) for word in words]
-        return continued
-
-    def _translations(
-        self,
-        segments: Sequence[Segment],
-        hypotheses: Sequence[list[Hypothesis]],
-        flags: Sequence[tuple[Flag, ...]],
-        align: Unit | None,
-    ) -> list[Translation | None]:
-        """The translation of each segment; None where there is no hypothesis."""
-        some = [i for i, hypotheses in enumerate(hypotheses) if hypotheses]
-        sources, best = [segments[i].request.source for i in some], [hypotheses[i][0] for i in some]
-        links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
-        translations: list[Translation | None] = [None] * len(segments)
-        for i, alignment in zip(some, links, strict=True):
-            translations[i] = replace(self._translation(segments[i], hypotheses[i], flags[i]), alignment=alignment)
-        return translations
-
-    def _translation(self, segment: Segment, hypotheses: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
-        texts = self.target_tokenizer.decode_all([hypothesis.ids for hypothesis in hypotheses])
-        best, *others = (
-            self._one_translation(segment, text, hypothesis, flags)
-            for text, hypothesis in zip(texts, hypotheses, strict=True)
-        )
-        return replace(best, alternatives=tuple(others))
-
-    def _one_translation(
-        self, segment: Segment, text: str, hypothesis: Hypothesis, flags: tuple[Flag, ...]
-    ) -> Translation:
-        text = self._aligner.replace_unknown(text, segment.text, segment.request.source, hypothesis)
-        if self._constraints and self._constraints.spans_differ(segment.text, text, prefix=segment.request.prefix):
-            flags = (*flags, "wrong_spans")
-        if not hypothesis.finished:
-            flags = (*flags, "unfinished")
-        if len(segment.request.source) > self._segmenter.longest_source:
-            flags = (*flags, "long")
-        tokens = len(hypothesis.ids) + hypothesis.finished
-        return Translation(segment.text, text, hypothesis.log_probability, tokens, flags)
-
     def _refusal(self, segment: Segment, first: int) -> InputError:
         return InputError(
             f"no translation of {segment.text!r} says all it must within {self._generator.limit} tokens",
@@ -383,6 +335,14 @@ class Translator:
         if not prefix and self.decode.copy_untranslatable and self.bundle.copy_statistics.is_copied(text):
             return Translation(text, text.strip(), flags=("copied",))
         return None
+
+
+def _counted_from(first: int, is_cancelled: Callable[[int], bool]) -> Callable[[int], bool]:
+    return lambda number: is_cancelled(first + number)
+
+
+def _as_glossary(terms: Terms) -> Glossary:
+    return terms if isinstance(terms, Glossary) else Glossary(terms)
 
 
 def _restored(

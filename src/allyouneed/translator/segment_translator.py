@@ -1,0 +1,97 @@
+"""Segments → translations: one batch through the search, and what makes of its hypotheses translations with flags."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+from ..decode import Hypothesis
+from ..text.tokenizer import Tokenizer
+from .alignment import Aligner, Unit
+from .generation import GenerationRequest, TranslationGenerator
+from .segments import Segment
+from .span_search import search_for_spans
+from .translation import Flag, Translation
+
+
+class SegmentTranslator:
+    """Translates segments. One of a source longer than `longest_source` tokens is flagged `long`.
+
+    It keeps nothing between calls, so several threads may use it at once.
+    """
+
+    def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer, *, longest_source: int) -> None:
+        self._generator, self._longest_source = generator, longest_source
+        self._aligner = Aligner(generator, source_tokenizer)
+
+    def translate(
+        self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
+    ) -> list[Translation | None]:
+        """The translation of each segment, all in one batch; None where there is no hypothesis.
+
+        There is none for a segment that was cancelled, or whose constraints do not fit within the limit.
+        """
+        hypotheses, flags = self._generate(segments, alternatives)
+        some = [i for i, best in enumerate(hypotheses) if best]
+        sources, best = [segments[i].request.source for i in some], [hypotheses[i][0] for i in some]
+        links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
+        translations: list[Translation | None] = [None] * len(segments)
+        for i, alignment in zip(some, links, strict=True):
+            translations[i] = replace(self._translation(segments[i], hypotheses[i], flags[i]), alignment=alignment)
+        return translations
+
+    def _generate(
+        self, segments: Sequence[Segment], alternatives: int
+    ) -> tuple[list[list[Hypothesis]], list[tuple[Flag, ...]]]:
+        """The hypotheses of each segment, the best first, and its flags."""
+        requests = [[segment.request] for segment in segments]
+        if alternatives:
+            requests = self._continue_prefixes([segment.request for segment in segments], alternatives)
+        answers = iter(zip(*self._generator.generate([request for some in requests for request in some]), strict=True))
+        hypotheses: list[list[Hypothesis]] = []
+        flags: list[tuple[Flag, ...]] = []
+        for segment, some in zip(segments, requests, strict=True):
+            lists, again = zip(*islice(answers, len(some)), strict=True)
+            checked = [self._search_for_spans(segment, *one) for one in zip(some, lists, strict=True)]
+            hypotheses.append([best for best, *_ in filter(None, checked)] if alternatives else checked[0])
+            flags.append(("repeats",) if again[0] else ())
+        return hypotheses, flags
+
+    def _search_for_spans(
+        self, segment: Segment, request: GenerationRequest, hypotheses: list[Hypothesis]
+    ) -> list[Hypothesis]:
+        if segment.constraints is None:
+            return hypotheses
+        prefix = segment.request.prefix  # without the next token that an alternative begins with
+        return search_for_spans(self._generator, segment.constraints, segment.text, request, hypotheses, prefix=prefix)
+
+    def _continue_prefixes(self, requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
+        """Each request once for every prefix that continues its own."""
+        continued: list[list[GenerationRequest]] = [[] for _ in requests]
+        for prefix in {tuple(one.prefix) for one in requests}:  # few: only the first segment of a text has one
+            which = [i for i, one in enumerate(requests) if tuple(one.prefix) == prefix]
+            follow = self._generator.next_tokens([requests[i].source for i in which], list(prefix), count)
+            for i, tokens in zip(which, follow, strict=True):
+                continued[i] = [requests[i]._replace(prefix=[*prefix, token]) for token in tokens]
+        return continued
+
+    def _translation(self, segment: Segment, hypotheses: list[Hypothesis], flags: tuple[Flag, ...]) -> Translation:
+        texts = self._generator.target_tokenizer.decode_all([hypothesis.ids for hypothesis in hypotheses])
+        best, *others = (
+            self._one_translation(segment, text, hypothesis, flags)
+            for text, hypothesis in zip(texts, hypotheses, strict=True)
+        )
+        return replace(best, alternatives=tuple(others))
+
+    def _one_translation(
+        self, segment: Segment, text: str, hypothesis: Hypothesis, flags: tuple[Flag, ...]
+    ) -> Translation:
+        text = self._aligner.replace_unknown(text, segment.text, segment.request.source, hypothesis)
+        constraints = segment.constraints
+        if constraints and constraints.spans_differ(segment.text, text, prefix=segment.request.prefix):
+            flags = (*flags, "wrong_spans")
+        if not hypothesis.finished:
+            flags = (*flags, "unfinished")
+        if len(segment.request.source) > self._longest_source:
+            flags = (*flags, "long")
+        tokens = len(hypothesis.ids) + hypothesis.finished
+        return Translation(segment.text, text, hypothesis.log_probability, tokens, flags)

@@ -1,0 +1,15 @@
+from dataclasses import replace
+
+import pytest
+
+from allyouneed.bundle import Bundle
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+
+
+@pytest.fixture
+def spaced(bundle: Bundle) -> Bundle:
+    """An untrained model with a vocabulary of nine letters and the blank, so that it can write several words."""
+    tokenizer = Tokenizer.characters("abcdefghi ")
+    model = Transformer(replace(bundle.model.config, max_length=40)).eval()
+    return replace(bundle, model=model, source_tokenizer=tokenizer, target_tokenizer=tokenizer)

@@ -1,0 +1,111 @@
+"""Texts that are cancelled while they are translated, and segments of several calls in one batch."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.errors import InputError
+from allyouneed.inference import EagerEngine
+from allyouneed.translator import Translation, Translator
+
+TEXTS = ["abc", "j", "ijabcdefg", "ab", "abcdefghij", "cde", "fgh"]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"beam": 1},
+    {"sample": True, "nbest": 2},
+    {"beam": 4, "beam_groups": 2},
+    {"repetition_penalty": 1.2},
+]
+
+
+def outputs(translation: Translation) -> list[tuple[str, tuple[str, ...]]]:
+    """The texts and flags; log-probabilities may differ in their last digits where batches differ."""
+    return [(one.text, one.flags) for one in (translation, *translation.alternatives)]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_cancelled_text_has_an_empty_translation_and_changes_no_other(
+    bundle: Bundle, setting: dict[str, Any]
+) -> None:
+    translator = Translator(bundle).using(batch_size=4, copy_untranslatable=False, **setting)
+    expected = list(translator.translations(TEXTS))
+    translations = list(translator.translations(TEXTS, is_cancelled={0, 4}.__contains__))
+    for number, (one, other) in enumerate(zip(translations, expected, strict=True)):
+        if number in {0, 4}:
+            assert (one.source, one.text, one.flags, one.alternatives) == (TEXTS[number], "", ("cancelled",), ())
+        else:
+            assert outputs(one) == outputs(other)
+
+
+def test_texts_are_numbered_from_0_whatever_their_window(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.translator.translator.WINDOW", 1)
+    translator = Translator(bundle).using(batch_size=2, copy_untranslatable=False)
+    flags = [one.flags for one in translator.translations(TEXTS, is_cancelled=lambda number: number == 5)]
+    assert [number for number, some in enumerate(flags) if "cancelled" in some] == [5]
+
+
+def test_a_text_cancelled_during_its_search_leaves_the_batch(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[int] = []
+    step = EagerEngine.log_probabilities
+
+    def counting(engine: EagerEngine, last: torch.Tensor, *others: Any) -> Any:
+        rows.append(len(last))
+        return step(engine, last, *others)
+
+    monkeypatch.setattr(EagerEngine, "log_probabilities", counting)
+    translator = Translator(bundle).using(batch_size=9, beam=1, min_length=6, max_length=6, retry_repetition=False)
+    list(translator.translations(["abc", "cde", "fgh"], is_cancelled=lambda number: number == 1 and len(rows) >= 2))
+    assert rows == [3, 3, 2, 2, 2, 2]
+
+
+def test_nothing_is_computed_for_a_text_cancelled_before_its_batch(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = Translator(bundle)
+    monkeypatch.delattr(EagerEngine, "start")
+    assert [one.text for one in translator.translations(TEXTS, is_cancelled=lambda number: True)] == [""] * len(TEXTS)
+
+
+def test_a_text_of_several_segments_is_cancelled_as_a_whole(spaced: Bundle) -> None:
+    translator = Translator(replace(spaced, longest_source=5)).using(copy_untranslatable=False)
+    split = translator.split(["abc", "de fg hi"], is_cancelled=lambda number: number == 1)
+    assert len(split.segments) > 2
+    (kept, cancelled) = translator.join(split, translator.translate_segments(split.segments))
+    assert outputs(kept) == outputs(next(translator.translations(["abc"])))
+    assert cancelled.flags == ("cancelled",)
+
+
+def test_segments_with_other_glossaries_and_prefixes_share_a_batch(spaced: Bundle) -> None:
+    translator = Translator(spaced).using(copy_untranslatable=False)
+    requests: list[tuple[list[str], dict[str, Any]]] = [
+        (["abc", "de"], {}),
+        (["abc"], {"glossary": {"abc": "ii"}}),
+        (["abc", "dea"], {"glossary": {"abc": "h"}, "prefix": "f"}),
+        (["i"], {"prefix": "ab"}),
+    ]
+    alone = [[one.text for one in translator.translations(texts, **settings)] for texts, settings in requests]
+    splits = [translator.split(texts, **settings) for texts, settings in requests]
+    translations = iter(translator.translate_segments([segment for split in splits for segment in split.segments]))
+    together = [translator.join(split, [next(translations) for _ in split.segments]) for split in splits]
+    assert [[one.text for one in some] for some in together] == alone
+    assert "ii" in alone[1][0]
+    assert alone[2][0].startswith("f")
+    assert "h" in alone[2][0]
+
+
+def test_the_glossary_of_a_call_replaces_that_of_the_translator(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(glossary={"abc": "ij"}, copy_untranslatable=False)
+    (replaced,) = translator.translations(["abc"], glossary={"abc": "hh"})
+    assert "hh" in replaced.text
+    assert replaced == next(translator.using(glossary={"abc": "hh"}).translations(["abc"]))
+    (free,) = translator.translations(["abc"], glossary={})
+    assert free == next(translator.using(glossary={}).translations(["abc"]))
+
+
+def test_what_cannot_be_translated_is_refused_and_not_taken_for_cancelled(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    with pytest.raises(InputError, match="says all it must within 17 tokens"):
+        list(translator.translations(["j", "d"], glossary={"d": "abcdefghij" * 2}, is_cancelled={0}.__contains__))
