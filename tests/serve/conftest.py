@@ -46,5 +46,5 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture
 def client(served: tuple[Path, Path]) -> Iterator[TestClient]:
     """A client of a server of both."""
-    with TestClient(create_app(served, ServeConfig(workers=2, device="cpu"))) as client:
+    with TestClient(create_app(served, ServeConfig(workers=2, device="cpu")), base_url="http://localhost") as client:
         yield client

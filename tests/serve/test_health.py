@@ -8,9 +8,9 @@ from allyouneed.serve.options import ServeConfig
 
 def test_liveness_and_readiness_are_apart(served: tuple[Path, Path]) -> None:
     app = create_app(served, ServeConfig(device="cpu"))
-    before = TestClient(app)
+    before = TestClient(app, base_url="http://localhost")
     assert before.get("/ready").json() == {"status": "starting"}
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://localhost") as client:
         assert client.get("/health").json() == {"status": "ok"}
         assert client.get("/ready").status_code == 200
         app.state.server.monitoring.status = "draining"
@@ -32,6 +32,8 @@ def test_metrics_count_requests_batches_and_tokens(client: TestClient) -> None:
 
 
 def test_metrics_can_ask_for_a_token(served: tuple[Path, Path]) -> None:
-    with TestClient(create_app(served, ServeConfig(device="cpu", metrics_token="secret"))) as client:
+    with TestClient(
+        create_app(served, ServeConfig(device="cpu", metrics_token="secret")), base_url="http://localhost"
+    ) as client:
         assert client.get("/metrics").status_code == 401
         assert client.get("/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200

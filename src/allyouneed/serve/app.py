@@ -9,18 +9,25 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from ..device import retain_freed_memory
-from . import explanation, health, native, web_page
+from . import api_docs, deepl, deepl_glossaries, explanation, health, libretranslate, native, uploads, web_page
+from .access import Access
+from .detection import Detector
 from .disconnects import CancelOnDisconnect
+from .glossary_store import GlossaryStore
 from .languages import ModelSource
 from .models import ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig
+from .refusals import install_error_handlers
 from .reloading import Reloader
 from .request_log import RequestLog
 from .scheduler import Scheduler
+from .security import guard_requests, safe_answers
 from .server_state import ServerState
+from .stored_files import StoredFiles
+from .suggestions import SuggestionStore
 
-ROUTERS = (native.router, health.router, explanation.router, web_page.router)
+APIS = (libretranslate, uploads, native, explanation, deepl, deepl_glossaries, health, api_docs, web_page)
 
 
 def create_app(
@@ -47,6 +54,17 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
     )
     monitoring.watch_models(lambda: {str(key): size for key, size in models.memory().items()})
     reloader = Reloader(models, every=config.reload_every)
+    server = ServerState(
+        config,
+        models,
+        scheduler,
+        monitoring,
+        Access(config),
+        Detector([language.code for language in models.languages()]),
+        StoredFiles(lifetime=config.file_lifetime, max_size=config.max_files_size),
+        SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,
+        GlossaryStore(config.glossaries),
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -55,16 +73,28 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         if config.preload or len(models.pairs()) == 1:
             for key in models.pairs():
                 await asyncio.to_thread(models.load, key)
-        async with reloader:
+        async with reloader, server.uploads:
             monitoring.status = "ready"
             yield
             monitoring.status = "draining"
         await asyncio.to_thread(scheduler.close)
+        server.glossaries.close()
 
-    app = FastAPI(title="allyouneed", version=version("allyouneed"), lifespan=lifespan)
-    app.state.server = ServerState(config, models, scheduler, monitoring)
+    app = FastAPI(
+        title="allyouneed",
+        version=version("allyouneed"),
+        lifespan=lifespan,
+        openapi_url="/spec",
+        docs_url=None,  # the page that FastAPI would answer loads scripts from a network
+        redoc_url=None,
+    )
+    app.state.server = server
+    install_error_handlers(app)
+    # The last one added sees a request first.
     app.add_middleware(CancelOnDisconnect)
+    guard_requests(app, config)
     app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
-    for router in ROUTERS:
-        app.include_router(router)
+    safe_answers(app)
+    for api in APIS:
+        app.include_router(api.router)
     return app

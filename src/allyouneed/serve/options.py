@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..settings import COUNT, COUNT_OR_NONE, Checked, Range, setting
 
+_COUNT_OR_AUTO = Range(at_least=-1, at_most=2**31 - 1)
 _SECONDS = Range(more_than=0, at_most=86_400)
 
 
@@ -27,6 +28,41 @@ class ServeConfig(Checked):
     )
     request_timeout: float = setting(60.0, "seconds after which a request is given up", _SECONDS)
     drain_timeout: float = setting(30.0, "seconds that running requests have to finish when the server stops", _SECONDS)
+
+    keys: str = setting("", "file of API keys (allyouneed keys add FILE); with one, requests need a key")
+    key_optional: bool = setting(False, "serve requests without a key too; a key then means other limits")
+    key_url: str = setting("", "where to get a key, for the answer to requests without one")
+    requests_per_minute: int = setting(
+        -1,
+        "requests of one client in any minute, a batch counting its texts; 0: no limit; "
+        "-1: 120, or no limit on the loopback",
+        _COUNT_OR_AUTO,
+    )
+    ban_after: int = setting(
+        -1,
+        "requests beyond that limit or with wrong keys, after which an address is refused for 10 minutes; 0: never; "
+        "-1: 100, or never on the loopback",
+        _COUNT_OR_AUTO,
+    )
+    max_body: int = setting(2**21, "greatest size of a request, in bytes", COUNT)
+    body_timeout: float = setting(30.0, "seconds in which the body of a request must arrive", _SECONDS)
+    max_texts: int = setting(500, "texts in one request; 0: no limit", COUNT_OR_NONE)
+    max_characters: int = setting(50_000, "characters of one text; 0: no limit", COUNT_OR_NONE)
+    max_alternatives: int = setting(10, "alternatives of one text", COUNT_OR_NONE)
+    max_terms: int = setting(1_000, "terms in a glossary", COUNT_OR_NONE)
+    files: bool = setting(True, "translate documents")
+    max_file: int = setting(10 * 2**20, "greatest size of a document, in bytes", COUNT)
+    file_lifetime: float = setting(3_600.0, "seconds that a translated document can be fetched", _SECONDS)
+    max_files_size: int = setting(500 * 2**20, "bytes of translated documents kept at once", COUNT)
+    suggestions: str = setting("", "file that corrections are added to (JSON Lines); none: they are refused")
+    max_suggestions_size: int = setting(100 * 2**20, "greatest size of that file, in bytes", COUNT)
+    glossaries: str = setting("", "file that glossaries made over HTTP are kept in (SQLite); none: in memory")
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "host names that requests may use; none: those of the loopback if listening there, else any"
+    )
+    cors_origins: tuple[str, ...] = setting(
+        ("*",), "origins whose pages may call the API; *: any, except for storing suggestions"
+    )
 
     reload_every: float = setting(
         0.0, "seconds between looks for bundles that changed on disk; 0: only on SIGHUP", Range(at_least=0)

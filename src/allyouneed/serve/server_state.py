@@ -5,10 +5,15 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from .access import Access
+from .detection import Detector
+from .glossary_store import GlossaryStore
 from .models import ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig
 from .scheduler import Scheduler
+from .stored_files import StoredFiles
+from .suggestions import SuggestionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,11 @@ class ServerState:
     models: ModelStore
     scheduler: Scheduler
     monitoring: Monitoring
+    access: Access
+    detector: Detector
+    uploads: StoredFiles
+    suggestions: SuggestionStore | None
+    glossaries: GlossaryStore
 
 
 def server_state(request: Request) -> ServerState:

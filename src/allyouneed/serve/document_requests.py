@@ -1,0 +1,62 @@
+"""A document or a piece of HTML, translated through the scheduler with the texts of all other requests."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..documents import DocumentOptions, read_document
+from ..translator import Translation
+from ..translator.document_translation import DocumentPlan, finish_document, plan_document
+from .models import ModelKey
+from .request_texts import Answer
+from .scheduler import PLAIN, TranslationOptions
+from .server_state import ServerState
+
+_DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
+
+
+async def translate_html(
+    server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
+) -> list[Answer]:
+    """Translate pieces of HTML, with the tags where the alignment puts them. They have no alternatives."""
+    languages = DocumentOptions(source_language=key.source, target_language=key.target)
+    plans = [await asyncio.to_thread(_plan, text.encode(), "html", languages) for text in texts]
+    translations = await _translate_plans(server, key, plans, replace(options, alternatives=0))
+    answers = []
+    for plan in plans:
+        parts = tuple(translations[text] for text in (*plan.aligned, *plan.plain))
+        translated = await asyncio.to_thread(finish_document, plan, translations)
+        answers.append(Answer(translated.data.decode(), (), parts))
+    return answers
+
+
+async def translate_file_content(server: ServerState, content: bytes, kind: str, source: str, target: str) -> bytes:
+    """The document in the language `target`. Without a `source` its language is detected."""
+    plan = await asyncio.to_thread(
+        _plan, content, kind, DocumentOptions(source_language=source, target_language=target)
+    )
+    if not source:
+        text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
+        detections = await asyncio.to_thread(server.detector.detect, text)
+        source = detections[0].language if detections else server.models.languages()[0].code
+    if source == target:
+        return content
+    translations = await _translate_plans(server, server.models.pair(source, target), [plan], PLAIN)
+    return (await asyncio.to_thread(finish_document, plan, translations)).data
+
+
+def _plan(content: bytes, kind: str, languages: DocumentOptions) -> DocumentPlan:
+    return plan_document(read_document(content, kind, languages))
+
+
+async def _translate_plans(
+    server: ServerState, key: ModelKey, plans: Sequence[DocumentPlan], options: TranslationOptions
+) -> dict[str, Translation]:
+    """The translation of each sentence of some documents; those in units with tags have alignments."""
+    aligned = list(dict.fromkeys(text for plan in plans for text in plan.aligned))
+    plain = list(dict.fromkeys(text for plan in plans for text in plan.plain))
+    with_links, without = await asyncio.gather(
+        server.scheduler.translate(key, aligned, replace(options, align="words")),
+        server.scheduler.translate(key, plain, options),
+    )
+    return dict(zip(plain, without, strict=True)) | dict(zip(aligned, with_links, strict=True))

@@ -1,0 +1,135 @@
+"""Glossaries that clients make over HTTP: in SQLite, in memory or in a file, each for one account."""
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ..errors import ConfigError
+from .refusals import Refusal
+
+LanguagePair = tuple[str, str]
+Entries = dict[str, str]
+
+_MAX_GLOSSARIES = 1_000  # of one account
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS glossary (id TEXT PRIMARY KEY, account TEXT, name TEXT, created TEXT);
+CREATE TABLE IF NOT EXISTS term (
+    glossary TEXT REFERENCES glossary(id) ON DELETE CASCADE, source TEXT, target TEXT, term TEXT, translation TEXT,
+    PRIMARY KEY (glossary, source, target, term)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGlossary:
+    """A glossary without its terms: for each pair of languages, the number of terms."""
+
+    id: str
+    name: str
+    created: str
+    counts: Mapping[LanguagePair, int]
+
+
+class GlossaryStore:
+    """The glossaries of all accounts; no account sees those of another. Any thread may use it."""
+
+    def __init__(self, path: str = "") -> None:
+        """In a file, or in memory without a `path`. Refuses a file that is no SQLite database."""
+        self._lock = threading.RLock()
+        try:
+            self._database = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
+            self._database.execute("PRAGMA foreign_keys = ON")
+            self._database.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise ConfigError(f"{path} cannot be used as the file of glossaries: {error}") from error
+
+    def create(self, account: str, name: str, dictionaries: Mapping[LanguagePair, Entries]) -> StoredGlossary:
+        """Store a glossary. Refuses more than 1,000 of one account."""
+        identifier, created = str(uuid.uuid4()), datetime.now(UTC).isoformat(timespec="microseconds")
+        with self._lock, self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            (count,) = self._database.execute("SELECT count(*) FROM glossary WHERE account = ?", (account,)).fetchone()
+            if count >= _MAX_GLOSSARIES:
+                raise Refusal(400, f"Bad request: there are {count} glossaries already; delete some")
+            self._database.execute("INSERT INTO glossary VALUES (?, ?, ?, ?)", (identifier, account, name, created))
+            for pair, terms in dictionaries.items():
+                self._insert(identifier, pair, terms)
+            return self.find(account, identifier)
+
+    def find(self, account: str, identifier: str) -> StoredGlossary:
+        """A glossary of an account. Refuses, with status 404, one that it does not have."""
+        with self._lock:
+            row = self._database.execute(
+                "SELECT name, created FROM glossary WHERE id = ? AND account = ?", (identifier, account)
+            ).fetchone()
+            if row is None:
+                raise Refusal(404, "Glossary not found")
+            rows = self._database.execute(
+                "SELECT source, target, count(*) FROM term WHERE glossary = ? GROUP BY source, target", (identifier,)
+            ).fetchall()
+        name, created = row
+        return StoredGlossary(identifier, name, created, {(source, target): count for source, target, count in rows})
+
+    def list_all(self, account: str) -> list[StoredGlossary]:
+        """The glossaries of an account, the oldest first."""
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT id FROM glossary WHERE account = ? ORDER BY created, id", (account,)
+            ).fetchall()
+            return [self.find(account, identifier) for (identifier,) in rows]
+
+    def terms(self, account: str, identifier: str, pair: LanguagePair) -> Entries:
+        """The terms of a glossary for a pair of languages. Refuses one without any, with status 404."""
+        with self._lock:
+            if pair not in self.find(account, identifier).counts:
+                raise Refusal(404, "Dictionary not found")
+            rows = self._database.execute(
+                "SELECT term, translation FROM term WHERE glossary = ? AND source = ? AND target = ? ORDER BY term",
+                (identifier, *pair),
+            ).fetchall()
+        return dict(rows)
+
+    def delete(self, account: str, identifier: str) -> None:
+        """Delete a glossary."""
+        with self._lock:
+            self.find(account, identifier)
+            self._database.execute("DELETE FROM glossary WHERE id = ?", (identifier,))
+
+    def rename(self, account: str, identifier: str, name: str) -> None:
+        """Give a glossary another name."""
+        with self._lock:
+            self.find(account, identifier)
+            self._database.execute("UPDATE glossary SET name = ? WHERE id = ?", (name, identifier))
+
+    def set_terms(self, account: str, identifier: str, pair: LanguagePair, terms: Entries, *, replace: bool) -> None:
+        """Add terms for a pair of languages to a glossary; with `replace`, in place of those that were there."""
+        with self._lock, self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self.find(account, identifier)
+            if replace:
+                self._delete_terms(identifier, pair)
+            self._insert(identifier, pair, terms)
+
+    def delete_terms(self, account: str, identifier: str, pair: LanguagePair) -> None:
+        """Delete the terms of a glossary for a pair of languages. Refuses a pair without any, with status 404."""
+        with self._lock:
+            if pair not in self.find(account, identifier).counts:
+                raise Refusal(404, "Dictionary not found")
+            self._delete_terms(identifier, pair)
+
+    def close(self) -> None:
+        """Close the database; glossaries in memory are gone then."""
+        with self._lock:
+            self._database.close()
+
+    def _insert(self, identifier: str, pair: LanguagePair, terms: Entries) -> None:
+        self._database.executemany(
+            "INSERT OR REPLACE INTO term VALUES (?, ?, ?, ?, ?)",
+            [(identifier, *pair, term, translation) for term, translation in terms.items()],
+        )
+
+    def _delete_terms(self, identifier: str, pair: LanguagePair) -> None:
+        self._database.execute("DELETE FROM term WHERE glossary = ? AND source = ? AND target = ?", (identifier, *pair))

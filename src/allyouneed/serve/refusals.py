@@ -1,0 +1,70 @@
+"""Requests that are not served: the status, the text and the shape of the answer, for every API."""
+
+import math
+from collections.abc import Mapping
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ..errors import AllYouNeedError, DeadlineExceeded, DocumentError, Overloaded
+
+QUOTA_EXCEEDED = 456  # DeepL's own status code
+
+
+class Refusal(AllYouNeedError):  # noqa: N818  an answer, not a mistake of the program
+    """A request that is not served, with the status of its answer.
+
+    `retry_after`, in seconds, says when the same request may succeed; `close` ends the connection, because the rest
+    of the request is not read.
+    """
+
+    def __init__(self, status: int, message: str, *, retry_after: float | None = None, close: bool = False) -> None:
+        super().__init__(message)
+        self.status, self.retry_after, self.close = status, retry_after, close
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Answer every refused request of `app` in the shape of its API."""
+    app.add_exception_handler(AllYouNeedError, _answer_error)
+    app.add_exception_handler(HTTPException, _answer_http_exception)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+
+
+def error_response(
+    path: str, status: int, message: str, *, retry_after: float | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """An error as DeepL (paths under /v2 and /v3) or LibreTranslate and all others write it."""
+    key = "message" if path.startswith(("/v2/", "/v3/")) else "error"
+    answer = JSONResponse({key: message}, status, headers)
+    if retry_after is not None:
+        answer.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
+    return answer
+
+
+async def _answer_error(request: Request, error: Exception) -> JSONResponse:
+    path, message = request.url.path, str(error)
+    match error:
+        case Refusal(status=status, retry_after=retry_after, close=close):
+            headers = {"Connection": "close"} if close else None
+            return error_response(path, status, message, retry_after=retry_after, headers=headers)
+        case Overloaded(retry_after=seconds):
+            return error_response(path, 503, message, retry_after=seconds)
+        case DeadlineExceeded():
+            return error_response(path, 504, message, retry_after=1)
+        case ValueError() | DocumentError():  # InputError and ConfigError are ValueErrors: the request is at fault
+            return error_response(path, 400, message)
+    return error_response(path, 500, "this model cannot be used; the log of the server says more")
+
+
+async def _answer_http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return error_response(request.url.path, error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]  # its "input" holds text of the request and is not repeated
+    where = ".".join(str(part) for part in first["loc"][1:])
+    return error_response(request.url.path, 400, f"Invalid request: {where}: {first['msg']}")

@@ -1,0 +1,108 @@
+"""The fields of a request, wherever a client puts them: a JSON object, a form, or the query string."""
+
+import json
+import re
+from collections.abc import Mapping
+
+from fastapi import Request
+from starlette.datastructures import FormData, UploadFile
+
+from ..files import parse_json
+from .refusals import Refusal
+
+_MAX_FORM_FIELDS = 1000
+# Subtitle Edit leaves out the comma before the key: {"q": "…", "target": "it" "api_key": "…"}.
+_MISSING_COMMA = re.compile(r'(?<!\\)"\s*("api_key"\s*:)')
+
+
+class Fields:
+    """The fields of one request by name; of a field that is repeated the first value counts, or `all_texts`."""
+
+    def __init__(self, values: Mapping[str, list[object]], *, is_json: bool) -> None:
+        self._values, self.is_json = values, is_json
+
+    def get(self, name: str) -> object:
+        """The value of a field, or None; a number, list or object only in JSON."""
+        values = self._values.get(name)
+        return values[0] if values else None
+
+    def text(self, name: str) -> str:
+        """The value of a text field; "" if it is missing or null. Refuses any other type."""
+        value = self.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise Refusal(400, f"Invalid request: {name} parameter must be a string")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """A yes or no: a boolean or 0 or 1 in JSON; "true", "1" or "yes" in a form; missing is no."""
+        value = self.get(name)
+        if isinstance(value, str):
+            return value.strip().lower() in ("1", "true", "yes", "on")
+        if value is None or isinstance(value, bool) or value in (0, 1):
+            return bool(value)
+        raise Refusal(400, f"Invalid request: {name} parameter must be true or false")
+
+    def all_texts(self, name: str) -> list[str] | None:
+        """Every value of a field that may be a list or be repeated; None if it is missing."""
+        values = self._values.get(name)
+        if values is None or values == [None]:
+            return None
+        if len(values) == 1 and isinstance(values[0], list):
+            values = values[0]
+        if not all(isinstance(value, str) for value in values):
+            raise Refusal(400, f"Invalid request: {name} parameter must be a list of strings")
+        return [str(value) for value in values]
+
+    def upload(self, name: str) -> UploadFile | None:
+        """The file that a form sends under a name."""
+        value = self.get(name)
+        return value if isinstance(value, UploadFile) else None
+
+
+async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields:
+    """The fields of a request. Of form and query string the query string has precedence, as in LibreTranslate.
+
+    Refuses JSON that is none or no object, and text that is not Unicode.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    values: dict[str, list[object]] = {}
+    is_json = kind == "application/json" or kind.endswith("+json")
+    if is_json:
+        body = await request.body()
+        values = {name: [value] for name, value in _json_object(body).items()} if body.strip() else {}
+    else:
+        form = FormData()
+        if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
+            form = await request.form(max_files=4, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size)
+        for name, value in (*request.query_params.multi_items(), *form.multi_items()):
+            values.setdefault(name, []).append(value)
+    _require_unicode(values)
+    return Fields(values, is_json=is_json)
+
+
+def _json_object(body: bytes) -> dict[str, object]:
+    try:
+        text = body.decode("utf-8-sig")
+        try:
+            value = parse_json(text)
+        except ValueError:
+            value = parse_json(_MISSING_COMMA.sub(r'", \1', text, count=1))
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"Invalid JSON format: not UTF-8 at byte {error.start + 1}") from None
+    except ValueError as error:
+        raise Refusal(400, f"Invalid JSON format: the body {error}") from None
+    if not isinstance(value, dict):
+        raise Refusal(400, "Invalid JSON format")
+    return value
+
+
+def _require_unicode(values: Mapping[str, list[object]]) -> None:
+    texts = {name: [value for value in some if not isinstance(value, UploadFile)] for name, some in values.items()}
+    try:
+        json.dumps(texts, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Refusal(400, "Invalid request: a text has half of a surrogate pair, which is no character") from None
+    except RecursionError:
+        raise Refusal(400, "Invalid JSON format: it is nested too deeply") from None

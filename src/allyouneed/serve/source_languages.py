@@ -1,0 +1,58 @@
+"""The texts of a request by their languages: detected, and each language through its own model."""
+
+import asyncio
+from typing import Literal
+
+from .detection import Detection, is_untranslatable
+from .document_requests import translate_html
+from .request_texts import Answer, translate_plain
+from .scheduler import TranslationOptions
+from .server_state import ServerState
+
+Markup = Literal["text", "html"]
+
+
+async def detect_sources(server: ServerState, texts: list[str], target: str) -> list[Detection]:
+    """The language of each text, of the sources that are served.
+
+    Without words to go by it is English if that is served, else the first source of the target.
+    """
+    sources = [one.code for one in server.models.languages()]
+    fitting = [one.code for one in server.models.languages() if target in one.targets]
+    fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
+
+    def detect_all() -> list[Detection]:
+        return [next(iter(server.detector.detect(text)), fallback) for text in texts]
+
+    return await asyncio.to_thread(detect_all)
+
+
+async def translate_each(
+    server: ServerState,
+    texts: list[str],
+    sources: list[str],
+    target: str,
+    options: TranslationOptions,
+    *,
+    markup: Markup = "text",
+    split_sentences: bool = True,
+) -> list[Answer]:
+    """The translation of each text from its language; texts in the target language or without words are unchanged."""
+    answers: list[Answer | None] = [
+        Answer(text, (), ()) if source == target or is_untranslatable([text]) else None
+        for text, source in zip(texts, sources, strict=True)
+    ]
+    by_source: dict[str, list[int]] = {}
+    for number, source in enumerate(sources):
+        if answers[number] is None:
+            by_source.setdefault(source, []).append(number)
+    keys = {source: server.models.pair(source, target) for source in by_source}  # refused before any is translated
+    for source, numbers in by_source.items():
+        chosen = [texts[number] for number in numbers]
+        if markup == "text":
+            some = await translate_plain(server, keys[source], chosen, options, split_sentences=split_sentences)
+        else:
+            some = await translate_html(server, keys[source], chosen, options)
+        for number, answer in zip(numbers, some, strict=True):
+            answers[number] = answer
+    return [answer for answer in answers if answer is not None]

@@ -1,0 +1,89 @@
+"""Documents over HTTP: uploaded, translated, and fetched by the URL in the answer."""
+
+import asyncio
+import re
+import unicodedata
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from ..documents import document_format
+from . import libretranslate_schema as schema
+from .document_requests import translate_file_content
+from .refusals import Refusal
+from .request_checks import known_codes, require_code, require_text
+from .request_fields import read_fields
+from .server_state import Server, ServerState
+
+router = APIRouter(tags=["LibreTranslate"])
+
+_DISABLED = "Files translation are disabled on this server."
+
+
+@router.post("/translate_file", **schema.TRANSLATE_FILE)
+async def translate_file(request: Request, server: Server) -> JSONResponse:
+    """Translate a document; the answer says where to fetch the translation."""
+    if not server.config.files:
+        raise Refusal(403, _DISABLED)
+    fields = await read_fields(request)
+    client = server.access.identify(request, fields.text("api_key"))
+    upload = fields.upload("file")
+    if upload is None:
+        raise Refusal(400, "Invalid request: missing file parameter")
+    source, target = require_text(fields, "source"), require_text(fields, "target")
+    content = await upload.read()
+    per_text = server.config.max_characters
+    server.access.charge(client, cost=max(1, len(content) // per_text if per_text else 1), characters=len(content))
+    translated, name = await translate_upload(server, upload.filename or "", content, source, target)
+    token = await asyncio.to_thread(server.uploads.add, translated, name)
+    url = request.url_for("download_file", filename=f"{token}.{quote(name)}")
+    return JSONResponse({"translatedFileUrl": str(url)})
+
+
+@router.get("/download_file/{filename}", **schema.DOWNLOAD_FILE)
+async def download_file(filename: str, server: Server) -> Response:
+    """Fetch a translated document by the URL that /translate_file answered."""
+    if not server.config.files:
+        raise Refusal(403, _DISABLED)
+    stored = await asyncio.to_thread(server.uploads.read, filename.partition(".")[0])
+    if stored is None:
+        raise Refusal(404, "there is no such file, or its time is over; translate it again")
+    return attachment(*stored)
+
+
+async def translate_upload(
+    server: ServerState, filename: str, content: bytes, source: str, target: str
+) -> tuple[bytes, str]:
+    """An uploaded document in the language `target`, and a name for it. `source` may be "auto".
+
+    Refuses an empty file, one larger than `config.max_file`, an unknown format, and what its format cannot read.
+    """
+    if not filename or not content:
+        raise Refusal(400, "Invalid request: empty file")
+    if len(content) > server.config.max_file:
+        raise Refusal(413, f"Invalid request: request ({len(content)}) exceeds file limit ({server.config.max_file})")
+    name = safe_name(filename)
+    if (kind := document_format(name)) is None:
+        raise Refusal(400, "Invalid request: file format not supported")
+    codes = known_codes(server.models)
+    source_code = "" if source.strip().lower() == "auto" else require_code(source, codes)
+    target_code = require_code(target, codes)
+    translated = await translate_file_content(server, content, kind, source_code, target_code)
+    stem, dot, ending = name.rpartition(".")
+    return translated, f"{stem}_{target_code}{dot}{ending}"
+
+
+def safe_name(filename: str) -> str:
+    """The last part of a file's name without control characters and signs that mean something in paths and headers."""
+    name = PurePosixPath(unicodedata.normalize("NFC", filename).replace("\\", "/")).name
+    name = re.sub(r"[^\w.() -]", "_", name).strip(". ")
+    return name[-100:] or "document"
+
+
+def attachment(name: str, content: bytes) -> Response:
+    """An answer that a browser saves as a file and never shows, whatever is in it."""
+    plain = name.encode("ascii", "replace").decode().replace("?", "_")
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    return Response(content, media_type="application/octet-stream", headers={"Content-Disposition": disposition})

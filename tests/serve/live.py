@@ -1,0 +1,23 @@
+"""A real server on a free port of the loopback, for clients that speak HTTP themselves."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[str]:
+    """The address of a server that runs while the block does."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", access_log=False, ws="none"))
+    with server.config.bind_socket() as listener:
+        listener.listen()  # clients may connect while the server starts
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

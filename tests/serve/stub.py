@@ -1,0 +1,85 @@
+"""A server whose translator changes the case of every letter, so that only the shape of the APIs matters."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from fastapi import FastAPI
+
+from allyouneed.errors import InputError
+from allyouneed.serve.app import assemble
+from allyouneed.serve.languages import ModelKey, ModelSource
+from allyouneed.serve.models import ModelStore
+from allyouneed.serve.options import ServeConfig
+from allyouneed.serve.translation_options import TranslationOptions
+from allyouneed.translator import Alignment, Segment, SplitTexts, Translation
+from allyouneed.translator.generation import GenerationRequest
+
+
+class SwapCase:
+    """Translates `Hello` as `hELLO`; a glossary replaces whole words; `refuse!` is a text that it cannot read."""
+
+    decode = SimpleNamespace(batch_size=8)
+
+    def __init__(self, glossary: dict[str, str] | None = None) -> None:
+        self._glossary = glossary or {}
+
+    def split(self, texts: Sequence[str], **_: Any) -> SplitTexts:
+        if "refuse!" in texts:
+            raise InputError("a character that the vocabulary has not", line=1)
+        request = GenerationRequest([0], [], [])
+        return SplitTexts(texts, {}, [Segment(number, text, request) for number, text in enumerate(texts)])
+
+    def translate_segments(
+        self, segments: Sequence[Segment], *, alternatives: int = 0, align: str | None = None
+    ) -> list[Translation]:
+        return [self._translate(segment.text, alternatives, align) for segment in segments]
+
+    def join(self, split: SplitTexts, translations: Sequence[Translation], **_: Any) -> list[Translation]:
+        return list(translations)
+
+    def _translate(self, text: str, alternatives: int, align: str | None) -> Translation:
+        words = [self._glossary.get(word, word.swapcase()) for word in text.split()]
+        best = " ".join(words)
+        return Translation(
+            text,
+            best,
+            log_probability=-0.5 * len(words),
+            tokens=len(words),
+            flags=("unfinished",) if text == "cut" else (),
+            alternatives=tuple(Translation(text, f"{best} {number}") for number in range(1, alternatives)),
+            alignment=Alignment(tuple(text.split()), tuple(words), tuple((i, i) for i in range(len(words))))
+            if align
+            else None,
+        )
+
+
+class StubModel:
+    """A loaded model whose translator is `SwapCase`."""
+
+    bytes = 0
+    base = SwapCase()
+
+    def translator(self, options: TranslationOptions) -> SwapCase:
+        return SwapCase(dict(options.glossary))
+
+
+class StubModels(ModelStore):
+    """Models of some pairs, all of them stubs."""
+
+    def __init__(self, pairs: Sequence[str], config: ServeConfig) -> None:
+        keys = [ModelKey(*pair.split(":")) for pair in pairs]
+        super().__init__([ModelSource(key, Path(f"/{key}")) for key in keys], config)
+
+    def loaded(self, key: ModelKey) -> Any:
+        return StubModel()
+
+    def load(self, key: ModelKey) -> Any:
+        return StubModel()
+
+
+def stub_app(*pairs: str, **settings: Any) -> FastAPI:
+    """An application that serves these pairs, such as "en:it"."""
+    config = ServeConfig(**{"workers": 1, **settings})
+    return assemble(config, StubModels(pairs or ("en:it", "it:en", "de:it"), config))

@@ -1,0 +1,50 @@
+import pytest
+
+from allyouneed.serve.detection import Detector, is_untranslatable
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Where is the next train station?", "en"),
+        ("Dove si trova la prossima stazione?", "it"),
+        ("Wo ist der nächste Bahnhof?", "de"),
+        ("WO IST DER NÄCHSTE BAHNHOF?", "de"),
+    ],
+)
+def test_the_language_of_a_sentence_comes_first(text: str, language: str) -> None:
+    detections = Detector(["en", "it", "de"]).detect(text)
+    assert detections[0].language == language
+    assert {one.language for one in detections} == {"en", "it", "de"}
+    assert sum(one.confidence for one in detections) == pytest.approx(100, abs=0.3)
+    assert [one.confidence for one in detections] == sorted((one.confidence for one in detections), reverse=True)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "12,5 %", "🙂 👍🏽", "1845-01-05", "?!"])
+def test_a_text_without_words_has_no_language(text: str) -> None:
+    assert Detector(["en", "it"]).detect(text) == []
+
+
+def test_one_language_is_the_only_answer() -> None:
+    assert Detector(["it"]).detect("Hello world") == [("it", 100.0)]
+
+
+def test_languages_that_are_not_known_are_left_out() -> None:
+    assert [one.language for one in Detector(["en", "it", "xx"]).detect("Where is it?")] == ["en", "it"]
+    assert Detector(["xx", "yy"]).detect("Where is it?") == []
+
+
+def test_chinese_is_told_apart_by_its_script() -> None:
+    detector = Detector(["en", "zh-Hans", "zh-Hant"])
+    assert detector.detect("汉语是一种语言,现在我们学习写字。")[0].language == "zh-Hans"
+    assert detector.detect("漢語是一種語言,現在我們學習寫字。")[0].language == "zh-Hant"
+
+
+def test_the_beginning_of_a_long_text_is_enough() -> None:
+    assert Detector(["en", "it"]).detect("Where is the house? " * 100_000)[0].language == "en"
+
+
+def test_emoji_and_symbols_have_nothing_to_translate() -> None:
+    assert is_untranslatable(["🙂", "👩‍👩‍👧 ❤️", "🇮🇹 ✨", " "])
+    assert not is_untranslatable(["🙂", "🙂 ok"])
+    assert not is_untranslatable(["42"])

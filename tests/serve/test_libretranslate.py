@@ -1,0 +1,203 @@
+"""LibreTranslate's API: fields, status codes and texts, for JSON, forms and query strings."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from serve.stub import stub_app
+
+BASE = "http://localhost"
+PLAIN = {"q": "Hello", "source": "en", "target": "it"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    app = stub_app(max_texts=3, max_characters=100, max_alternatives=5)
+    with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_json_forms_and_the_query_string_are_read(client: TestClient) -> None:
+    answers = [
+        client.post("/translate", json=PLAIN),
+        client.post("/translate", data=PLAIN),
+        client.post("/translate", files={name: (None, value) for name, value in PLAIN.items()}),
+        client.post("/translate", params=PLAIN),
+        client.post("/translate", params={"q": "Hello"}, data={"q": "ignored", "source": "en", "target": "it"}),
+        client.post("/translate", json=PLAIN, headers={"Content-Type": "application/json; charset=utf-8"}),
+    ]
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(200, {"translatedText": "hELLO"})] * 6
+
+
+def test_a_list_of_texts_has_a_list_of_translations(client: TestClient) -> None:
+    answer = client.post("/translate", json={**PLAIN, "q": ["Hello", "World"]})
+    assert answer.json() == {"translatedText": ["hELLO", "wORLD"]}
+
+
+def test_the_language_is_detected_for_each_text_on_its_own(client: TestClient) -> None:
+    texts = ["Where is the next train station?", "Wo ist der nächste Bahnhof?"]
+    answer = client.post("/translate", json={"q": texts, "source": "auto", "target": "it"}).json()
+    assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "de"]
+    assert all(90 < one["confidence"] <= 100 for one in answer["detectedLanguage"])
+    answer = client.post("/translate", data={"q": texts[1], "source": "auto", "target": "it"}).json()
+    assert answer["detectedLanguage"]["language"] == "de"
+
+
+def test_a_text_that_is_in_the_target_language_already_is_unchanged(client: TestClient) -> None:
+    text = "Dove si trova la prossima stazione?"
+    answer = client.post("/translate", json={"q": text, "source": "auto", "target": "it"}).json()
+    assert answer["translatedText"] == text
+    assert answer["detectedLanguage"]["language"] == "it"
+
+
+@pytest.mark.parametrize("text", ["🙂", "👩‍👩‍👧 ❤️", " "])
+def test_emoji_are_returned_as_they_are(client: TestClient, text: str) -> None:
+    answer = client.post("/translate", json={"q": text, "source": "auto", "target": "it"}).json()
+    assert answer == {"translatedText": text, "detectedLanguage": {"language": "en", "confidence": 0.0}}
+
+
+def test_lines_and_blanks_are_kept(client: TestClient) -> None:
+    answer = client.post("/translate", json={**PLAIN, "q": "Hello\n\n  World \nHello"}).json()
+    assert answer == {"translatedText": "hELLO\n\n  wORLD \nhELLO"}
+    answer = client.post("/translate", data={**PLAIN, "q": "Hello\r\nWorld"}).json()
+    assert answer == {"translatedText": "hELLO\nwORLD"}
+
+
+@pytest.mark.parametrize("count", [2, "2"])
+def test_alternatives_are_there_if_they_are_requested(client: TestClient, count: object) -> None:
+    answer = client.post("/translate", json={**PLAIN, "alternatives": count}).json()
+    assert answer == {"translatedText": "hELLO", "alternatives": ["hELLO 1", "hELLO 2"]}
+    answer = client.post("/translate", json={**PLAIN, "q": ["a", "b"], "alternatives": count}).json()
+    assert answer == {"translatedText": ["A", "B"], "alternatives": [["A 1", "A 2"], ["B 1", "B 2"]]}
+    assert "alternatives" not in client.post("/translate", json={**PLAIN, "alternatives": -3}).json()
+
+
+def test_further_fields_are_there_if_they_are_requested(client: TestClient) -> None:
+    extras = {"scores": True, "flags": True, "alignments": True, "glossary": {"cut": "SNIP"}}
+    answer = client.post("/translate", json={**PLAIN, "q": "cut", **extras}).json()
+    assert answer == {
+        "translatedText": "SNIP",
+        "scores": -0.5,
+        "flags": ["unfinished"],
+        "alignments": {"source": ["cut"], "target": ["SNIP"], "links": [[0, 0]]},
+    }
+    answer = client.post("/translate", json={**PLAIN, "q": ["a b\nc", "d"], **extras}).json()
+    assert answer["alignments"][0]["links"] == [[0, 0], [1, 1], [2, 2]]
+    assert answer["flags"] == [[], []]
+
+
+@pytest.mark.parametrize("code", ["EN", "en-US", "en_GB"])
+def test_codes_may_be_written_otherwise(client: TestClient, code: str) -> None:
+    assert client.post("/translate", json={**PLAIN, "source": code}).json() == {"translatedText": "hELLO"}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"q": None}, "Invalid request: missing q parameter"),
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"source": None}, "Invalid request: missing source parameter"),
+        ({"target": ""}, "Invalid request: missing target parameter"),
+        ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
+        ({"alternatives": 6}, "Invalid request: alternatives parameter must be <= 5"),
+        ({"q": "a" * 101}, "Invalid request: request (101) exceeds text limit (100)"),
+        ({"q": ["a"] * 4}, "Invalid request: request (4) exceeds text limit (3)"),
+        ({"source": "XX"}, "xx is not supported"),
+        ({"target": "yy"}, "yy is not supported"),
+        ({"target": "de"}, "German (de) is not available as a target language from English (en)"),
+        ({"format": "rtf"}, "rtf format is not supported"),
+        ({"q": {"a": 1}}, "Invalid request: q parameter must be a string or a list of strings"),
+        ({"q": ["a", 1]}, "Invalid request: q parameter must be a string or a list of strings"),
+        ({"q": 12}, "Invalid request: q parameter must be a string or a list of strings"),
+        ({"source": ["en"]}, "Invalid request: source parameter must be a string"),
+        ({"scores": "maybe?", "flags": []}, "Invalid request: flags parameter must be true or false"),
+        ({"glossary": ["a"]}, "Invalid request: glossary parameter must be an object of terms and their translations"),
+        ({"glossary": {"a": " "}}, "Invalid request: a glossary needs a term and a translation in each entry"),
+        ({"q": "refuse!"}, "a character that the vocabulary has not"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said_in_the_words_of_libretranslate(
+    client: TestClient, change: dict[str, Any], error: str
+) -> None:
+    answer = client.post("/translate", json={**PLAIN, **change})
+    assert (answer.status_code, answer.json()) == (400, {"error": error})
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"[]", "Invalid JSON format"),
+        (b'"text"', "Invalid JSON format"),
+        (b"{", "Invalid JSON format: the body is not JSON"),
+        (b"\xff", "Invalid JSON format: not UTF-8 at byte 1"),
+        (b'{"q": "\\ud800", "source": "en", "target": "it"}', "half of a surrogate pair"),
+        (b'{"q": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"q": ' + b"9" * 10_000 + b"}", "thousands of digits"),
+        (b"", "missing q parameter"),
+    ],
+)
+def test_a_body_that_is_no_object_of_json_is_refused(client: TestClient, body: bytes, error: str) -> None:
+    answer = client.post("/translate", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert error in answer.json()["error"]
+
+
+def test_detect_answers_the_languages_the_best_first(client: TestClient) -> None:
+    answer = client.post("/detect", data={"q": "Wo ist der nächste Bahnhof?"}).json()
+    assert answer[0]["language"] == "de"
+    assert len(answer) == 3
+    assert client.post("/detect", json={"q": ["12", "🙂"]}).json() == [{"confidence": 0.0, "language": "en"}]
+    assert client.post("/detect", json={}).json() == {"error": "Invalid request: missing q parameter"}
+
+
+def test_every_language_has_its_targets(client: TestClient) -> None:
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["it"]},
+        {"code": "it", "name": "Italian", "targets": ["en"]},
+        {"code": "de", "name": "German", "targets": ["it"]},
+    ]
+
+
+def test_a_language_that_is_only_a_target_is_listed_too() -> None:
+    with TestClient(stub_app("en:pt-BR"), base_url=BASE) as client:
+        assert client.get("/languages").json()[1] == {"code": "pt-BR", "name": "Portuguese (Brazil)", "targets": []}
+        assert client.post("/translate", json={**PLAIN, "target": "pb"}).json() == {"translatedText": "hELLO"}
+
+
+def test_settings_of_the_page(client: TestClient) -> None:
+    settings = client.get("/frontend/settings").json()
+    assert settings["charLimit"] == 100
+    assert settings["language"] == {
+        "source": {"code": "auto", "name": "Auto Detect"},
+        "target": {"code": "it", "name": "Italian"},
+    }
+    assert {name for name, value in settings.items() if value is False} == {"apiKeys", "keyRequired", "suggestions"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "error"),
+    [
+        ("GET", "/translate", 405, "Method Not Allowed"),
+        ("PUT", "/translate", 405, "Method Not Allowed"),
+        ("POST", "/languages", 405, "Method Not Allowed"),
+        ("GET", "/nothing", 404, "Not Found"),
+        ("POST", "/suggest", 403, "Suggestions are disabled on this server."),
+    ],
+)
+def test_other_errors_have_the_same_shape(client: TestClient, method: str, path: str, status: int, error: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.json()) == (status, {"error": error})
+
+
+def test_the_description_of_the_api_is_there_as_json_and_as_a_page(client: TestClient) -> None:
+    paths = client.get("/spec").json()["paths"]
+    assert {"/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings"} <= set(paths)
+    page = client.get("/docs").text
+    assert "POST /translate" in page
+    assert "<script" not in page
+    assert "style=" not in page
+    assert "http" not in page.replace("the HTTP API", "")
+    assert client.get("/docs/style.css").headers["content-type"].startswith("text/css")
