@@ -19,6 +19,8 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "vtt": (".vtt",),
     "po": (".po", ".pot"),
     "xliff": (".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
     "json": (".json", ".arb"),
 }
 
