@@ -145,9 +145,9 @@ def _draw(bundle: Path, sentences: Path, output: Path) -> None:
     from ..paper import find_patterns
     from ..translator import Translator
 
-    findings = find_patterns(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
+    patterns = find_patterns(Translator.load(bundle, device="cpu"), read_lines(sentences)[:200])
     output.mkdir(parents=True)
-    for finding in findings:
-        print(f"{finding.name}: {finding.words}")
-        if finding.figure is not None:
-            save(finding.figure, output / f"{finding.name}.svg")
+    for pattern in patterns:
+        print(f"{pattern.name}: {pattern.text}")
+        if pattern.figure is not None:
+            save(pattern.figure, output / f"{pattern.name}.svg")

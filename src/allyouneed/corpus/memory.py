@@ -9,11 +9,11 @@ from .tabular import row_to_pair
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
-    """The pairs of an iterable or a frame, one after another; an error calls them `name`.
+    """The pairs of an iterable or a frame, one after another; `name` is what they are in error messages.
 
     A row is a (source, target) pair of strings, or a mapping such as a row of a data set. `columns` names the source
     and the target of a frame or a mapping; without it, these are `source` and `target`, the two languages of its
-    `translation`, or its only two. Refuses a string, a mapping of splits, and, by number, a row that is no pair.
+    `translation`, or its only two. Refuses a string, a mapping of splits, and, by its number, a row that is not a pair.
     """
     for number, row in enumerate(_rows(pairs, name), start=1):
         if isinstance(row, Mapping):

@@ -1,7 +1,7 @@
-"""The normal form of all text that a model reads: how characters are composed, and no control characters.
+"""The normalization of all text that a model reads: a Unicode normal form, and no control characters.
 
 `é` can be one character or an `e` and an accent; macOS and many PDFs write the second, most text has the first. A model
-knows only the form it was trained on, so a bundle stores its normalization, and all input is normalized by it.
+knows only the form it was trained on, so a bundle stores its normalization, and all input is normalized in this way.
 """
 
 import re
@@ -18,10 +18,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Normalization(Checked):
-    """A normal form of text: `Normalization()(text)` is `text` as training normalizes it by default."""
+    """A normalization of text: `Normalization()(text)` is `text` as training normalizes it by default."""
 
     unicode: Literal["NFC", "NFKC", "none"] = "NFC"
-    strip_control: bool = True  # tabs and line ends become a blank, other control characters are removed
+    strip_control: bool = True  # tabs and line ends become spaces, other control characters are removed
 
     @classmethod
     def from_config(cls, clean: CleanConfig) -> Self:
@@ -35,7 +35,7 @@ class Normalization(Checked):
         return self.composed(self.without_control(text))
 
     def without_control(self, text: str) -> str:
-        """With `strip_control`, the text with a blank for tabs and line ends and without other control characters."""
+        """With `strip_control`, the text with spaces for tabs and line ends and without other control characters."""
         return _CONTROLS.sub("", _BLANKS.sub(" ", text)) if self.strip_control else text
 
     def composed(self, text: str) -> str:

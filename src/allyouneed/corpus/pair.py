@@ -1,4 +1,4 @@
-"""What every reader yields: a pair, or a fault: the line that has none, and why."""
+"""What a reader yields: pairs, and faults, which are lines without a pair."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Pair(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line, counted from 1, without a pair; `lines` lines from there on are lost."""
+    """A line, counted from 1, without a pair, and the reason; `lines` lines from there on are skipped."""
 
     line: int
     reason: str

@@ -16,7 +16,7 @@ _CHUNK = 50_000  # rows in memory at once
 def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
     """Rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
 
-    An address may end in .parquet, .jsonl or .csv and may contain `*`; one without an ending names all
+    An address may end in .parquet, .jsonl or .csv and may contain `*`; one without a file ending names all
     parquet files under it. `row_to_pair` says which columns make the pair.
     """
     try:
@@ -35,7 +35,7 @@ def _scan(where: str) -> "polars.LazyFrame":
     import polars
 
     if not where.startswith("hf://"):
-        return polars.scan_parquet(where, glob=False)  # a * or [ in the name of a file stands for itself
+        return polars.scan_parquet(where, glob=False)  # * and [ in a file name are ordinary characters
     if where.endswith((".jsonl", ".ndjson")):
         return polars.scan_ndjson(where)
     if where.endswith((".csv", ".tsv")):

@@ -12,7 +12,7 @@ from .pair import Pair, Rows
 def read_po(path: Path) -> Rows:
     """The messages of a catalogue and their translations; of plurals, the first form and the last.
 
-    What is fuzzy counts as not translated, an empty target, and what is obsolete is left out. Refuses,
+    A fuzzy message counts as not translated (an empty target), and obsolete ones are left out. Refuses,
     by its line, a catalogue that does not follow the format.
     """
     with opened(path) as stream:

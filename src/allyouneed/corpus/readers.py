@@ -54,12 +54,12 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
 
 
 def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1) -> Rows:
-    """The pairs that `where` names, one after another, and the faults between them.
+    """The pairs that `where` names, one after another, with the faults between them.
 
-    `where` is one file, its kind told by its ending (.gz and the like aside); two text files whose
-    lines n pair; an `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit`
-    pairs are drawn by `seed`. `folder` goes before relative paths; `columns` says which two make the pair.
-    Refuses at once an ending it does not know, a file that does not exist, and files of different length.
+    `where` is one file, whose kind follows from its ending (before .gz and others); two aligned text files; an
+    `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit` pairs are drawn by
+    `seed`. `folder` is put before relative paths; `columns` names the two that make the pair.
+    Refuses at once an unknown ending, a file that does not exist, and files of different length.
     """
     if isinstance(where, tuple):
         return _aligned(*(Path(folder, name) for name in where))
@@ -86,7 +86,7 @@ def read_pairs(
 ) -> list[Pair]:
     """All the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
 
-    Refuses the first line without a pair, by file, line and reason, and a source without any line.
+    Refuses the first line without a pair, by file, line and reason, and an empty source.
     """
     pairs, name = [], source_name(where)
     rows = open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed)
@@ -103,7 +103,7 @@ def read_pairs(
 
 
 def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
-    """Line n of one file with line n of the other, each read once. Refuses empty and unequal files."""
+    """Pairs of line n of one file with line n of the other, each read once. Refuses empty files and unequal lengths."""
     pairs = []
     sides = text_lines(source), text_lines(target)
     for number, (left, right) in enumerate(zip_longest(*sides)):
@@ -133,7 +133,7 @@ def local_paths(where: Where, *, folder: str = "") -> list[Path]:
 
 
 def source_name(where: Where) -> str:
-    """What an error calls a source."""
+    """The name of a source in error messages."""
     return where if isinstance(where, str) else " + ".join(where)
 
 

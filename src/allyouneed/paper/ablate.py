@@ -18,7 +18,7 @@ from ..run.callback import SilentCallback
 from ..train import Update, paper_learning_rate
 from .table import ROWS, Row
 
-TRIAL_UPDATES = 10  # updates of each row that show how fast the machine is
+TRIAL_UPDATES = 10  # updates of each row for timing
 SCORED_PAIRS = 200  # validation pairs that are translated
 
 
@@ -55,7 +55,7 @@ def ablate(
     """Train every row, with the model of `recipe` as the base, for the same number of updates.
 
     The number follows from a short trial of each row on this machine, so that training all rows takes
-    `minutes`; it is at most that of the recipe. Each run stays in a folder of `output`. Refuses, once the
+    `minutes`; it is at most that of the recipe. Each run is kept in a folder of `output`. Refuses, once the
     data is read, a recipe without validation pairs.
     """
     recipe = replace(recipe, data=replace(recipe.data, cache_dir=recipe.data.cache_dir or str(output / "data")))
@@ -104,7 +104,7 @@ def scale_recipe(recipe: Recipe, row: Row, *, steps: int) -> Recipe:
     d_model = heads * max(1, round(by_factor("d_model") / heads))
     changed = replace(
         model,
-        d_model=d_model + heads * (d_model % 2),  # sines need an even width
+        d_model=d_model + heads * (d_model % 2),  # sines and cosines need an even width
         d_ff=by_factor("d_ff"),
         heads=heads,
         d_k=None if row_model.d_k is None else max(1, round(model.d_model / model.heads * row_model.d_k / 64)),
@@ -170,4 +170,4 @@ def ablation_figure(results: Sequence[AblationResult]) -> Figure:
 def _seconds_per_update(recipe: Recipe, row: Row, output: Path, trial: int) -> float:
     recorder = _Recorder()
     run_training(scale_recipe(recipe, row, steps=trial + 1), output, callback=recorder)
-    return (recorder.times[-1] - recorder.times[1]) / trial  # the first update does what is done once
+    return (recorder.times[-1] - recorder.times[1]) / trial  # without the first update, which includes one-time work

@@ -1,7 +1,7 @@
-"""Figures 3 to 5 from a model of ours: a head that looks far, one that resolves a pronoun, two that divide the work.
+"""Figures 3 to 5 from one of our models: long-range attention, a pronoun, and two heads that attend to different words.
 
-What is drawn is the clearest case among the sentences given, found by a measure that is said; a model
-that has no such head shows that.
+Each figure shows the clearest case among some sentences, by the measure that its text names. If there is none, the text
+says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,16 +18,16 @@ from ..explain import recorded
 from ..explain.draw import BLUE, ORANGE, new_figure
 from ..translator import Translator
 
-SURE = 0.3  # a weight that says something
+SURE = 0.3  # attention weight from which on a head attends clearly
 PRONOUNS = {"he", "she", "it", "they", "him", "her", "his", "its", "their", "them", "himself", "herself"}
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionPattern:
-    """One figure: what was looked for, what was found in words, and its drawing (None if nothing was found)."""
+    """One figure: the pattern's name, a description of the case, and its drawing (None if there is no case)."""
 
     name: str
-    words: str
+    text: str
     figure: Figure | None
 
 
@@ -42,7 +42,7 @@ class _Head:
 
 
 def find_patterns(translator: Translator, sentences: Sequence[str]) -> list[AttentionPattern]:
-    """The three figures, each from the sentence and the head that show it best. Refuses no sentence at all."""
+    """The three figures, each from the sentence and the head that show it best. Refuses an empty list."""
     heads = list(_heads(translator, [sentence for sentence in sentences if sentence.strip()]))
     if not heads:
         raise InputError("the figures need a sentence to draw; every line is empty")
@@ -64,49 +64,48 @@ def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
 
 
 def _long_range(heads: Sequence[_Head]) -> AttentionPattern:
-    """Figure 3: the look of at least 0.3 that reaches farthest, signs and full stops left out."""
-    looks = [
+    """Figure 3: the longest distance between words with an attention weight of at least `SURE`."""
+    cases = [
         (abs(query - other), float(head.weights[query, other]), head, query, other)
         for head in heads
         for query, other in product(_words(head.pieces), repeat=2)
         if head.weights[query, other] >= SURE
     ]
-    if not looks:
+    if not cases:
         return AttentionPattern("figure-3", f"No head gives another word a weight of {SURE} or more.", None)
-    far, weight, head, query, other = max(looks, key=lambda look: look[:2])
+    far, weight, head, query, other = max(cases, key=lambda case: case[:2])
     sentences = {tuple(head.pieces) for head in heads}
-    have_one = {tuple(look[2].pieces) for look in looks if look[0] >= 10}
-    words = (
+    have_one = {tuple(case[2].pieces) for case in cases if case[0] >= 10}
+    text = (
         f"Long range: in layer {head.layer}, head {head.head}, {_quoted(head, query)} gives {_quoted(head, other)}, "
-        f"{far} tokens away, a weight of {weight:.2f}. Some head looks ten tokens or farther with {SURE} or more in "
+        f"{far} tokens away, a weight of {weight:.2f}. Weights of {SURE} or more over at least ten tokens occur in "
         f"{len(have_one)} of {len(sentences)} sentences."
     )
     same = [one for one in heads if one.pieces == head.pieces and one.layer == head.layer]
     rows = [_only(one.weights, query) for one in same]
     return AttentionPattern(
-        "figure-3", words, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same])
+        "figure-3", text, _lines(head.pieces, rows, f"layer {head.layer}", [one.head for one in same])
     )
 
 
 def _anaphora(heads: Sequence[_Head]) -> AttentionPattern:
-    """Figure 4: the pronoun that looks hardest at a word two or more places before it."""
-    looks = [look for head in heads for look in _looks_back(head)]
-    if not looks:
+    """Figure 4: the pronoun with the strongest attention to a word two or more tokens before it."""
+    cases = [case for head in heads for case in _pronoun_cases(head)]
+    if not cases:
         return AttentionPattern("figure-4", "No sentence has an English pronoun with two words before it.", None)
-    weight, head, query, other = max(looks, key=lambda look: look[0])
-    its_own = [look[0] for look in looks if (look[1].layer, look[1].head) == (head.layer, head.head)]
-    words_found = (
-        f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, query)} looks back at "
-        f"{_quoted(head, other)} with a weight of {weight:.2f}. Whether that is what it stands for is for the reader. "
-        f"Over all {len(its_own)} pronouns, this head's strongest look back has a weight of {median(its_own):.2f} "
-        "(median)."
+    weight, head, query, other = max(cases, key=lambda case: case[0])
+    same_head = [case[0] for case in cases if (case[1].layer, case[1].head) == (head.layer, head.head)]
+    text = (
+        f"Anaphora: in layer {head.layer}, head {head.head}, {_quoted(head, query)} attends to "
+        f"{_quoted(head, other)} with a weight of {weight:.2f}; whether it refers to that word is not checked. "
+        f"Over all {len(same_head)} pronouns, the strongest weight of this head is {median(same_head):.2f} (median)."
     )
     rows = [_only(head.weights, query)]
-    return AttentionPattern("figure-4", words_found, _lines(head.pieces, rows, f"layer {head.layer}", [head.head]))
+    return AttentionPattern("figure-4", text, _lines(head.pieces, rows, f"layer {head.layer}", [head.head]))
 
 
-def _looks_back(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
-    """For each pronoun its strongest look at a word two or more places before it: the weight, from where, at what."""
+def _pronoun_cases(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
+    """For each pronoun, its strongest weight on a word two or more tokens before it: weight, head, query, key."""
     words = _words(head.pieces)
     for query in words:
         before = [(float(head.weights[query, other]), other) for other in words if other < query - 1]
@@ -116,7 +115,7 @@ def _looks_back(head: _Head) -> Iterator[tuple[float, _Head, int, int]]:
 
 
 def _structure(heads: Sequence[_Head]) -> AttentionPattern:
-    """Figure 5: the two heads of one layer, in one sentence of eight tokens or more, that are sure and agree least."""
+    """Figure 5: in a sentence of at least eight tokens, the two heads of a layer with sharp and different attention."""
     pairs = [
         (min(float(head.weights.max(-1).values.mean()) for head in pair) * (apart := _apart(*pair)), apart, pair)
         for _, layer in groupby(heads, key=lambda head: (head.layer, head.pieces))  # heads come in this order
@@ -126,13 +125,13 @@ def _structure(heads: Sequence[_Head]) -> AttentionPattern:
     if not pairs:
         return AttentionPattern("figure-5", "No sentence has eight tokens, or the layers have one head only.", None)
     _, apart, (one, other) = max(pairs, key=lambda pair: pair[0])
-    words = (
+    text = (
         f"Division of work: in layer {one.layer}, heads {one.head} and {other.head} put {100 * apart:.0f} % of their "
-        f"weight in different places of the same sentence. Of all pairs of heads of a layer that is "
-        f"{100 * median(pair[1] for pair in pairs):.0f} % (median)."
+        f"weight on different tokens of the same sentence. For all pairs of heads of a layer the median is "
+        f"{100 * median(pair[1] for pair in pairs):.0f} %."
     )
     rows = [one.weights, other.weights]
-    return AttentionPattern("figure-5", words, _lines(one.pieces, rows, f"layer {one.layer}", [one.head, other.head]))
+    return AttentionPattern("figure-5", text, _lines(one.pieces, rows, f"layer {one.layer}", [one.head, other.head]))
 
 
 def _only(weights: Tensor, query: int) -> Tensor:
@@ -143,7 +142,7 @@ def _only(weights: Tensor, query: int) -> Tensor:
 
 
 def _apart(one: _Head, other: _Head) -> float:
-    """The share of their weight that two heads put in different places."""
+    """The share of their weight that two heads put on different tokens."""
     return float((one.weights - other.weights).abs().sum(-1).mean()) / 2
 
 
@@ -156,12 +155,12 @@ def _quoted(head: _Head, query: int) -> str:
 
 
 def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: Sequence[int]) -> Figure:
-    """Lines from the words that look, on the left, to those looked at; a panel a head, eight at most."""
+    """Lines from the queries, on the left, to the keys; one panel a head, eight at most."""
     drawn = list(heads[:8])
-    letters = 0.075 * max(map(len, pieces))  # inches, on either side
-    wide = 2 * letters + 0.9
-    left, right = letters / wide, 1 - letters / wide
-    figure = new_figure(wide * len(drawn) + 0.4, 0.24 * len(pieces) + 0.8)
+    text_width = 0.075 * max(map(len, pieces))  # inches, on either side
+    width = 2 * text_width + 0.9
+    left, right = text_width / width, 1 - text_width / width
+    figure = new_figure(width * len(drawn) + 0.4, 0.24 * len(pieces) + 0.8)
     figure.suptitle(title, fontsize=10)
     panels = figure.subplots(1, len(drawn), squeeze=False).flat
     for axes, weights, number in zip(panels, drawn, numbers, strict=False):
@@ -170,8 +169,8 @@ def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: 
         for query, row in enumerate(weights):
             for other, weight in enumerate(row.tolist()):
                 if weight > 0.05:
-                    look = {"color": colour, "alpha": min(1.0, weight), "linewidth": 3 * weight}
-                    axes.plot([left + 0.02, right - 0.02], [query, other], **look)
+                    style = {"color": colour, "alpha": min(1.0, weight), "linewidth": 3 * weight}
+                    axes.plot([left + 0.02, right - 0.02], [query, other], **style)
         for y, piece in enumerate(pieces):
             axes.text(left, y, piece, ha="right", va="center", fontsize=8, family="monospace", parse_math=False)
             axes.text(right, y, piece, ha="left", va="center", fontsize=8, family="monospace", parse_math=False)

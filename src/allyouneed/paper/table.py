@@ -1,4 +1,4 @@
-"""Table 3: every row as a recipe, its parameters counted and set beside the printed figure."""
+"""Table 3: every row as a recipe, with its exact parameters beside the printed number."""
 
 from dataclasses import replace
 from functools import cache
@@ -14,7 +14,7 @@ VOCABULARY = 37_000  # "about 37000 tokens" (§5.1)
 
 
 class Row(NamedTuple):
-    """One row as printed: perplexity a subword and BLEU on newstest2013, parameters in millions (None: as base)."""
+    """One row as printed: perplexity per subword and BLEU on newstest2013, parameters in millions (None: as base)."""
 
     name: str
     perplexity: float
@@ -53,13 +53,13 @@ ROWS = [
 
 @cache
 def count_parameters(config: ModelConfig, *, vocabulary: int = VOCABULARY) -> int:
-    """How many numbers a model of these sizes learns; counted on the model itself, without its memory."""
+    """The number of parameters of a model of these sizes, counted on the model without allocating it."""
     with torch.device("meta"):
         return Transformer(replace(config, vocab_size=vocabulary)).parameter_count()
 
 
 def matching_vocabulary(row: Row) -> int | None:
-    """The vocabulary with which a row would have as many parameters as are printed for it."""
+    """The vocabulary size with which a row has as many parameters as the paper prints."""
     if row.millions is None:
         return None
     config = row.model
@@ -69,13 +69,13 @@ def matching_vocabulary(row: Row) -> int | None:
 def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: int = VOCABULARY) -> int:
     """Multiplications and additions, forward, for one source and one target token in sentences of `length` tokens.
 
-    Those of matrix products, which are all but a few percent. An update costs three times as many.
+    Matrix products only, which are all but a few percent. An update takes three times as many.
     """
     d_k = config.d_k or config.d_model // config.heads
     d_v = config.d_v or config.d_model // config.heads
     maps = 2 * config.d_model * config.heads * 2 * (d_k + d_v)  # query, key, value and output
-    looking = 2 * length * config.heads * (d_k + d_v)  # QKᵀ, and the weights times V
+    attending = 2 * length * config.heads * (d_k + d_v)  # QKᵀ, and the weights times V
     thinking = 2 * 2 * config.d_model * config.d_ff
-    encoder = config.encoder_layers * (maps + looking + thinking)
-    decoder = config.decoder_layers * (2 * (maps + looking) + thinking)
+    encoder = config.encoder_layers * (maps + attending + thinking)
+    decoder = config.decoder_layers * (2 * (maps + attending) + thinking)
     return encoder + decoder + 2 * config.d_model * vocabulary

@@ -1,8 +1,8 @@
 """Settings that a recipe leaves out, chosen from the corpus with a reason: size of the model, length of the run, …
 
-The rules are the tables below. Small models do better on small corpora: on 30,000 pairs (Multi30K, tokenised)
-three layers of 256 reach 39.8 BLEU here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches do
-better where time is short, and a learning rate that ends at zero makes averaging checkpoints unnecessary.
+The rules are the tables below. Small models are better on small corpora: on 30,000 pairs (Multi30K, tokenised)
+three layers of 256 reach 39.8 BLEU here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches are
+better for short training, and a learning rate that ends at zero makes averaging checkpoints unnecessary.
 """
 
 import re
@@ -42,7 +42,7 @@ LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 # Strings of characters that have one correct output: neither smoothing nor dropout helps.
 EXACT = {"dropout": 0.0, "label_smoothing": 0.0}
 
-# Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates do more than one of twice the size.
+# Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one of twice the size.
 BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
 
 # The peak learning rate of a run with Muon, by d_model.
@@ -104,12 +104,12 @@ class Draft:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe with the paper's values for what is left out."""
+        """The recipe with the paper's values for settings that are left out."""
         return Recipe.from_tables({**self.tables, "model": {**self.model, **self.tables.get("model", {})}})
 
     @property
     def preliminary(self) -> Recipe:
-        """A recipe for reading the corpus. Refuses wrong settings, but none that depend on one still to be chosen."""
+        """A recipe for reading the corpus. Refuses invalid settings, unless they depend on one still to be chosen."""
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
             model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
@@ -144,7 +144,7 @@ class Draft:
 
         hardware = "GPU" if corpus.gpu else "CPU"
         batch = max(BATCH_TOKENS[hardware], corpus.longest)
-        choose("train", f"on a {hardware}; no less than the longest sentence", batch_tokens=batch)
+        choose("train", f"on a {hardware}; at least the longest sentence", batch_tokens=batch)
         per_epoch = corpus.tokens / (train["batch_tokens"] * train.get("accumulate_steps", 1))
         epochs = FINE_TUNING["epochs"] if self.model else size.epochs
         fewest = FINE_TUNING["min_steps"] if self.model else MIN_STEPS
@@ -187,7 +187,7 @@ class Draft:
             raise ConfigError(f"{error}{chosen}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
-        """All five tables; the sizes of the initial model stand in [model]."""
+        """All five tables; [model] has the sizes of the initial model."""
         tables = {name: self.tables.get(name, {}) for name in ("data", "clean", "model", "train", "decode")}
         return tables | {"model": {**self.model, **tables["model"]}}
 

@@ -1,4 +1,4 @@
-"""What a run reports while it goes on, and the two functions it is given: a callback and an evaluator."""
+"""What a run reports, and the interfaces of its callback and its evaluator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Evaluation:
 
     scores: Mapping[str, float]
     samples: Sequence[Sample] = ()
-    signatures: Mapping[str, str] = field(default_factory=dict)  # how each score was computed, as sacrebleu says it
+    signatures: Mapping[str, str] = field(default_factory=dict)  # sacrebleu's signature of each score
 
 
 # Scores a model on some validation pairs.
@@ -39,8 +39,8 @@ class Validation:
     `loss` is the mean training loss since the last validation (None for an average of checkpoints); `valid_loss` is
     without label smoothing, so exp of it is the perplexity; both in nats per token. `accuracy` is the percentage of
     validation tokens that are predicted correctly after the reference's tokens before them. Both are None without
-    validation data. `seconds` is the time of training so far, resumed parts included. `skipped` counts the updates that
-    were not finite. `averaged` is the number of checkpoints of which the model is the average.
+    validation data. `seconds` is the training time so far, that before a resume included. `skipped` counts the updates
+    that were not finite. `averaged` is the number of checkpoints of which the model is the average.
     """
 
     step: int
@@ -58,7 +58,7 @@ class Validation:
 class TrainingCallback(Protocol):
     """An object with these five methods, which `fit` calls in this order. Subclass `SilentCallback` to write only some.
 
-    What a method raises ends the run, which `resume` then continues from the last checkpoint.
+    An exception in a method ends the run, which `resume` then continues from the last checkpoint.
     """
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
@@ -74,7 +74,7 @@ class TrainingCallback(Protocol):
         """The model has been validated and written."""
 
     def on_message(self, topic: str, text: str) -> None:
-        """At any time: a line about the data, the model, or an event; `topic` is one word, such as "rollback"."""
+        """A message about the data, the model or an event, at any time; `topic` is one word, such as "rollback"."""
 
 
 class SilentCallback:

@@ -6,7 +6,7 @@ optimizer.NAME.KEY     the optimizer's state of each of them
 random.cpu, .cuda      the state of the random number generators that dropout draws from
 losses                 of the updates since the last validation
 state                  in the metadata: the other fields of `TrainState`
-data                   in the metadata: what the run is trained on, to be compared
+data                   in the metadata: what identifies the training data
 checksum               in the metadata: CRC-32 of the tensors
 """
 
@@ -42,7 +42,7 @@ def save_checkpoint(
 def load_checkpoint(path: Path, model: Transformer, optimizer: Optimizer, *, data: Mapping[str, object]) -> TrainState:
     """Restore a model, its optimizer and the random number generators; returns the state of the run.
 
-    Refuses a checkpoint of another model or of other data, and says what differs.
+    Refuses a checkpoint of another model or of other data, and lists the differences.
     """
     tensors, metadata = read_tensors(path)
     try:
@@ -78,7 +78,7 @@ def _restore(
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:
-    """Refuse data that is not what a run was started with, and show every difference."""
+    """Refuse other data than the run was started with, and list every difference."""
     differences = [
         f"{name} was {then.get(name)}, is {now.get(name)}"
         for name in dict.fromkeys([*then, *now])
@@ -87,7 +87,7 @@ def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, 
     if differences:
         raise DataError(
             f"the data is not what {path.parent} was started with: {'; '.join(differences)}. A run can be resumed only "
-            "with its own data; restore it, or start another run (--init-from takes the weights along)"
+            "with its own data; restore it, or start another run (--init-from takes over the weights)"
         )
 
 

@@ -5,7 +5,7 @@ samples.jsonl     a line for each validation: translations of a few validation p
 validation.jsonl  translations of all evaluated pairs by the model in the folder, a pair a line
 log.txt           every message with its time
 tensorboard/      the same numbers for TensorBoard, if it is installed
-report.html       all of it on one page
+report.html       all of this on one page
 """
 
 from collections.abc import Sequence

@@ -45,7 +45,7 @@ def refuse_a_run(output: Path) -> None:
 def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     """The settings that changed since the run started, each as "key was …, is …".
 
-    Refuses changes that would make it another run, and shows all of them.
+    Refuses changes that would make it another run, and lists all of them.
     """
     if is_legacy(read_tables(output / "recipe.toml")):
         raise ConfigError(

@@ -1,7 +1,7 @@
 """A whole run: a recipe in, a bundle out, with a checkpoint at every validation.
 
-output/recipe.toml               the recipe, every setting written out
-output/data/                     the pairs, encoded; data-report.json says which were dropped
+output/recipe.toml               the recipe with every setting
+output/data/                     the pairs, encoded; data-report.json lists those dropped
 output/checkpoint.safetensors    everything needed to resume
 output/snapshots/                weights at the last few validations, for their average
 output/…                         the bundle, and what log.py writes
@@ -91,7 +91,7 @@ class Run:
         self._finish()
 
     def save(self) -> None:
-        """Write the checkpoint: from here a killed run resumes."""
+        """Write the checkpoint, from which a killed run resumes."""
         self.state.seconds = time.monotonic() - self._start
         save_checkpoint(self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity())
 
@@ -115,7 +115,7 @@ class Run:
         self._callback.on_update(update)
 
     def _validate(self, learning_rate: float) -> str:
-        """Validate and save everything; or, if the model has diverged, only return why."""
+        """Validate and save everything; or, if the model has diverged, only return the reason."""
         settings, state = self.recipe.train, self.state
         with swapped_weights(self.model, state.ema) if state.ema else nullcontext():
             validation = self._measure(learning_rate)

@@ -1,4 +1,4 @@
-"""Logits become better weights: §5 and nothing else."""
+"""Training (§5): loss, optimizer, learning-rate schedule, and the loop of updates."""
 
 from .loop import Update, updates
 from .loss import fused_linear_cross_entropy, mean_loss, smoothed_cross_entropy, symmetric_kl

@@ -31,7 +31,7 @@ def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, s
 
 @contextmanager
 def swapped_weights(model: Transformer, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """The model with other weights inside the block; its previous ones come back afterwards, unchanged."""
+    """The model with other weights inside the block; afterwards its previous weights are restored."""
     before = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         for name, parameter in model.named_parameters():

@@ -1,6 +1,6 @@
 """The training loop (§5): a generator of updates.
 
-Whoever iterates over `updates` decides what happens between two of them: validate, save, print, stop.
+The caller that iterates over `updates` decides what happens between two of them: validate, save, print, stop.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ def updates(
 ) -> Iterator[Update]:
     """Fit `model` (§5): perform the updates after `state.step` up to `config.steps`, and yield each when it is done.
 
-    `state` counts along. Batches that do not fit into memory are split into micro-batches.
+    `state` counts the updates. Batches that do not fit into memory are split into micro-batches.
     """
     state, feed = state or TrainState(), iter(batches)
     model.train()
@@ -79,7 +79,7 @@ def add_gradients(
     """The mean loss over the target tokens of some batches, in nats per token; adds its gradients to the model's.
 
     Each batch goes through the model in `micro_batches` parts; without dropout that changes nothing. With R-Drop each
-    part goes through twice, side by side, with different dropout.
+    part goes through the model twice, in one batch, with different dropout.
     """
     pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     dtype = autocast_dtype(config.precision, model)

@@ -110,8 +110,8 @@ class Muon(Optimizer):
 def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
     """Matrices with the same singular vectors and all singular values near 1, roughly 0.7 to 1.2.
 
-    A Newton–Schulz iteration x ← ax + b(xxᵀ)x + c(xxᵀ)²x, its coefficients Jordan's, which act on
-    singular values alone: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
+    A Newton–Schulz iteration x ← ax + b(xxᵀ)x + c(xxᵀ)²x, with Jordan's coefficients, which changes only the
+    singular values: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
     """
     if matrices.size(-2) > matrices.size(-1):
         return newton_schulz(matrices.mT, rounds=rounds).mT

@@ -1,4 +1,4 @@
-"""What keeps a run alive: batches that do not fit into memory are split; a run that diverges is rolled back."""
+"""Recovery: batches that do not fit into memory are split; a run that diverges is rolled back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -13,11 +13,11 @@ from ..nn import Transformer
 from .state import TrainState
 
 MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
-MAX_ROLLBACKS = 5  # in a row, before the run is given up
+MAX_ROLLBACKS = 5  # in a row, before the run ends
 
 
 def divergence(state: TrainState, *, is_last: bool) -> str:
-    """Why the last updates show that a run has diverged; empty if they do not."""
+    """The reason why the run counts as diverged after its last updates; empty if it does not."""
     if state.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
         return f"{MAX_SKIPPED_IN_A_ROW} updates in a row were not finite"
     if is_last and state.skipped_in_a_row == state.step:

@@ -1,4 +1,4 @@
-"""The learning-rate schedule (§5.3): linear warmup, then the decay that is chosen."""
+"""The learning-rate schedule (§5.3): linear warmup, then one of several decays."""
 
 import math
 
@@ -24,7 +24,7 @@ def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
     It rises linearly to `config.learning_rate` within `config.warmup` updates. Then "paper"
     and "inverse-sqrt" fall with 1/√step, "cosine" falls along half a cosine to zero (Loshchilov and
     Hutter, 2017), and "constant" stays. "paper" is equation 3, scaled so that its peak is
-    `config.learning_rate`; 0 leaves equation 3 as it is. A cooldown multiplies any of them.
+    `config.learning_rate`; 0 means equation 3 itself. A cooldown multiplies any of them.
     """
     rising = min(1.0, step / config.warmup)
     since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)

@@ -1,17 +1,17 @@
-"""The state of a run: all that changes besides the model and its optimizer."""
+"""The state of a run, apart from the model and its optimizer."""
 
 from dataclasses import dataclass, field, fields
 from math import isfinite
 
 from torch import Tensor
 
-MIN_UPDATES = 100  # of a new model; its score before that says nothing
+MIN_UPDATES = 100  # of a new model; before that its score means little
 MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
 
 
 @dataclass(slots=True)
 class TrainState:
-    """Updates done, and what has happened on the way. `step` also gives the position in the data."""
+    """Updates done, and other counts. `step` also gives the position in the data."""
 
     step: int = 0
     seconds: float = 0.0  # spent training
@@ -42,7 +42,7 @@ class TrainState:
     def update_best(self, value: float, *, first: int = 0, warmup: int = 0) -> bool:
         """Whether this validation is the best so far (not if it equals the best); more is better.
 
-        Before update `first` every validation replaces the one before. Patience is reset up to update `warmup`, and by
+        Before update `first` every validation counts as the best. Patience is reset up to update `warmup`, and by
         a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
         """
         is_known = self.step >= first

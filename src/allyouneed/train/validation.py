@@ -1,4 +1,4 @@
-"""How well a model predicts pairs it was not trained on."""
+"""Validation: the loss and the accuracy on pairs that the model was not trained on."""
 
 import torch
 
@@ -7,7 +7,7 @@ from ..data.store import EncodedPairs
 from ..nn import Transformer
 from .loss import mean_loss
 
-LOGITS_AT_ONCE = 2**26  # numbers; training never holds that many, so validation must not run out of memory on them
+LOGITS_AT_ONCE = 2**26  # numbers; fewer than training holds, so that validation does not run out of memory
 
 
 @torch.inference_mode()
