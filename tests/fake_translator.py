@@ -1,5 +1,6 @@
 """Models that are quick and easy to check: what becomes of a text is a function of it."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -35,13 +36,13 @@ class FakeTranslator:
                 yield Translation(text, "")
                 continue
             words = text.split()
-            changed = [self.change(word) for word in words][:: -1 if self.reverse else 1]
+            changed = re.sub(r"\S+", lambda word: self.change(word.group()), text)
+            if self.reverse:
+                changed = " ".join(changed.split()[::-1])
             last = len(words) - 1
             links = tuple((i, last - i if self.reverse else i) for i in range(len(words)))
-            yield Translation(
-                text, " ".join(changed), self.log_probability, 1,
-                alignment=Alignment(tuple(words), tuple(changed), links) if align else None,
-            )  # fmt: skip
+            alignment = Alignment(tuple(words), tuple(changed.split()), links) if align else None
+            yield Translation(text, changed, self.log_probability, 1, alignment=alignment)
 
 
 IDENTITY = FakeTranslator()

@@ -117,6 +117,12 @@ def test_worked_cases(marked: str, target: str, links: str, expected: str) -> No
     assert place(marked, target, links) == expected
 
 
+def test_an_opaque_tag_takes_no_word_of_others() -> None:
+    text, marks = parse("run <1>x()</1> now")
+    assert place_marks(text, marks, "nun", [(2, 0)], {1}) == (Mark(0, 1, "open"), Mark(0, 1, "close"))
+    assert show("a z b", place_marks("x y", parse("<1>x y</1>")[1], "a z b", [(0, 0), (1, 2)], {1})) == "<1>a</1> z b"
+
+
 def test_a_tag_parted_by_the_word_order_keeps_its_longer_part() -> None:
     assert place("<1>call up</1> him", "chiama lui su", "0-0 2-1 1-2") == "<1>chiama</1> lui su"
 

@@ -22,6 +22,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
     "json": (".json", ".arb"),
+    "html": (".html", ".htm", ".xhtml"),
 }
 
 

@@ -7,24 +7,24 @@ Such runs cannot cross, so the tags of the translation are nested as those of th
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, islice, pairwise, product
 from typing import NamedTuple
 
 from .unit import Mark, Marks
 
+ROLES = ("before", "core", "after")
 WordLink = tuple[int, int]  # word i of the source belongs to word j of the translation, both from 0
 
 
 class Atom(NamedTuple):
-    """Characters `start` to `end` of a text: (a part of) a word, or signs around it."""
+    """Characters `start` to `end` of a text: signs "before" or "after" a word, or (a part of) its "core"."""
 
     start: int
     end: int
-    word: int
-    role: str  # "before" or "after" a word's letters and figures, or its "core"
+    role: str
 
 
 class TagNode(NamedTuple):
@@ -48,15 +48,22 @@ class Placed(NamedTuple):
     last: int
 
 
-def place_marks(source: str, marks: Sequence[Mark], target: str, links: Iterable[WordLink]) -> Marks:
+def place_marks(
+    source: str,
+    marks: Sequence[Mark],
+    target: str,
+    links: Iterable[WordLink],
+    opaque: Collection[int] = (),
+) -> Marks:
     """The marks of `source` on its translation `target`: each tag once, nested as in the source.
 
     `links` aligns the words of both texts; without any, words at the same relative position belong together. With
-    `target` equal to `source` and each word linked to itself the marks are those of the source.
+    `target` equal to `source` and each word linked to itself the marks are those of the source. What is inside the
+    tags `opaque` will not be shown, so these get no word that does not come from their own content.
     """
     if not marks:
         return ()
-    return tuple(_Placement(source, marks, target, links).arrange(tag_tree(marks), 0, len(target), None))
+    return tuple(_Placement(source, marks, target, links, opaque).arrange(tag_tree(marks), 0, len(target), None))
 
 
 def tag_tree(marks: Sequence[Mark]) -> list[TagNode]:
@@ -76,40 +83,55 @@ def tag_tree(marks: Sequence[Mark]) -> list[TagNode]:
 
 
 class _Placement:
-    def __init__(self, source: str, marks: Sequence[Mark], target: str, links: Iterable[WordLink]) -> None:
-        self.source, self.target = source, target
+    def __init__(
+        self,
+        source: str,
+        marks: Sequence[Mark],
+        target: str,
+        links: Iterable[WordLink],
+        opaque: Collection[int],
+    ) -> None:
+        self.source, self.target, self.opaque = source, target, opaque
         words, target_words = _words(source), _words(target)
-        linked = sorted({(i, j) for i, j in links if 0 <= i < len(words) and 0 <= j < len(target_words)})
-        linked = linked or _diagonal(len(words), len(target_words))
-        cuts, target_cuts = {mark.at for mark in marks}, set[int]()
-        for i, j in linked:
-            (start, end), (target_start, target_end) = words[i], target_words[j]
-            if source[start:end] == target[target_start:target_end]:
-                target_cuts |= {target_start + cut - start for cut in cuts if start < cut < end}
-        self.atoms, self.target_atoms = _atoms(source, words, cuts), _atoms(target, target_words, target_cuts)
-        self.sources = self._link_atoms(linked, words, target_words)
+        in_range = sorted({(i, j) for i, j in links if 0 <= i < len(words) and 0 <= j < len(target_words)})
+        part_links = [
+            link
+            for i, j in in_range or _diagonal(len(words), len(target_words))
+            for role in ROLES
+            for link in self._part_links(words[i][role], target_words[j][role])
+        ]
+        cuts, target_cuts = sorted({mark.at for mark in marks}), set[int]()
+        for part, target_part in part_links:
+            if self._is_same(part, target_part):
+                target_cuts |= {cut - part.start + target_part.start for cut in _within(cuts, part)}
+        by_part, target_by_part = _atoms(words, cuts), _atoms(target_words, sorted(target_cuts))
+        self.atoms = [atom for atoms in by_part.values() for atom in atoms]
+        self.target_atoms = [atom for atoms in target_by_part.values() for atom in atoms]
+        self.starts = [atom.start for atom in self.atoms]
+        number = {atom: index for index, atom in enumerate(self.atoms)}
+        target_number = {atom: index for index, atom in enumerate(self.target_atoms)}
+        self.sources: list[set[int]] = [set() for _ in self.target_atoms]  # the atoms that an atom comes from
+        for part, target_part in part_links:
+            is_same, shift = self._is_same(part, target_part), target_part.start - part.start
+            for one in by_part[part]:
+                for other in target_by_part[target_part]:
+                    if not is_same or (one.start + shift < other.end and other.start < one.end + shift):
+                        self.sources[target_number[other]].add(number[one])
+        self._link_leftover_signs(self.sources)
 
-    def _link_atoms(
-        self, links: Sequence[WordLink], words: Sequence[tuple[int, int]], target_words: Sequence[tuple[int, int]]
-    ) -> list[set[int]]:
-        """For each atom of the translation, those of the source that it comes from."""
-        by_word, target_by_word = _by_word(self.atoms), _by_word(self.target_atoms)
-        sources: list[set[int]] = [set() for _ in self.target_atoms]
-        for i, j in links:
-            (start, end), (target_start, target_end) = words[i], target_words[j]
-            same = self.source[start:end] == self.target[target_start:target_end]
-            shift = target_start - start
-            for a in by_word[i]:
-                for b in target_by_word[j]:
-                    one, other = self.atoms[a], self.target_atoms[b]
-                    if same:
-                        belongs = one.start + shift < other.end and other.start < one.end + shift
-                    else:
-                        belongs = one.role == other.role
-                    if belongs:
-                        sources[b].add(a)
-        self._link_leftover_signs(sources)
-        return sources
+    def _is_same(self, part: Atom, target_part: Atom) -> bool:
+        return self.source[part.start : part.end] == self.target[target_part.start : target_part.end]
+
+    def _part_links(self, parts: Sequence[Atom], target_parts: Sequence[Atom]) -> Iterator[tuple[Atom, Atom]]:
+        """Parts of two words that belong together: one to one if there are as many; else equal signs, or all parts."""
+        if len(parts) == len(target_parts):
+            yield from zip(parts, target_parts, strict=True)
+        elif parts and parts[0].role == "core":
+            yield from product(parts, target_parts)
+        else:
+            rest = iter(target_parts)
+            for part in parts:
+                yield from ((part, other) for other in islice((one for one in rest if self._is_same(part, one)), 1))
 
     def _link_leftover_signs(self, sources: list[set[int]]) -> None:
         """Link signs whose words are linked elsewhere, such as a full stop after another last word, to their equals."""
@@ -126,6 +148,8 @@ class _Placement:
 
     def arrange(self, nodes: Sequence[TagNode], low: int, high: int, inside: Placed | None) -> Iterator[Mark]:
         """The marks of these tags and of those in them, between two characters of the translation."""
+        if not nodes:
+            return
         first, last = (inside.first, inside.last) if inside else (0, len(self.target_atoms))
         runs = self._runs(nodes, first, last)
         placed = sorted(self._span(node, order, runs[order], first, last, inside) for order, node in enumerate(nodes))
@@ -143,8 +167,9 @@ class _Placement:
     def _runs(self, nodes: Sequence[TagNode], first: int, last: int) -> list[tuple[int, int] | None]:
         """For each tag, its atoms of the translation between `first` and `last`: a longest run that comes from it."""
         labels = [self._label(nodes, b) for b in range(first, last)]
+        labelled = set(labels)
         for order, node in enumerate(nodes):
-            if order not in labels and self._contents(node):
+            if order not in labelled and node.tag not in self.opaque and self._contents(node):
                 boundary = self._boundary(node.start, first, last) - first
                 for b in (boundary, boundary - 1):  # a link without a text could not be seen
                     is_core = 0 <= b < len(labels) and self.target_atoms[first + b].role == "core"
@@ -154,11 +179,12 @@ class _Placement:
         runs: list[tuple[int, int] | None] = [None] * len(nodes)
         current: tuple[int, int, int] | None = None  # order, from, to
         for b, label in enumerate(labels, start=first):
-            if label == _UNLINKED:
+            in_opaque = current and current[0] >= 0 and nodes[current[0]].tag in self.opaque
+            if label == _UNLINKED and not in_opaque:
                 continue
             begin = current[1] if current and current[0] == label else b
             current = (label, begin, b + 1)
-            if label != _OUTSIDE:
+            if label >= 0:
                 best = runs[label]
                 if best is None or self._size(current[1:]) > self._size(best):
                     runs[label] = current[1:]
@@ -171,8 +197,8 @@ class _Placement:
         sizes = Counter[int]()
         for a in self.sources[b]:
             atom = self.atoms[a]
-            inside = (order for order, node in enumerate(nodes) if node.start <= atom.start and atom.end <= node.end)
-            sizes[next(inside, _OUTSIDE)] += atom.end - atom.start
+            last = bisect_right(nodes, atom.start, key=lambda node: node.start) - 1  # of those that begin before it
+            sizes[last if last >= 0 and atom.end <= nodes[last].end else _OUTSIDE] += atom.end - atom.start
         return max(sizes, key=lambda order: (sizes[order], order != _OUTSIDE, -order))
 
     def _span(
@@ -194,7 +220,8 @@ class _Placement:
         """The atom of the translation before which a point belongs: it parts what comes from before and after best."""
         before = [sum(1 if self.atoms[a].end <= at else -1 for a in self.sources[b]) for b in range(first, last)]
         scores = list(accumulate(before, initial=0))
-        best = [boundary for boundary, score in enumerate(scores) if score == max(scores)]
+        highest = max(scores)
+        best = [boundary for boundary, score in enumerate(scores) if score == highest]
         touches_left = at > 0 and not self.source[at - 1].isspace()
         return first + (best[0] if touches_left else best[-1])
 
@@ -202,15 +229,14 @@ class _Placement:
         """The character of the translation for a point: as far from the atoms around it as in the source."""
         left = self.target_atoms[boundary - 1].end if boundary > 0 else 0
         right = self.target_atoms[boundary].start if boundary < len(self.target_atoms) else len(self.target)
-        next_atom = bisect_left([atom.start for atom in self.atoms], at)
+        next_atom = bisect_left(self.starts, at)
         previous_end = self.atoms[next_atom - 1].end if next_atom else 0
         if next_atom < len(self.atoms) and self.atoms[next_atom].start == at and at > previous_end:
             return right
         return min(left + max(0, at - previous_end), right)
 
     def _contents(self, node: TagNode) -> list[Atom]:
-        starts = [atom.start for atom in self.atoms]
-        return self.atoms[bisect_left(starts, node.start) : bisect_left(starts, node.end)]
+        return self.atoms[bisect_left(self.starts, node.start) : bisect_left(self.starts, node.end)]
 
     def _size(self, run: tuple[int, ...]) -> int:
         return self.target_atoms[run[1] - 1].end - self.target_atoms[run[0]].start
@@ -225,28 +251,32 @@ class _Placement:
 _OUTSIDE, _UNLINKED = -1, -2
 
 
-def _words(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in re.finditer(r"\S+", text)]
+def _words(text: str) -> list[dict[str, list[Atom]]]:
+    """The parts of each word, by role: letters and figures, and signs, in turn."""
+    words = []
+    for match in re.finditer(r"\S+", text):
+        parts = [part.span() for part in re.compile(r"\w+|[^\w\s]").finditer(text, *match.span())]
+        is_letters = [text[start].isalnum() or text[start] == "_" for start, _ in parts]
+        first = is_letters.index(True) if True in is_letters else 0
+        last = len(parts) - is_letters[::-1].index(True) if True in is_letters else len(parts)
+        bounds = zip(ROLES, (parts[:first], parts[first:last], parts[last:]), strict=True)
+        words.append({role: [Atom(*part, role) for part in some] for role, some in bounds})
+    return words
+
+
+def _atoms(words: Iterable[dict[str, list[Atom]]], cuts: Sequence[int]) -> dict[Atom, list[Atom]]:
+    """The atoms of each part of the words, in the order of the text."""
+    return {
+        part: [Atom(*bounds, part.role) for bounds in pairwise([part.start, *_within(cuts, part), part.end])]
+        for word in words
+        for parts in word.values()
+        for part in parts
+    }
+
+
+def _within(cuts: Sequence[int], part: Atom) -> Sequence[int]:
+    return cuts[bisect_right(cuts, part.start) : bisect_left(cuts, part.end)]
 
 
 def _diagonal(sources: int, targets: int) -> list[WordLink]:
     return [(j * sources // targets, j) for j in range(targets)] if sources else []
-
-
-def _atoms(text: str, words: Sequence[tuple[int, int]], cuts: Iterable[int]) -> list[Atom]:
-    atoms = []
-    for number, (start, end) in enumerate(words):
-        core = re.search(r"\w(?:.*\w)?", text[start:end])
-        core_start, core_end = (start + core.start(), start + core.end()) if core else (start, end)
-        bounds = sorted({start, core_start, core_end, end, *(cut for cut in cuts if start < cut < end)})
-        for one, other in pairwise(bounds):
-            role = "before" if other <= core_start else "after" if one >= core_end else "core"
-            atoms.append(Atom(one, other, number, role))
-    return atoms
-
-
-def _by_word(atoms: Sequence[Atom]) -> dict[int, list[int]]:
-    by_word = defaultdict(list)
-    for number, atom in enumerate(atoms):
-        by_word[atom.word].append(number)
-    return by_word

@@ -28,13 +28,15 @@ Marks = tuple[Mark, ...]
 class TranslationUnit:
     """A text to translate: a paragraph, a message, a cell.
 
-    `marks` are in the order of the document, and nested. `key` says where in the document the unit is, for messages
+    `marks` are in the order of the document, and nested. What is inside the tags `opaque` is for the model to read, and
+    is written as it was, such as code in a sentence. `key` says where in the document the unit is, for messages
     ("line 12"). `translation` is the one that the document has already, else None; it is kept. With `reasons`, a
     person should look at its translation, however sure the model is.
     """
 
     text: str
     marks: Marks = ()
+    opaque: frozenset[int] = frozenset()
     key: str = ""
     translation: str | None = None
     reasons: tuple[str, ...] = ()

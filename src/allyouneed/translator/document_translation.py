@@ -180,7 +180,7 @@ def _unit_translation(
         links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
         shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
     text = "".join([*texts, unit.text[position:]])
-    marks = place_marks(unit.text, unit.marks, text, links)
+    marks = place_marks(unit.text, unit.marks, text, links, unit.opaque)
     return UnitTranslation(text, marks, tuple(_reasons(unit, text, marks, parts, min_confidence)))
 
 

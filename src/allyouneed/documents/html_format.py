@@ -1,0 +1,243 @@
+"""HTML pages: the text of paragraphs, headings, cells …, and of some attributes; all else stays as it is, to the byte.
+
+The page is not parsed into a tree and written again: the translations replace characters of the page.
+"""
+
+import codecs
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from html import escape, unescape
+from typing import NamedTuple
+
+from ..errors import DocumentError
+from .html_tokens import Attribute, Token, html_tokens, tag_attributes
+from .pieces import LONE_SURROGATE, InlineRun, Piece, inline_runs, is_translatable, opaque_point
+from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
+
+INLINE = frozenset({
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",
+    "mark", "nobr", "q", "ruby", "rb", "rt", "rp", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
+    "u",
+})  # fmt: skip
+POINTS = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
+# Code, formulas and drawings within a sentence, and what a browser shows in place of a text; blocks of code.
+KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
+KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
+# A new one of these ends the one before.
+_ENDS_ITSELF = frozenset(["p", "li", "dt", "dd", "tr", "td", "th", "option", "optgroup"])
+_VOID = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+})  # fmt: skip
+ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
+_BUTTONS = frozenset(["submit", "button", "reset"])
+_META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
+_BLANK_PARTS = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f](?:.*[^ \t\r\n\f])?", re.DOTALL)
+
+
+class Edit(NamedTuple):
+    """New content for characters `start` to `end` of a page."""
+
+    start: int
+    end: int
+    content: str
+
+
+class Slice(NamedTuple):
+    """Characters `start` to `end` of a page."""
+
+    start: int
+    end: int
+
+
+def read_html_document(data: bytes, options: DocumentOptions) -> Document:
+    """A page. Refuses one whose encoding is not known or not the one that it names.
+
+    Not translated: scripts, styles, code, `pre`, `textarea`, and what has translate="no" or the class notranslate.
+    With a target language the `lang` of the page becomes this.
+    """
+    page, encoding = decode_page(data)
+    pieces, attributes, languages = _read(page)
+    items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True), *attributes]
+    items.sort(key=_position)
+    line_starts = [0, *(match.end() for match in re.finditer("\n", page))]
+    units = tuple(_unit(item, bisect_right(line_starts, _position(item).start)) for item in items)
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        changed = [
+            (item, translation)
+            for item, unit, translation in zip(items, units, translations, strict=True)
+            if translation and (translation.text, translation.marks) != (unit.text, unit.marks)
+        ]
+        new_values = [(item, one.text) for item, one in changed if isinstance(item, Attribute)]
+        if options.target_language:
+            new_values += [(attribute, options.target_language) for attribute in languages]
+        edits = sorted(Edit(item.start, item.end, f'"{escape(text)}"') for item, text in new_values)
+
+        def written(piece: Piece) -> str:
+            if piece.kind == "text":
+                return escape(piece.text, quote=False).replace("\xa0", "&nbsp;")
+            return _slice(page, piece.source, edits)
+
+        texts = [
+            Edit(*_position(item), "".join(written(piece) for piece in item.translated(translation)))
+            for item, translation in changed
+            if isinstance(item, InlineRun)
+        ]
+        return encode_page(_slice(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
+
+    return Document(units, write)
+
+
+def decode_page(data: bytes) -> tuple[str, str]:
+    """The characters of a page and its encoding: by its byte order mark, its declaration, else UTF-8."""
+    marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+    encoding = next((name for mark, name in marks.items() if data.startswith(mark)), None)
+    if encoding is None:
+        declared = re.search(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", data[:2048])
+        encoding = declared[1].decode() if declared else "utf-8"
+        if encoding.lower() in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii"):
+            encoding = "windows-1252"  # as browsers do
+    try:
+        page = data.decode(encoding, "surrogateescape")
+        is_lossless = page.encode(encoding, "surrogateescape") == data
+    except LookupError:
+        raise DocumentError(f"names the encoding {encoding!r}, which is not known; convert it to UTF-8") from None
+    except UnicodeError as error:
+        raise DocumentError(f"is not {encoding}, as it says it is: {error}; convert it to UTF-8") from error
+    if not is_lossless or "\0" in page:
+        raise DocumentError(f"is not text in {encoding}; convert it to UTF-8")
+    return page, encoding
+
+
+def encode_page(page: str, encoding: str) -> bytes:
+    """The bytes of a page; what the encoding lacks becomes a character reference."""
+    try:
+        return page.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        return b"".join(
+            character.encode(encoding, "surrogateescape" if LONE_SURROGATE.match(character) else "xmlcharrefreplace")
+            for character in page
+        )
+
+
+def _read(page: str) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
+    """The pieces of a page, the attributes to translate, and those that name the language of the page."""
+    pieces: list[Piece] = []
+    attributes: list[Attribute] = []
+    languages: list[Attribute] = []
+    tokens = list(html_tokens(page))
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
+        values = tag_attributes(page, token) if token.kind == "start" else {}
+        if token.kind == "text":
+            pieces += _text_pieces(page, token)
+        elif token.kind in ("start", "end") and _is_kept(token, values):
+            first = index
+            if not page.startswith("/>", token.end - 2):
+                index = _after_element(tokens, index, token.name)
+            span = Slice(token.start, tokens[index - 1].end)
+            is_inline = token.name in INLINE | KEPT_INLINE
+            content = "".join(unescape(page[one.start : one.end]) for one in tokens[first:index] if one.kind == "text")
+            pieces.append(opaque_point(content, span) if is_inline else Piece("boundary"))
+        else:
+            pieces.append(_tag_piece(page, token))
+            attributes += _translatable(token, values)
+            if token.name == "html":
+                languages += [values[name] for name in ("lang", "xml:lang") if name in values]
+    return pieces, attributes, languages
+
+
+def _text_pieces(page: str, token: Token) -> Iterator[Piece]:
+    for match in _BLANK_PARTS.finditer(page, token.start, token.end):
+        yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
+
+
+def _tag_piece(page: str, token: Token) -> Piece:
+    span = Slice(token.start, token.end)
+    if token.kind == "comment" and page.startswith("<!--", token.start):
+        return Piece("point", source=span)
+    if token.name in POINTS:
+        return Piece("point", source=span, stands_for=POINTS[token.name])  # type: ignore[arg-type]
+    if token.name not in INLINE:
+        return Piece("boundary")
+    if page.startswith("/>", token.end - 2):
+        return Piece("point", source=span)
+    return Piece("open" if token.kind == "start" else "close", name=token.name, source=span)
+
+
+def _is_kept(token: Token, values: Mapping[str, Attribute]) -> bool:
+    """Whether the content of an element is not translated."""
+    if token.kind == "end" or token.name in _VOID:
+        return False
+    return token.name in KEPT_INLINE | KEPT_BLOCKS or _says_no(values)
+
+
+def _says_no(values: Mapping[str, Attribute]) -> bool:
+    nothing = Attribute("", 0, 0)
+    classes = values.get("class", nothing).value.split()
+    return values.get("translate", nothing).value.lower() == "no" or "notranslate" in classes
+
+
+def _after_element(tokens: Sequence[Token], index: int, name: str) -> int:
+    """The index after the end of the element `name`, whose content begins at `index`."""
+    open_tags = Counter([name])
+    for number in range(index, len(tokens)):
+        token = tokens[number]
+        if token.kind == "start" and token.name not in _VOID:
+            if token.name == name and name in _ENDS_ITSELF and open_tags[name] == 1:
+                return number
+            open_tags[token.name] += 1
+        elif token.kind == "end":
+            if name in _ENDS_ITSELF and not open_tags[token.name]:
+                return number
+            open_tags[token.name] -= 1
+            if open_tags[name] == 0:
+                return number + 1
+    return len(tokens)
+
+
+def _translatable(token: Token, values: Mapping[str, Attribute]) -> Iterator[Attribute]:
+    """The attributes of a tag that are read or heard."""
+    nothing = Attribute("", 0, 0)
+    if _says_no(values):
+        return
+    for name, attribute in values.items():
+        is_button = token.name == "input" and values.get("type", nothing).value.lower() in _BUTTONS
+        described = values.get("name", values.get("property", nothing)).value.lower()
+        is_read = (
+            name in ATTRIBUTES
+            or (name == "value" and is_button)
+            or (name == "content" and token.name == "meta" and described in _META)
+        )
+        if is_read and is_translatable(attribute.value):
+            yield attribute
+
+
+def _position(item: InlineRun | Attribute) -> Slice:
+    if isinstance(item, Attribute):
+        return Slice(item.start, item.end)
+    return Slice(item.pieces[0].source.start, item.pieces[-1].source.end)
+
+
+def _unit(item: InlineRun | Attribute, line: int) -> TranslationUnit:
+    if isinstance(item, Attribute):
+        return TranslationUnit(text=item.value, key=f"line {line}")
+    return replace(item.unit, key=f"line {line}")
+
+
+def _slice(page: str, span: Slice, edits: Sequence[Edit]) -> str:
+    """Characters of a page with the edits inside them; `edits` are in their order."""
+    parts = []
+    position = span.start
+    for edit in edits[bisect_left(edits, span.start, key=lambda edit: edit.start) :]:
+        if edit.end > span.end:
+            break
+        if edit.start >= position:  # an attribute in a text that is written already
+            parts += [page[position : edit.start], edit.content]
+            position = edit.end
+    return "".join([*parts, page[position : span.end]])

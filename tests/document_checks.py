@@ -1,0 +1,25 @@
+"""What every format must hold to."""
+
+from allyouneed.documents import Document, DocumentOptions, read_document
+from allyouneed.translator import translate_document
+from fake_translator import FakeTranslator
+
+
+def read(data: bytes, kind: str, **options: str) -> Document:
+    return read_document(data, kind, DocumentOptions(**options), name=f"test.{kind}")
+
+
+def translated(data: bytes, kind: str, model: FakeTranslator | None = None, **options: str) -> bytes:
+    """The document with every word in capitals, or as `model` translates it."""
+    return translate_document(read(data, kind, **options), model or FakeTranslator(str.upper)).data
+
+
+def texts(data: bytes, kind: str) -> list[str]:
+    return [unit.text for unit in read(data, kind).units]
+
+
+def assert_identity(data: bytes, kind: str) -> None:
+    """Nothing changed, nothing changes: neither without translations nor with those of an identity model."""
+    document = read(data, kind)
+    assert document.write([None] * len(document.units)) == data
+    assert translate_document(document, FakeTranslator()).data == data

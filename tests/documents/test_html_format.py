@@ -1,0 +1,154 @@
+"""HTML: texts and read attributes are translated, and no other byte changes."""
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import html
+
+from allyouneed.errors import DocumentError
+from document_checks import assert_identity, read, texts, translated
+from fake_translator import FakeTranslator
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>A &amp; B</title>
+<meta name="description" content='The "best" page'><meta name="viewport" content="width=device-width">
+<style>p > b { color: red }</style><script>if (a < b && c) document.write("<p>no</p>")</script></head>
+<body class=main><!-- a comment --><h1>One   <em>fine</em>
+  heading</h1>
+<p>Click <b>Save</b>, then <a href="/x?a=1&b=2" title="Next page">go on</a>.<br/>A second line<img src=a alt="A cat">
+<p>Run <code>git push</code> now &mdash; or <kbd>Ctrl</kbd>&nbsp;s.
+<ul><li>First<li>Second <i>one</ul>
+<pre>not   this</pre><textarea>nor this</textarea>
+<p translate="no">Nor <b>this</b>.</p><span class="x notranslate">nor that</span>
+<div><p>deep <b>bold</p><p>more</b> text</p></div>
+<input type=submit value="Send it"><input value="not it" placeholder=Name>
+<table><tr><td>cell<td>42</table>
+</body></html>
+"""
+
+
+def tags(page: bytes) -> list[tuple[str, list[str]]]:
+    return [(str(element.tag), sorted(map(str, element.attrib))) for element in html.document_fromstring(page).iter()]
+
+
+def test_what_is_translated() -> None:
+    assert texts(PAGE.encode(), "html") == [
+        "A & B", 'The "best" page', "One fine heading", "Click Save, then go on. A second line", "Next page", "A cat",
+        "Run git push now — or Ctrl\xa0s.", "First", "Second", "one", "deep", "bold", "more", "text", "Send it",
+        "Name", "cell",
+    ]  # fmt: skip
+
+
+def test_an_identity_model_gives_the_bytes_back() -> None:
+    assert_identity(PAGE.encode(), "html")
+
+
+def test_capitals_change_texts_alone() -> None:
+    page = translated(PAGE.encode(), "html").decode()
+    assert tags(page.encode()) == tags(PAGE.encode())
+    assert '<p>CLICK <b>SAVE</b>, THEN <a href="/x?a=1&b=2" title="NEXT PAGE">GO ON</a>.<br/>A SECOND' in page
+    assert "<p>RUN <code>git push</code> NOW — OR <kbd>Ctrl</kbd>&nbsp;S." in page
+    assert '<title>A &amp; B</title>\n<meta name="description" content="THE &quot;BEST&quot; PAGE">' in page
+    for kept in re.findall(r"<(?:style|script|pre|textarea|p translate)[^\n]*|<!-- .* -->", PAGE):
+        assert kept in page
+
+
+def test_another_order_of_words_keeps_each_tag() -> None:
+    page = translated(PAGE.encode(), "html", FakeTranslator(reverse=True))
+    assert Counter(map(str, tags(page))) == Counter(map(str, tags(PAGE.encode())))
+    assert b"<em>fine</em> One" in page
+    assert b"<code>git push</code> Run" in page
+
+
+def test_the_language_of_the_page_is_that_of_the_translation() -> None:
+    assert b'<html lang="it">' in translated(PAGE.encode(), "html", source_language="en", target_language="it")
+
+
+def test_the_lines_of_units_are_known() -> None:
+    assert [unit.key for unit in read(PAGE.encode(), "html").units][:3] == ["line 2", "line 3", "line 5"]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("a<b>b</b>c", "<b>ABC</b>"),
+        ("<p>the `<code>x</code>s` of <code>y</code></p>", "<p>THE `<code>x</code>s` OF <code>y</code></p>"),
+        ("(<code>x</code>) is <code>y</code>, z", "(<code>x</code>) IS <code>y</code>, Z"),
+        (f"run <code>{'x' * 99}</code>, then", f"RUN <code>{'x' * 99}</code>, THEN"),
+        ("one<br>two", "ONE<br>TWO"),
+        ("<b>all <i>of</i> it</b>", "<b>ALL <i>OF</i> IT</b>"),
+        ("a < b & c", "A &lt; B &amp; C"),
+        ("<a><div>x</div>y</a>", "<a><div>X</div>Y</a>"),
+        ("<p class=notranslate>no<p>yes", "<p class=notranslate>no<p>YES"),
+        ("<div translate=no><div>no</div>no</div>yes", "<div translate=no><div>no</div>no</div>YES"),
+        ("x <svg><title>no</title></svg> y", "X <svg><title>no</title></svg> Y"),
+        ("yes <!-- no -- > no", "YES <!-- no -- > no"),
+        ("yes<a title='no", "YES<a title='no"),
+        ("<title>a <b> c</title>x", "<title>A &lt;B&gt; C</title>X"),
+        ("<script>a</scripty>b</script>c", "<script>a</scripty>b</script>C"),
+    ],
+)  # fmt: skip
+def test_worked_cases(page: str, expected: str) -> None:
+    assert translated(page.encode(), "html").decode() == expected
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "\ufeff<p>ä</p>".encode(),
+        "\ufeff<p>ä</p>".encode("utf-16-le"),
+        '<meta charset="iso-8859-1"><p>ä</p>'.encode("latin-1"),
+        '<?xml version="1.0" encoding="shift_jis"?><p>日本</p>'.encode("shift_jis"),
+    ],
+)
+def test_the_encoding_of_a_page_stays(data: bytes) -> None:
+    assert_identity(data, "html")
+    assert len(texts(data, "html")) == 1
+
+
+def test_what_an_encoding_lacks_becomes_a_reference() -> None:
+    data = '<meta charset="latin-1"><p>a</p>'.encode("latin-1")
+    assert translated(data, "html", FakeTranslator(lambda _: "ä日")).endswith(b"<p>\xe4&#26085;</p>")
+
+
+def test_a_text_with_broken_bytes_is_left_as_it_is() -> None:
+    assert translated(b"<p>a \xff b</p><p>c</p>", "html") == b"<p>a \xff b</p><p>C</p>"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'<meta charset="klingon">', "test.html names the encoding 'klingon', which is not known"),
+        (b"\xff\xfe<", "test.html is not utf-16-le"),
+        (b"<p>\0</p>", "test.html is not text in utf-8"),
+    ],
+)
+def test_what_is_no_text_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(DocumentError, match=reason):
+        read(data, "html")
+
+
+FRAGMENTS = st.sampled_from(
+    ["<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<br>", "<code>", "</code>", "<!--", "-->", "<", "&amp;", "&", "\n",
+     " ", "word", "two words", "<a title='x y'>", "</a>", "<script>", "</script>", "é", "<img alt=x>", "<", ">", '"'],
+)  # fmt: skip
+
+
+@given(st.lists(FRAGMENTS, max_size=30).map("".join))
+def test_any_page_survives(page: str) -> None:
+    assert_identity(page.encode(), "html")
+    for model in (FakeTranslator(str.upper), FakeTranslator(reverse=True)):
+        result = translated(page.encode(), "html", model).decode()
+        for tag in ("<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<code>", "</code>", "<br>", "<script>"):
+            assert result.count(tag) == page.count(tag)
+
+
+@pytest.mark.parametrize(
+    "part", ["<a ", "<!--", "</", "<b>", "<a b='", '<a b=">" ', "</b>", "<script>", "<![CDATA[", "&", "<"]
+)
+def test_a_hostile_page_takes_no_quadratic_time(part: str) -> None:
+    assert_identity(part.encode() * 30_000, "html")
+    assert_identity(f"<p>{part}a".encode() * 10_000, "html")

@@ -1,0 +1,76 @@
+"""Runs of text with tags become units, and are written with the blanks that words and breaks need."""
+
+from itertools import count
+
+import pytest
+
+from allyouneed.documents import UnitTranslation
+from allyouneed.documents.inline import place_marks
+from allyouneed.documents.pieces import MAX_TAGS, InlineRun, Piece, inline_runs, opaque_point
+
+TEXT = Piece("text", "word ")
+BOLD = Piece("open", name="b", source="<b>")
+END = Piece("close", name="b", source="</b>")
+BREAK = Piece("point", source="<br>", stands_for="break")
+
+
+def text(content: str) -> Piece:
+    return Piece("text", content, source=content)
+
+
+def run(*pieces: Piece) -> InlineRun:
+    (one,) = inline_runs(pieces, collapse=True)
+    return one
+
+
+def written(one: InlineRun, target: str, *links: tuple[int, int]) -> str:
+    unit = one.unit
+    pairs = links or zip(count(), range(len(target.split())))
+    marks = place_marks(unit.text, unit.marks, target, pairs, unit.opaque)
+    pieces = one.translated(UnitTranslation(target, marks))
+    return "".join(piece.text if piece.kind == "text" else piece.source for piece in pieces)
+
+
+def test_tags_around_all_of_a_text_are_no_part_of_the_unit() -> None:
+    assert run(BREAK, BOLD, text("a"), BREAK, text("b"), END, BREAK).unit.text == "a b"
+    assert len(run(BOLD, text("a"), END, text("b")).unit.marks) == 2
+
+
+def test_a_tag_without_its_partner_ends_the_unit() -> None:
+    assert [one.unit.text for one in inline_runs([text("a"), BOLD, text("b"), END, text("c"), END, text("d")],
+                                                 collapse=True)] == ["abc", "d"]  # fmt: skip
+
+
+def test_texts_without_letters_are_no_units() -> None:
+    assert list(inline_runs([text("12 %"), Piece("boundary"), text(" "), Piece("boundary")], collapse=True)) == []
+
+
+def test_blanks_in_a_row_are_one_also_across_tags() -> None:
+    assert run(text("a \n"), BOLD, text(" b "), END, text(" c")).unit.text == "a b c"
+
+
+CODE = opaque_point("x()", "<x>")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "target", "links", "expected"),
+    [
+        ([text("run "), CODE, text(" now")], "nun run x()", [(2, 0), (0, 1), (1, 2)], "nun run <x>"),
+        ([text("run "), CODE, text(".")], "X(), dann.", [(0, 1), (1, 0)], "<x>, dann."),
+        ([text("run "), CODE, text(" now")], "nun", [(2, 0)], "<x> nun"),
+        ([text("a"), BREAK, text("b")], "Z Y", [(0, 0), (1, 1)], "Z<br>Y"),
+        ([text("a "), BREAK, text("\nb")], "Z Y", [(0, 0), (1, 1)], "Z <br> Y"),
+        ([text("the "), CODE, text("s of")], "i X di", [(0, 0), (1, 1), (2, 2)], "i <x>s di"),
+    ],
+)
+def test_worked_cases(pieces: list[Piece], target: str, links: list[tuple[int, int]], expected: str) -> None:
+    assert written(run(*pieces), target, *links) == expected
+
+
+def test_long_code_is_not_read_by_the_model() -> None:
+    assert run(text("run "), opaque_point("x" * 99, "<x>"), text(" now")).unit.text == "run now"
+
+
+def test_a_run_with_very_many_tags_is_cut_between_tags() -> None:
+    runs = list(inline_runs([BOLD, text("a "), END] * (MAX_TAGS + 1), collapse=True))
+    assert [len(one.tags) for one in runs] == [MAX_TAGS, 0]
