@@ -1,15 +1,17 @@
 """What every format must hold to."""
 
+from typing import Any
+
 from allyouneed.documents import Document, DocumentOptions, read_document
 from allyouneed.translator import translate_document
 from fake_translator import FakeTranslator
 
 
-def read(data: bytes, kind: str, **options: str) -> Document:
+def read(data: bytes, kind: str, **options: Any) -> Document:
     return read_document(data, kind, DocumentOptions(**options), name=f"test.{kind}")
 
 
-def translated(data: bytes, kind: str, model: FakeTranslator | None = None, **options: str) -> bytes:
+def translated(data: bytes, kind: str, model: FakeTranslator | None = None, **options: Any) -> bytes:
     """The document with every word in capitals, or as `model` translates it."""
     return translate_document(read(data, kind, **options), model or FakeTranslator(str.upper)).data
 
