@@ -14,6 +14,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
+from catalogue import train
 
 SMALL = ModelConfig(
     vocab_size=13,
@@ -92,3 +93,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     return Demo(folder, result.stdout)
+
+
+@pytest.fixture(scope="session")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A model that has learned from messages of programs, most of them with placeholders."""
+    return train(tmp_path_factory.mktemp("catalogue") / "run")

@@ -79,12 +79,15 @@ def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
         assert best.ids not in [other.ids for other in others]
 
 
-@given(SEARCHES, SEEDS, st.integers(2, 6), st.integers(0, 2))
+@given(SEARCHES, SEEDS, st.sets(st.integers(2, 6), min_size=1, max_size=2), st.integers(0, 4))
 @settings(deadline=None, max_examples=25)
-def test_an_id_is_said_no_more_often_than_it_may(config: DecodeConfig, seed: int, word: int, limit: int) -> None:
-    rules = [minimum_length(torch.tensor([6, 6]), eos_id=EOS), at_most([{word: limit}, {}])]
+def test_what_is_limited_does_not_exceed_its_limit(
+    config: DecodeConfig, seed: int, words: set[int], limit: int
+) -> None:
+    weights = dict(zip(words, (1, 2), strict=False))
+    rules = [minimum_length(torch.tensor([6, 6]), eos_id=EOS), at_most([[(weights, limit)], []])]
     limited, _ = found(config, seed, [7, 7], rules)
-    assert limited.ids.count(word) <= limit
+    assert sum(weights.get(i, 0) for i in limited.ids) <= limit
 
 
 @given(SEARCHES, SEEDS)

@@ -11,6 +11,7 @@ from .greedy import greedy_search, most_likely
 from .likelihood import target_log_probabilities
 from .repetition import is_repetitive, longest_repetition
 from .rules import (
+    Limit,
     Order,
     Rule,
     at_most,
@@ -29,6 +30,7 @@ from .stepwise import generate_stepwise
 __all__ = [
     "BeamOptions",
     "Hypothesis",
+    "Limit",
     "Order",
     "PhraseConstraint",
     "Rule",

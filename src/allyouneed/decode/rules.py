@@ -133,14 +133,19 @@ def forced_prefix(prefixes: Sequence[Sequence[int]]) -> Rule:
     return rule
 
 
-def at_most(limits: Sequence[Mapping[int, int]]) -> Rule:
-    """Sentence b contains token i at most `limits[b][i]` times."""
+Limit = tuple[Mapping[int, int], int]
+"""Tokens with a weight each, and the highest sum that the weights of a sentence may have."""
+
+
+def at_most(limits: Sequence[Sequence[Limit]]) -> Rule:
+    """Sentence b keeps every limit of `limits[b]`: a token that would exceed one is banned."""
 
     def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
         blocked = torch.zeros_like(log_probabilities, dtype=torch.bool)
         for row, sentence in enumerate(sentences.tolist()):
-            for i, limit in limits[sentence].items():
-                blocked[row, i] = int((written[row] == i).sum()) >= limit
+            for weights, highest in limits[sentence]:
+                left = highest - sum(weights.get(i, 0) for i in written[row].tolist())
+                blocked[row, [i for i, weight in weights.items() if weight > left]] = True
         return log_probabilities.masked_fill(blocked, -torch.inf)
 
     return rule

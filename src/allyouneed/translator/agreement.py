@@ -9,7 +9,7 @@ from ..text.spans import find_spans, span_matches
 # An argument is bound by its index in the message unless a name or a number says which it is.
 _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
 _OF_SIGNS = ("tags", "placeholders")
-_SIGNS = set("%{}<>")
+SIGNS = frozenset("%{}<>")
 _TAG_NAME = re.compile(r"</?\s*([^\s/>]+)")
 _UNPAIRED = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
@@ -42,9 +42,9 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
     left = Counter[str]()
     for text in (source, *also):
         left.update(match.group() for match in span_matches(text, kinds))
-        left.update(sign for _, sign in _stray_signs(text, kinds))
-    signs = {sign for kind, span in find_spans(source, kinds) if kind in _OF_SIGNS for sign in span} & _SIGNS
-    stray = [(index, index + 1) for index, sign in _stray_signs(target, kinds) if sign in signs]
+        left.update(sign for _, sign in stray_signs(text, kinds))
+    signs = span_signs(source, kinds)
+    stray = [(index, index + 1) for index, sign in stray_signs(target, kinds) if sign in signs]
     extra = []
     for start, end in [*(match.span() for match in span_matches(target, kinds)), *stray]:
         left[target[start:end]] -= 1
@@ -53,10 +53,15 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
     return extra
 
 
-def _stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
+def span_signs(text: str, kinds: Iterable[str]) -> set[str]:
+    """The signs that the placeholders and tags of a text are made of."""
+    return {sign for kind, span in find_spans(text, kinds) if kind in _OF_SIGNS for sign in span} & SIGNS
+
+
+def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
     """The signs outside of all spans, with their places."""
     inside = {index for match in span_matches(text, kinds) for index in range(*match.span())}
-    return [(index, sign) for index, sign in enumerate(text) if sign in _SIGNS and index not in inside]
+    return [(index, sign) for index, sign in enumerate(text) if sign in SIGNS and index not in inside]
 
 
 def ordered_spans(text: str, kinds: Iterable[str]) -> tuple[list[str], list[str]]:

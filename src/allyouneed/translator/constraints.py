@@ -1,13 +1,14 @@
 """What the translation of a text must hold: the glossary's words and what is copied, as ids."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
-from ..decode import Order, PhraseConstraint
+from ..decode import Limit, Order, PhraseConstraint
 from ..errors import InputError
 from ..text.glossary import Glossary
 from ..text.spans import find_spans, span_matches
 from ..text.tokenizer import Tokenizer
-from .agreement import extra_spans, ordered_spans, spans_differ
+from .agreement import SIGNS, extra_spans, ordered_spans, span_signs, spans_differ, stray_signs
 
 _CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change its first token
 
@@ -41,6 +42,25 @@ class ConstraintBuilder:
     def extra_spans(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Where in a translation kept spans stand that its source does not have, or not as often: (start, end)."""
         return extra_spans(source, target, self._keep, also=self._also(source, prefix))
+
+    def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
+        """For each sign of the placeholders and tags of `source` and `extra`, the ids with it and its highest count."""
+        required = self.required_texts(source)
+        limits: list[Limit] = []
+        for sign in span_signs(source, self._keep) | span_signs(extra, self._keep):
+            count = sum(max(text.count(sign) for text in texts) for texts in required)
+            count += sum(stray == sign for _, stray in stray_signs(source, self._keep))
+            count += self._tokenizer.decode(prefix).count(sign)
+            weights = {i: piece.count(sign) for i, piece in self._pieces_with_signs.items() if sign in piece}
+            limits.append((weights, count))
+        return limits
+
+    @cached_property
+    def _pieces_with_signs(self) -> dict[int, str]:
+        tokenizer = self._tokenizer
+        special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.unk_id}
+        pieces = enumerate(tokenizer.pieces(range(len(tokenizer))))
+        return {i: piece for i, piece in pieces if i not in special and SIGNS & set(piece)}
 
     def orders(self, source: str) -> list[Order]:
         """The spans whose order is that of the source, as ids."""

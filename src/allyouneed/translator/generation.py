@@ -1,12 +1,11 @@
 """Ids → ids: for sources, the hypotheses that a `DecodeConfig` asks for."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -16,6 +15,7 @@ from ..config import DecodeConfig
 from ..data.batch import pad
 from ..decode import (
     Hypothesis,
+    Limit,
     Order,
     PhraseConstraint,
     Rule,
@@ -43,7 +43,7 @@ MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than w
 
 
 class GenerationRequest(NamedTuple):
-    """A source, and what its translation must have: a prefix, phrases, tokens limited in number, phrases in order.
+    """A source, and what its translation must have: a prefix, phrases, limits on its tokens, phrases in order.
 
     `is_cancelled` returns True as soon as the translation is no longer needed; several threads may call it.
     """
@@ -51,7 +51,7 @@ class GenerationRequest(NamedTuple):
     source: list[int]
     prefix: list[int]
     constraints: list[PhraseConstraint]
-    at_most: Mapping[int, int] = MappingProxyType({})
+    at_most: Sequence[Limit] = ()
     orders: Sequence[Order] = ()
     is_cancelled: Callable[[], bool] = bool  # bool() is False
 

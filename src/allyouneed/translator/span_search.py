@@ -19,10 +19,10 @@ def search_for_spans(
 ) -> list[Hypothesis]:
     """As many hypotheses as were given; those with other spans than `source` replaced by what wider beams find.
 
-    Each try forbids one token of every span that was too much, beyond as often as the constraints need it, and
-    keeps the spans that have an order in that of the source. `prefix` is what the caller asked for; that of
-    `request` may have more tokens. Those with the right spans come first, then the wrong ones for which no try found
-    a better one.
+    In each try, the signs that placeholders and tags are made of, and one token of every span that was too much, may
+    occur only as often as the constraints need them, and spans that have an order keep that of the source. `prefix` is
+    what the caller asked for; that of `request` may have more tokens. Those with the right spans come first, then the
+    wrong ones for which no try found a better one.
     """
     tokenizer = generator.target_tokenizer
 
@@ -33,16 +33,21 @@ def search_for_spans(
     right = {tuple(hypothesis.ids): hypothesis for hypothesis in hypotheses if not is_wrong(hypothesis)}
     if not wrong:
         return hypotheses
-    at_most: dict[int, int] = {}
+    markers: dict[int, int] = {}
+    extra = ""
     orders = constraints.orders(source)
     worst = wrong[0]
     for number in range(TRIES):
-        extra = constraints.extra_spans(source, tokenizer.decode(worst.ids), prefix=prefix)
-        markers = _markers(tokenizer, worst.ids, extra)
-        if number and markers <= at_most.keys():
+        text = tokenizer.decode(worst.ids)
+        spans = constraints.extra_spans(source, text, prefix=prefix)
+        new_markers = _markers(tokenizer, worst.ids, spans)
+        if number and new_markers <= markers.keys():
             break
-        at_most |= {i: _needed(request, prefix, i) for i in markers}
-        again = generator.search_wider(request._replace(at_most=at_most, orders=orders))
+        markers |= {i: _needed(request, prefix, i) for i in new_markers}
+        extra += " ".join(["", *(text[start:end] for start, end in spans)])
+        limits = constraints.sign_limits(source, extra, prefix=prefix)
+        limits += [({i: 1}, highest) for i, highest in markers.items()]
+        again = generator.search_wider(request._replace(at_most=limits, orders=orders))
         still_wrong = [hypothesis for hypothesis in again if is_wrong(hypothesis)]
         right |= {tuple(hypothesis.ids): hypothesis for hypothesis in again if hypothesis not in still_wrong}
         if len(right) >= len(hypotheses) or not still_wrong:

@@ -28,9 +28,11 @@ class SplitTexts:
         `refuse` makes of the segment is raised, or `on_refused` is called with it, and the text stays empty.
         """
         by_text: list[list[Translation]] = [[] for _ in self.texts]
+        parts: list[list[Segment]] = [[] for _ in self.texts]
         cancelled: set[int] = set()
         refused: dict[int, InputError] = {}
         for segment, translation in zip(self.segments, translations, strict=True):
+            parts[segment.number].append(segment)
             if translation is not None:
                 by_text[segment.number].append(translation)
             elif segment.request.is_cancelled():
@@ -49,6 +51,16 @@ class SplitTexts:
         return [
             replace(self.ready[number], source=text)
             if number in self.ready
-            else join_translations(text, by_text[number])
+            else _checked(join_translations(text, by_text[number]), parts[number])
             for number, text in enumerate(self.texts)
         ]
+
+
+def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:
+    """A joined translation, flagged if its spans are wrong as a whole: a stray `%` may do no harm in its part alone."""
+    if "split" not in translation.flags or not parts[0].constraints:
+        return translation
+    source = " ".join(segment.text for segment in parts)
+    if not parts[0].constraints.spans_differ(source, translation.text, prefix=parts[0].request.prefix):
+        return translation
+    return translation.flagged("wrong_spans")

@@ -40,6 +40,10 @@ class Translation:
         """The mean log-probability of a token, in nats: at most 0, and the nearer to 0 the surer."""
         return self.log_probability / max(self.tokens, 1)
 
+    def flagged(self, flag: Flag) -> "Translation":
+        """The same with one flag more, if it is not there."""
+        return replace(self, flags=tuple(one for one in FLAGS if one in (*self.flags, flag)))
+
 
 class Scored(NamedTuple):
     """A given pair, and the log-probability in nats of each piece of its target, the end sign the last."""
