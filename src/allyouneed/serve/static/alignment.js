@@ -4,10 +4,16 @@ import { $, make } from "./dom.js";
 import { currentLines } from "./translation.js";
 import { links, words } from "./words.js";
 
+const MANY = 20_000; // characters; a longer text has its words unmarked, so that typing stays quick
+
 // The same text stands under the text area, each word in a span: an area itself cannot mark a word.
 export function showMirror(text) {
   const mirror = $("mirror");
   mirror.replaceChildren();
+  if (text.length > MANY) {
+    mirror.append(text);
+    return;
+  }
   text.split("\n").forEach((line, number) => {
     let end = 0;
     if (number) mirror.append("\n");

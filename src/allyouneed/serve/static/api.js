@@ -76,6 +76,7 @@ export function translateFile(file, source, target, onProgress) {
     const form = new FormData();
     for (const [name, value] of Object.entries({ file, source, target, api_key: getKey() })) form.append(name, value);
     request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    request.upload.onload = () => onProgress(1);
     request.onload = () => {
       const answer = readJson(request.responseText);
       if (request.status === 200) resolve(answer.translatedFileUrl);

@@ -46,7 +46,7 @@ export async function showChoices(word, on) {
       },
     }, make("b", {}, other.word), " ", make("span", { class: "rest" }, other.rest));
     open(word, make("ul", { dir: "auto" }, ...others.map((other) => make("li", {}, button(other)))));
-    $("choices").querySelector("button").focus();
+    $("choices").querySelector("button").focus({ preventScroll: true });
   } catch (error) {
     if (error.name === "AbortError") return;
     $("choices").hidePopover();

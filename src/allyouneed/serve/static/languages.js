@@ -32,6 +32,7 @@ function showTargets(chosen) {
 
 function showSwap() {
   const from = source(), to = target();
+  $("swap").hidden = !languages.some((one) => one.targets.some((code) => canTranslate(code, one.code)));
   $("swap").disabled = from === AUTO ? !languages.some((one) => one.code === to) : !canTranslate(to, from);
 }
 

@@ -35,9 +35,8 @@ const on = {
     if (isBusy) hideMessage();
   },
   pair(pair) {
-    const known = pair?.confidence !== undefined;
-    $("detected").textContent = known ? `Detected: ${languages.languageName(pair.source)}` : "";
-    if (pair) setGlossaryPair(pair.source, pair.target);
+    $("detected").textContent = pair.detected ? `Detected: ${languages.languageName(pair.source)}` : "";
+    setGlossaryPair(pair.source, pair.target);
   },
   error(error) {
     showError(error, () => update({ soon: true }), askForKey);

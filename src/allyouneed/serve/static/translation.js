@@ -4,13 +4,16 @@ import { detect, translate } from "./api.js";
 import { termsFor } from "./glossary.js";
 import * as languages from "./languages.js";
 
-const DELAY = 250; // ms of rest before a request
+const DELAY = 250, MAX_DELAY = 2000; // ms of rest before a request
 const AT_ONCE = 32; // lines in a request, so that the first of a long text come soon
+const MOST_WORDS = 6; // that are offered for a word
 const KEPT = 500; // translations in the cache, which is gone with the page
 
 const cache = new Map();
 let lines = []; // { source, translation, chosen }: chosen is the word that the visitor chose, or -1
 let pair = null; // the languages in use, the detected one included
+let detected = null; // { text, pair }
+let delay = DELAY; // doubled whenever the server asks to slow down
 let timer = 0;
 let running = null;
 
@@ -30,7 +33,7 @@ export function translateText(text, on, { soon = false } = {}) {
   clearTimeout(timer);
   running?.abort();
   running = null;
-  timer = setTimeout(() => run(text, on), soon ? 0 : DELAY);
+  timer = setTimeout(() => run(text, on), soon ? 0 : delay);
 }
 
 export function stopTranslating() {
@@ -44,18 +47,15 @@ async function run(text, on) {
   const mine = running;
   on.busy(true);
   try {
-    const next = text.trim() ? await findPair(text, signal) : pair;
+    const before = text.trim() && (await updatePair(text, on, signal)) ? [] : lines;
     if (signal.aborted) return;
-    const same = JSON.stringify(next) === JSON.stringify(pair);
-    pair = next;
-    on.pair(pair);
-    const before = same ? lines : [];
     lines = text.split("\n").map((source, number) => {
       const known = before[number]?.source === source ? before[number] : before.find((line) => line.source === source);
       return { source, translation: null, chosen: -1, ...(known?.chosen >= 0 || known?.corrected ? known : {}) };
     });
     await fillLines(on, signal);
   } catch (error) {
+    if (error.kind === "wait") delay = Math.min(2 * delay, MAX_DELAY);
     if (error.name !== "AbortError") on.error(error);
   } finally {
     if (running === mine) {
@@ -65,9 +65,20 @@ async function run(text, on) {
   }
 }
 
-async function findPair(text, signal) {
+// Finds the languages of the text; true if they are others than before.
+async function updatePair(text, on, signal) {
+  const before = pair;
+  const next = languages.isAuto() ? await detectPair(text, signal) : { source: languages.source(), target: languages.target() };
+  if (signal.aborted) return false;
+  pair = next;
+  on.pair(pair);
+  return before?.source !== pair.source || before.target !== pair.target;
+}
+
+async function detectPair(text, signal) {
   const target = languages.target();
-  if (!languages.isAuto()) return { source: languages.source(), target };
+  // While the same text grows, its language stays.
+  if (detected?.pair.target === target && text.startsWith(detected.text) && text.length < 2 * detected.text.length) return detected.pair;
   const found = await detect(text.slice(0, 2000), signal);
   const code = found?.language;
   if (!code || !languages.canTranslate(code, target)) {
@@ -77,7 +88,9 @@ async function findPair(text, signal) {
         : "The language of the text was not recognized. Choose it in the list.",
     );
   }
-  return { source: code, target, confidence: found.confidence };
+  const next = { source: code, target, detected: true };
+  detected = found.confidence > 80 ? { text, pair: next } : null;
+  return next;
 }
 
 async function fillLines(on, signal) {
@@ -90,12 +103,15 @@ async function fillLines(on, signal) {
   for (let start = 0; start < missing.length; start += AT_ONCE) {
     const some = missing.slice(start, start + AT_ONCE);
     const glossary = termsFor(pair.source, pair.target);
-    const translations = await translate({ lines: some, ...pair, glossary }, signal);
-    some.forEach((source, index) => remember(source, translations[index]));
+    const { source, target } = pair;
+    const translations = await translate({ lines: some, source, target, glossary }, signal);
+    some.forEach((text, index) => remember(text, translations[index]));
     recall();
     on.change();
   }
 }
+
+const requestFor = (line) => ({ lines: [line.source], ...pair, glossary: termsFor(pair.source, pair.target) });
 
 // Other translations of a line that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
 export async function otherWords(line, index, signal) {
@@ -104,9 +120,10 @@ export async function otherWords(line, index, signal) {
   const found = new Map();
   // A vocabulary of characters has the blank as a token of its own: it goes on only after "word ".
   for (const blank of index ? ["", " "] : [""]) {
-    const request = { lines: [line.source], ...pair, glossary: termsFor(pair.source, pair.target), alternatives: 8 };
+    const request = { ...requestFor(line), alternatives: 8 };
     const [best] = await translate({ ...request, prefix: before.join(" ") + blank }, signal);
-    for (const { text } of [best, ...(best.alternatives ?? [])]) {
+    const likeliest = best.alternatives.toSorted((a, b) => b.log_probability - a.log_probability);
+    for (const { text } of [best, ...likeliest]) {
       const words = text.trim().split(/\s+/);
       const isNew = words[index] && before.every((word, at) => word === words[at]) && !found.has(words[index]);
       if (isNew) found.set(words[index], { word: words[index], rest: words.slice(index + 1).join(" "), text: text.trim() });
@@ -114,7 +131,7 @@ export async function otherWords(line, index, signal) {
     found.delete(here[index]);
     if (found.size > 1) break;
   }
-  return [...found.values()];
+  return [...found.values()].slice(0, MOST_WORDS);
 }
 
 // Takes another translation for a line: it is shown as it is, and aligned if the model can.
@@ -122,8 +139,7 @@ export async function choose(line, index, text, on) {
   Object.assign(line, { translation: { text, flags: [] }, chosen: index });
   on.change();
   try {
-    const request = { lines: [line.source], ...pair, glossary: termsFor(pair.source, pair.target), prefix: text };
-    const [aligned] = await translate(request);
+    const [aligned] = await translate({ ...requestFor(line), prefix: text });
     if (line.translation.text === text && aligned.text.trim() === text) line.translation = { ...aligned, text };
     on.change();
   } catch { /* the choice stands, without an alignment */ }
