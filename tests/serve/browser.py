@@ -1,0 +1,148 @@
+"""What the tests of the page need: a small trained model behind a real server, and a browser that visits it."""
+
+import json
+import os
+import random
+import shutil
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+import uvicorn
+from fastapi import FastAPI
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route
+from torch.nn.functional import cross_entropy
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+
+Answer = tuple[int, object, dict[str, str]]  # status, JSON and headers
+
+LETTERS = "abcdefghij"
+_INSTALL = "the tests of the page need Chromium: apt-get install --no-install-recommends chromium"
+
+
+def save_successors(folder: Path) -> list[Path]:
+    """Train a model that writes the next letter for each, `a b j` → `b c a`, for en-it, en-de and, back again, it-en."""
+    torch.manual_seed(0)
+    rng = random.Random(0)
+    forward, backward = (Tokenizer.characters(f"{letters} ") for letters in (LETTERS, LETTERS[::-1]))
+    config = ModelConfig(
+        vocab_size=len(forward), pad_id=forward.pad_id, d_model=32, d_ff=64, heads=4, encoder_layers=1,
+        decoder_layers=1, max_length=48, dropout=0.0, norm="pre",
+    )  # fmt: skip
+    model, successor = Transformer(config).train(), str.maketrans(LETTERS, LETTERS[1:] + LETTERS[0])
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=250)
+    for _ in range(250):
+        length = rng.randint(1, 6)
+        texts = [" ".join(rng.choices(LETTERS, k=length)) for _ in range(48)]
+        source = torch.tensor([forward.encode(text) for text in texts])
+        target = torch.tensor([forward.encode(text.translate(successor)) for text in texts])
+        loss = cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    folders = []
+    # The ids in the other order: the same weights go back by a letter.
+    for tokenizer, pair in ((forward, ("en", "it")), (forward, ("en", "de")), (backward, ("it", "en"))):
+        folders.append(folder / "-".join(pair))
+        decode = DecodeConfig(beam=2, batch_size=8, extra_length=5)
+        Bundle(model.eval(), tokenizer, tokenizer, decode, languages=pair).save(folders[-1])
+    return folders
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[str]:
+    """A server on a free port of the loopback, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def chromium() -> str:
+    """The path of Chromium; without one the tests fail where `CI` is true, and are skipped elsewhere."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path:
+        return path
+    if os.environ.get("CI") == "true":
+        pytest.fail(_INSTALL)
+    pytest.skip(_INSTALL)
+
+
+class Visitor:
+    """Opens pages for one test; `errors` collects what must not happen: script errors, and requests to elsewhere."""
+
+    def __init__(self, browser: Browser, url: str) -> None:
+        self._browser, self.url = browser, url
+        self._contexts: list[BrowserContext] = []
+        self.errors: list[str] = []
+
+    def __call__(
+        self, *, width: int = 1280, dark: bool = False, url: str = "", answers: Mapping[str, Answer] | None = None
+    ) -> Page:
+        """A page of `url`, by default of the server of all tests. `answers` replaces those to some paths."""
+        url = url or self.url
+        context = self._browser.new_context(
+            viewport={"width": width, "height": 844},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        context.set_default_timeout(10_000)
+        self._contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._note_message)
+        page.on("request", lambda request: request.url.startswith(url) or self.errors.append(request.url))
+        for path, (status, body, headers) in (answers or {}).items():
+            page.route(
+                f"{url}/{path}",
+                partial(_fulfill, status=status, body=json.dumps(body), headers=headers),
+            )
+        page.goto(url)
+        page.wait_for_selector("#target-language option", state="attached")
+        return page
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        # An answer other than 200 is reported too; what the page makes of it is what the tests look at.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self.errors.append(message.text)
+
+
+def _fulfill(route: Route, *, status: int, body: str, headers: dict[str, str]) -> None:
+    route.fulfill(status=status, body=body, headers={"Content-Type": "application/json", **headers})
+
+
+def write(page: Page, text: str) -> None:
+    """Put a text into the page and wait until it is translated."""
+    page.fill("#source", text)
+    page.wait_for_function("document.querySelector('#target').ariaBusy === 'false' && document.querySelector('.word')")
+
+
+def translation(page: Page) -> str:
+    """The translation that stands on the page."""
+    return page.inner_text("#output").strip()
+
+
+def lit(page: Page) -> tuple[list[str], list[str]]:
+    """The words that are lit in the text and in the translation."""
+    return page.locator("#mirror .lit").all_inner_texts(), page.locator("#output .lit").all_inner_texts()

@@ -1,0 +1,424 @@
+"""The page in a browser: what it does, with a pointer, with a keyboard, in light and dark, wide and narrow."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from allyouneed.serve.app import create_app
+from allyouneed.serve.keys import add_key
+from allyouneed.serve.options import ServeConfig
+from serve.browser import Answer, Visitor, chromium, lit, running, save_successors, translation, write
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return save_successors(tmp_path_factory.mktemp("bundles"))
+
+
+@pytest.fixture(scope="module")
+def suggestions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("suggestions") / "pairs.jsonl"
+
+
+@pytest.fixture(scope="module")
+def url(bundles: list[Path], suggestions: Path) -> Iterator[str]:
+    config = ServeConfig(device="cpu", workers=2, suggestions=str(suggestions), max_characters=500)
+    with running(create_app(bundles, config)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, url: str) -> Iterator[Visitor]:
+    visitor = Visitor(browser, url)
+    yield visitor
+    visitor.close()
+    assert visitor.errors == []
+
+
+def choose_languages(page: Page, source: str, target: str) -> None:
+    page.select_option("#source-language", source)
+    page.select_option("#target-language", target)
+
+
+def test_a_text_is_translated_as_it_is_typed(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.press_sequentially("#source", "a b c\nj")
+    expect(page.locator("#output")).to_have_text("b c da")
+    assert page.locator("#output p").all_inner_texts() == ["b c d", "a"]
+    expect(page.locator("#counter")).to_have_text("7 / 500")
+    expect(page.locator("#confidence-text")).to_contain_text("confidence")
+    expect(page.locator("#live")).to_have_text("b c d a")  # for a screen reader
+
+
+def test_the_languages_are_swapped_with_the_texts(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b c")
+    page.click("#swap")
+    expect(page.locator("#source")).to_have_value("b c d")
+    expect(page.locator("#output")).to_have_text("a b c")
+    assert (page.input_value("#source-language"), page.input_value("#target-language")) == ("it", "en")
+    choose_languages(page, "en", "de")
+    expect(page.locator("#swap")).to_be_disabled()  # no model goes back
+
+
+def test_the_language_is_detected_once_while_a_text_grows(visit: Visitor) -> None:
+    page = visit(answers={"detect": (200, [{"language": "it", "confidence": 95}], {})})
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url.rpartition("/")[2]))
+    page.select_option("#target-language", "en")
+    write(page, "b c d")
+    expect(page.locator("#output")).to_have_text("a b c")
+    expect(page.locator("#detected")).to_have_text("Detected: Italian")
+    write(page, "b c d e")
+    expect(page.locator("#output")).to_have_text("a b c d")
+    assert requests.count("detect") == 1
+
+
+def test_a_single_pair_leaves_nothing_to_choose(visit: Visitor, bundles: list[Path]) -> None:
+    with running(create_app(bundles[:1], ServeConfig(device="cpu", workers=1, files=False))) as url:
+        page = visit(url=url)
+        for name in ("#source-language", "#target-language"):
+            expect(page.locator(name)).to_be_disabled()
+        for name in ("#swap", "#modes", "#key-button"):
+            expect(page.locator(name)).to_be_hidden()
+        write(page, "a b")
+        assert translation(page) == "b c"
+        expect(page.locator("#correct")).to_be_hidden()  # this server stores no suggestions
+
+
+def test_words_that_belong_together_light_up_on_both_sides(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a")
+    page.hover(".word")
+    assert lit(page) == (["a"], ["b"])
+    page.mouse.move(5, 5)
+    page.locator("#source").blur()
+    assert lit(page) == ([], [])
+    page.focus(".word")
+    assert lit(page) == (["a"], ["b"])
+    page.locator(".word").blur()
+    page.hover("#source", position={"x": 25, "y": 32})
+    assert lit(page) == (["a"], ["b"])
+    page.mouse.move(5, 5)
+    page.focus("#source")
+    page.keyboard.press("Home")
+    expect(page.locator("#output .lit")).to_have_text("b")
+
+
+def test_another_word_is_chosen_and_the_rest_translated_anew(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b c")
+    page.click(".word >> nth=1")
+    page.wait_for_selector("#choices button")
+    word = page.inner_text("#choices b >> nth=0")
+    text = f"b {page.inner_text('#choices button >> nth=0')}"
+    assert word != "c"
+    page.click("#choices button >> nth=0")
+    expect(page.locator("#output")).to_have_text(text)
+    expect(page.locator(".word.changed")).to_have_text(word)
+    expect(page.locator("#choices")).to_be_hidden()
+    page.click("#reset")
+    expect(page.locator("#output")).to_have_text("b c d")
+    expect(page.locator("#reset")).to_be_hidden()
+
+
+def test_the_inside_of_the_model_is_shown(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b")
+    page.click("#inside-button")
+    page.wait_for_selector("#matrix svg", timeout=30_000)
+    assert page.locator("#matrix rect.weight").count() == 4 * 5  # b ␣ c <eos> attend to <sos> a ␣ b <eos>
+    assert page.locator("#layer option").all_inner_texts() == [
+        "encoder 1, attention", "decoder 1, self-attention", "decoder 1, cross-attention",
+    ]  # fmt: skip
+    page.hover("#matrix rect.weight >> nth=0")
+    expect(page.locator("#reading")).to_contain_text("attends to <sos>")
+    page.select_option("#layer", label="encoder 1, attention")
+    page.click("#heads button:has-text('2')")
+    expect(page.locator("#matrix svg")).to_have_attribute(
+        "aria-label", "encoder 1, attention, head 2: 5 rows, 5 columns"
+    )
+    page.click("#gallery button >> nth=0")
+    expect(page.locator("#heads [aria-pressed=true]")).to_have_text("1")
+    page.click("#view-steps-tab")
+    assert page.locator("#steps .written").all_inner_texts() == ["b", "␣", "c", "<eos>"]
+    assert page.locator("#steps .chosen").count() == 4
+    page.click("#view-heads-tab")
+    page.click("#head-rows button >> nth=5")
+    expect(page.locator("#matrix svg")).to_have_attribute(
+        "aria-label", "decoder 1, self-attention, head 2: 4 rows, 4 columns"
+    )
+    write(page, "a b c")  # the panel follows the text
+    expect(page.locator("#matrix svg")).to_have_attribute(
+        "aria-label", "decoder 1, self-attention, head 2: 6 rows, 6 columns"
+    )
+
+
+def test_a_glossary_is_kept_and_sent_until_a_term_is_removed(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.click("#glossary-button")
+    page.fill("#term", "b")
+    page.fill("#term-translation", "j j")
+    page.keyboard.press("Enter")
+    write(page, "b")
+    expect(page.locator("#output")).to_contain_text("j j")
+    expect(page.locator("#glossary-count")).to_have_text("1")
+    page.reload()
+    page.wait_for_selector("#target-language option", state="attached")
+    assert page.input_value("#source") == ""  # but no text is kept
+    write(page, "b")
+    expect(page.locator("#output")).to_contain_text("j j")
+    page.click("#glossary-button")
+    page.click("[aria-label='Remove b']")
+    expect(page.locator("#output")).to_have_text("c")
+
+
+def test_a_correction_comes_out_as_a_pair(visit: Visitor, suggestions: Path) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b\nc")
+    page.click("#correct")
+    assert page.input_value("#corrected") == "b c\nd"
+    page.fill("#corrected", "b c\nj j")
+    page.click("#correction button[type=submit]")
+    expect(page.locator("#message")).to_contain_text("Thank you")
+    assert page.locator("#output p").all_inner_texts() == ["b c", "j j"]
+    (pair,) = map(json.loads, suggestions.read_text(encoding="utf-8").splitlines())
+    assert [pair[key] for key in ("source", "target", "source_language", "target_language")] == ["c", "j j", "en", "it"]
+
+
+def test_a_document_is_sent_translated_and_fetched(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.click("#documents-tab")
+    page.set_input_files("#file", {"name": "letters.txt", "mimeType": "text/plain", "buffer": b"a b c\nd\n"})
+    with page.expect_download() as download:
+        page.click(".job a:has-text('Download')")
+    assert Path(download.value.path()).read_text(encoding="utf-8") == "b c d\ne\n"
+    page.set_input_files("#file", {"name": "letters.exe", "mimeType": "text/plain", "buffer": b"a"})
+    expect(page.locator(".job.failed")).to_contain_text("This kind of file is not translated here")
+
+
+def test_a_dropped_document_is_translated(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.click("#documents-tab")
+    transfer = page.evaluate_handle(
+        "() => { const all = new DataTransfer(); all.items.add(new File(['a'], 'one.txt')); return all; }"
+    )
+    page.dispatch_event("#drop", "drop", {"dataTransfer": transfer})
+    expect(page.locator(".job.done .name")).to_have_text("one.txt")
+
+
+def test_a_key_is_asked_for_where_the_server_needs_one(visit: Visitor, bundles: list[Path], tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "tests")
+    config = ServeConfig(device="cpu", workers=1, keys=str(tmp_path / "keys.json"))
+    with running(create_app(bundles, config)) as url:
+        page = visit(url=url)
+        choose_languages(page, "en", "it")
+        page.fill("#source", "a")
+        expect(page.locator("#message")).to_contain_text("API key")
+        page.click("#message button:has-text('Enter a key')")
+        page.fill("#key", key)
+        page.click("#key-form button:has-text('Save')")
+        expect(page.locator("#output")).to_have_text("b")
+        assert key not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def one_answer(**fields: object) -> dict[str, Answer]:
+    one = {
+        "text": "b c", "log_probability": -1.0, "tokens": 3, "flags": [], "alternatives": [], "alignment": None, **fields,
+    }  # fmt: skip
+    return {"v1/translate": (200, {"translations": [one]}, {})}
+
+
+def test_flags_and_confidence_are_said_in_words(visit: Visitor) -> None:
+    page = visit(answers=one_answer(flags=["repeats", "wrong_spans"]))
+    choose_languages(page, "en", "it")
+    write(page, "a b")
+    assert page.locator("#flags li").count() == 2
+    expect(page.locator("#flags")).to_contain_text("repeat itself")
+    expect(page.locator("#confidence-text")).to_have_text("Medium confidence, 72 %")
+
+
+def test_each_side_has_the_direction_of_its_script(visit: Visitor) -> None:
+    page = visit(answers=one_answer(text="البيت صغير"))
+    choose_languages(page, "en", "it")
+    write(page, "a b")
+    directions = (
+        "[getComputedStyle(document.querySelector('#output p')), getComputedStyle(document.querySelector('#source'))]"
+    )
+    assert page.evaluate(f"{directions}.map(style => style.direction)") == ["rtl", "ltr"]
+
+
+def test_the_translation_is_copied(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a\nb")
+    page.click("#copy")
+    expect(page.locator("#copy-text")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "b\nc"
+
+
+def test_a_text_beyond_the_limit_is_not_sent(visit: Visitor) -> None:
+    page = visit()
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.fill("#source", "a " * 251)
+    expect(page.locator("#message")).to_contain_text("2 characters more than this server takes")
+    expect(page.locator("#counter")).to_have_class("soft over")
+    assert requests == []
+
+
+def test_a_limit_of_requests_is_waited_for(visit: Visitor) -> None:
+    page = visit(answers={"v1/translate": (429, {"error": "Slowdown: 20 per 1 minute"}, {"Retry-After": "30"})})
+    choose_languages(page, "en", "it")
+    page.fill("#source", "a")
+    expect(page.locator("#message")).to_contain_text("this server takes 20 per 1 minute. Trying again in")
+    page.unroute_all()
+    page.click("#message button:has-text('Try now')")
+    expect(page.locator("#output")).to_have_text("b")
+    expect(page.locator("#message")).to_be_hidden()
+
+
+def test_the_translation_goes_on_when_the_connection_is_back(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.context.set_offline(True)
+    page.fill("#source", "a")
+    expect(page.locator("#message")).to_contain_text("You are offline")
+    page.context.set_offline(False)
+    expect(page.locator("#output")).to_have_text("b")
+
+
+def test_no_text_is_stored(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b c")
+    stored = page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
+    assert "a b c" not in stored
+    assert "b c d" not in stored
+
+
+def test_the_colours_follow_the_system_until_they_are_chosen(visit: Visitor) -> None:
+    page = visit(dark=True)
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(background)
+    expect(page.locator("#theme-button")).to_have_attribute("aria-pressed", "true")
+    page.click("#theme-button")
+    light = page.evaluate(background)
+    assert light != dark
+    page.reload()
+    assert page.evaluate(background) == light
+
+
+def test_everything_is_done_with_the_keyboard(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.keyboard.press("/")
+    page.focus("body")
+    page.keyboard.press("/")
+    page.keyboard.type("a b")
+    expect(page.locator("#output")).to_have_text("b c")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".word >> nth=0")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".word >> nth=1")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#choices button >> nth=0")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".word >> nth=1")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Alt+Shift+KeyE")
+    expect(page.locator("#corrected")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Alt+Shift+KeyG")
+    expect(page.locator("#term")).to_be_focused()
+    page.keyboard.press("Alt+Shift+KeyS")
+    expect(page.locator("#output")).to_have_text("a b")
+    page.keyboard.press("Alt+Shift+KeyX")
+    expect(page.locator("#source")).to_be_focused()
+    assert page.input_value("#source") == ""
+
+
+def test_every_control_is_reached_by_the_tab_key(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b")
+    page.focus("#source")
+    seen = ["source"]
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
+    expected = {
+        "source", "clear", "word", "correct", "copy", "inside-button", "glossary-button", "skip", "text-tab",
+        "help-button", "theme-button", "source-language", "swap", "target-language",
+    }  # fmt: skip
+    assert expected <= set(seen)
+    assert seen.count("word") <= 3  # the words are one stop
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_serious_fault_and_nothing_sticks_out(visit: Visitor, width: int, dark: bool) -> None:
+    page = visit(width=width, dark=dark)
+    check = Axe()
+    faults: list[str] = []
+
+    def look(state: str) -> None:
+        for fault in check.run(page)["violations"]:
+            if fault["impact"] in ("serious", "critical"):
+                faults.append(f"{state}: {fault['id']}: {[node['target'] for node in fault['nodes']]}")
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            faults.append(f"{state}: wider than the window")
+
+    look("empty")
+    choose_languages(page, "en", "it")
+    write(page, "a b c\nd e f")
+    page.click(".word >> nth=0")
+    page.wait_for_selector("#choices button")
+    look("other words")
+    page.keyboard.press("Escape")
+    page.click("#inside-button")
+    page.wait_for_selector("#matrix svg", timeout=30_000)
+    page.click("#glossary-button")
+    page.fill("#term", "a")
+    page.fill("#term-translation", "b")
+    page.keyboard.press("Enter")
+    write(page, "a b c")
+    look("attention and glossary")
+    page.click("#view-steps-tab")
+    page.click("#correct")
+    look("steps and correction")
+    page.click("#view-heads-tab")
+    page.fill("#source", "a" * 501)
+    look("heads and a message")
+    page.click("#help-button")
+    look("help")
+    page.keyboard.press("Escape")
+    page.click("#documents-tab")
+    page.set_input_files("#file", [{"name": name, "mimeType": "x/y", "buffer": b"a"} for name in ("a.txt", "a.exe")])
+    page.wait_for_selector(".job.done")
+    look("documents")
+    assert faults == []
