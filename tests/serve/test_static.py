@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from allyouneed.serve.keys import add_key
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from allyouneed.serve.app import create_app
-from allyouneed.serve.keys import add_key
 from allyouneed.serve.options import ServeConfig
 from serve.browser import Answer, Visitor, chromium, lit, running, save_successors, translation, write
 
@@ -56,7 +56,7 @@ def choose_languages(page: Page, source: str, target: str) -> None:
 def test_a_text_is_translated_as_it_is_typed(visit: Visitor) -> None:
     page = visit()
     choose_languages(page, "en", "it")
-    page.press_sequentially("#source", "a b c\nj")
+    page.locator("#source").press_sequentially("a b c\nj")
     expect(page.locator("#output")).to_have_text("b c da")
     assert page.locator("#output p").all_inner_texts() == ["b c d", "a"]
     expect(page.locator("#counter")).to_have_text("7 / 500")
@@ -246,7 +246,8 @@ def test_a_key_is_asked_for_where_the_server_needs_one(visit: Visitor, bundles: 
 
 def one_answer(**fields: object) -> dict[str, Answer]:
     one = {
-        "text": "b c", "log_probability": -1.0, "tokens": 3, "flags": [], "alternatives": [], "alignment": None, **fields,
+        "text": "b c", "log_probability": -1.0, "tokens": 3, "flags": [], "alternatives": [], "alignment": None,
+        **fields,
     }  # fmt: skip
     return {"v1/translate": (200, {"translations": [one]}, {})}
 
@@ -286,7 +287,7 @@ def test_a_text_beyond_the_limit_is_not_sent(visit: Visitor) -> None:
     page.fill("#source", "a " * 251)
     expect(page.locator("#message")).to_contain_text("2 characters more than this server takes")
     expect(page.locator("#counter")).to_have_class("soft over")
-    assert requests == []
+    assert [request for request in requests if "/static/" not in request] == []
 
 
 def test_a_limit_of_requests_is_waited_for(visit: Visitor) -> None:
@@ -334,8 +335,7 @@ def test_the_colours_follow_the_system_until_they_are_chosen(visit: Visitor) -> 
 def test_everything_is_done_with_the_keyboard(visit: Visitor) -> None:
     page = visit()
     choose_languages(page, "en", "it")
-    page.keyboard.press("/")
-    page.focus("body")
+    page.focus("#swap")
     page.keyboard.press("/")
     page.keyboard.type("a b")
     expect(page.locator("#output")).to_have_text("b c")
@@ -370,7 +370,7 @@ def test_every_control_is_reached_by_the_tab_key(visit: Visitor) -> None:
     seen = ["source"]
     for _ in range(30):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
+        seen.append(page.evaluate("document.activeElement.id || document.activeElement.classList[0]"))
     expected = {
         "source", "clear", "word", "correct", "copy", "inside-button", "glossary-button", "skip", "text-tab",
         "help-button", "theme-button", "source-language", "swap", "target-language",

@@ -2,7 +2,7 @@
 
 import { $ } from "./dom.js";
 
-const isTyping = (node) => node.matches("textarea, input, select");
+const isTyping = (node) => node.matches("textarea, input:not([type=checkbox])");
 
 // `run` maps the letters of Alt+Shift+letter to functions; `toTranslation` moves the focus to the first word.
 export function setUpShortcuts(run, toTranslation) {

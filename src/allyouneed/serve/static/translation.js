@@ -33,6 +33,7 @@ export function translateText(text, on, { soon = false } = {}) {
   clearTimeout(timer);
   running?.abort();
   running = null;
+  on.busy(true);
   timer = setTimeout(() => run(text, on), soon ? 0 : delay);
 }
 
@@ -45,7 +46,6 @@ export function stopTranslating() {
 async function run(text, on) {
   const { signal } = (running = new AbortController());
   const mine = running;
-  on.busy(true);
   try {
     const before = text.trim() && (await updatePair(text, on, signal)) ? [] : lines;
     if (signal.aborted) return;
