@@ -15,7 +15,7 @@ import pytest
 import torch
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, expect
 from torch.nn.functional import cross_entropy
 
 from allyouneed.bundle import Bundle
@@ -49,7 +49,7 @@ def save_successors(folder: Path) -> list[Path]:
         target = torch.tensor([forward.encode(text.translate(successor)) for text in texts])
         loss = cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
     folders = []
@@ -109,7 +109,7 @@ class Visitor:
         page = context.new_page()
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._note_message)
-        page.on("request", lambda request: request.url.startswith(url) or self.errors.append(request.url))
+        page.on("request", partial(self._note_request, url))
         for path, (status, body, headers) in (answers or {}).items():
             page.route(
                 f"{url}/{path}",
@@ -122,6 +122,10 @@ class Visitor:
     def close(self) -> None:
         for context in self._contexts:
             context.close()
+
+    def _note_request(self, url: str, request: Request) -> None:
+        if not request.url.startswith((url, "blob:")):
+            self.errors.append(request.url)
 
     def _note_message(self, message: ConsoleMessage) -> None:
         # An answer other than 200 is reported too; what the page makes of it is what the tests look at.

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from fastapi import Request
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
 
 from ..files import parse_json
 from .refusals import Refusal
@@ -13,6 +14,13 @@ from .refusals import Refusal
 _MAX_FORM_FIELDS = 1000
 # Subtitle Edit leaves out the comma before the key: {"q": "…", "target": "it" "api_key": "…"}.
 _MISSING_COMMA = re.compile(r'(?<!\\)"\s*("api_key"\s*:)')
+
+
+class Upload(NamedTuple):
+    """A file of a form."""
+
+    filename: str
+    content: bytes
 
 
 class Fields:
@@ -55,10 +63,10 @@ class Fields:
             raise Refusal(400, f"Invalid request: {name} parameter must be a list of strings")
         return [str(value) for value in values]
 
-    def upload(self, name: str) -> UploadFile | None:
+    def upload(self, name: str) -> Upload | None:
         """The file that a form sends under a name."""
         value = self.get(name)
-        return value if isinstance(value, UploadFile) else None
+        return value if isinstance(value, Upload) else None
 
 
 async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields:
@@ -73,13 +81,20 @@ async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields
         body = await request.body()
         values = {name: [value] for name, value in _json_object(body).items()} if body.strip() else {}
     else:
-        form = FormData()
+        for name, text in request.query_params.multi_items():
+            values.setdefault(name, []).append(text)
         if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-            form = await request.form(max_files=4, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size)
-        for name, value in (*request.query_params.multi_items(), *form.multi_items()):
-            values.setdefault(name, []).append(value)
+            # The block closes the files of the form; `BodyLimits` bounds their size.
+            async with request.form(max_files=4, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size) as form:
+                for name, value in form.multi_items():
+                    item = await _read(value) if isinstance(value, UploadFile) else value
+                    values.setdefault(name, []).append(item)
     _require_unicode(values)
     return Fields(values, is_json=is_json)
+
+
+async def _read(file: UploadFile) -> Upload:
+    return Upload(file.filename or "", await file.read())
 
 
 def _json_object(body: bytes) -> dict[str, object]:
@@ -99,7 +114,7 @@ def _json_object(body: bytes) -> dict[str, object]:
 
 
 def _require_unicode(values: Mapping[str, list[object]]) -> None:
-    texts = {name: [value for value in some if not isinstance(value, UploadFile)] for name, some in values.items()}
+    texts = {name: [value for value in some if not isinstance(value, Upload)] for name, some in values.items()}
     try:
         json.dumps(texts, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -33,10 +33,9 @@ async def translate_file(request: Request, server: Server) -> JSONResponse:
     if upload is None:
         raise Refusal(400, "Invalid request: missing file parameter")
     source, target = require_text(fields, "source"), require_text(fields, "target")
-    content = await upload.read()
-    per_text = server.config.max_characters
-    server.access.charge(client, cost=max(1, len(content) // per_text if per_text else 1), characters=len(content))
-    translated, name = await translate_upload(server, upload.filename or "", content, source, target)
+    size, per_text = len(upload.content), server.config.max_characters
+    server.access.charge(client, cost=max(1, size // per_text if per_text else 1), characters=size)
+    translated, name = await translate_upload(server, upload.filename, upload.content, source, target)
     token = await asyncio.to_thread(server.uploads.add, translated, name)
     url = request.url_for("download_file", filename=f"{token}.{quote(name)}")
     return JSONResponse({"translatedFileUrl": str(url)})
