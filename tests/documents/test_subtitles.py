@@ -110,6 +110,12 @@ def test_lines_keep_to_the_limit_or_to_the_longest_of_the_file() -> None:
     assert answer(read("vtt", long), lambda _: "word " * 11 + "word").decode().endswith("\n" + "word " * 11 + "word\n")
 
 
+def test_times_end_the_text_of_a_cue_even_without_a_blank_line() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\none.\n00:02.000 --> 00:03.000\ntwo.\n"
+    assert texts(read("vtt", text)) == ["one.", "two."]
+    assert identity(read("vtt", text)) == text.encode()
+
+
 def test_signs_of_markup_are_escaped_as_the_file_escapes_them() -> None:
     def written(line: str) -> str:
         document = read("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\n{line}\n")

@@ -47,11 +47,11 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
             strings.append(StringUnits(string))
     if options.keys and not values:
         raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
-    write_string = _string_writer(encoded.text)
+    style = _StringStyle.detect(encoded.text)
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         return encoded.replaced(
-            (value.start, value.end, write_string(text))
+            (value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
             for value, string, some in zip(values, strings, by_string(map(len, strings), translations), strict=True)
             if some and (text := string.translated(some)) is not None
         )
@@ -92,24 +92,37 @@ def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(".".join(path), pattern) for pattern in patterns)
 
 
-def _string_writer(text: str) -> "_StringWriter":
-    """How the document writes its strings: what it escapes beyond the need."""
-    return _StringWriter(
-        ascii_only=text.isascii() and re.search(r"\\u(?!00[0-7])", text) is not None,
-        slashes=r"\/" in text,
-        html=re.search(r"\\u00(?:26|3[ceCE])", text) is not None,
-    )
+class _StringStyle(NamedTuple):
+    """What strings escape beyond the need. None: a string does not show it."""
 
+    ascii_only: bool | None
+    slashes: bool | None  # "/" as "\/", as PHP writes it
+    html: bool | None  # "<", ">" and "&" as "\u003c", "\u003e" and "\u0026", as Go writes them
 
-class _StringWriter(NamedTuple):
-    ascii_only: bool
-    slashes: bool  # "/" as "\/", as PHP writes it
-    html: bool  # "<", ">" and "&" as "\u003c", "\u003e" and "\u0026", as Go writes them
+    @classmethod
+    def detect(cls, written: str) -> "_StringStyle":
+        """That of a string, or of a whole document."""
+        written = written.replace("\\\\", "")  # backslashes themselves
+        return cls(
+            _escaped(written, r"\\u(?!00[0-7])", r"[^\x00-\x7f]"),
+            _escaped(written, r"\\/", r"(?<!\\)/"),
+            _escaped(written, r"\\u00(?:26|3[ceCE])", r"[<>&]"),
+        )
 
-    def __call__(self, text: str) -> str:
-        string = json.dumps(text, ensure_ascii=self.ascii_only)
-        if self.slashes:
+    def write(self, text: str, previous: str) -> str:
+        """A string in the style of the one that stood there, and where that does not show it, of the document."""
+        this = _StringStyle.detect(previous)
+        style = _StringStyle(*(one if one is not None else whole for one, whole in zip(this, self, strict=True)))
+        string = json.dumps(text, ensure_ascii=bool(style.ascii_only))
+        if style.slashes:
             string = string.replace("/", r"\/")
-        if self.html:
+        if style.html:
             string = re.sub(r"[<>&]", lambda match: rf"\u{ord(match.group()):04x}", string)
         return string
+
+
+def _escaped(written: str, escape: str, bare: str) -> bool | None:
+    """Whether a sign is written as an escape, and not bare; None if it does not occur."""
+    if re.search(bare, written):
+        return False
+    return True if re.search(escape, written) else None

@@ -26,7 +26,7 @@ _TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_TAG = r"</?[A-Za-z][^<>]*+>|<[\d:.]++>|</?>|\{\\[^{}]*+\}"
+_TAG = r"</?[A-Za-z][^<>\n]*+>|<[\d:.]++>|</?>|\{\\[^{}]*+\}"
 _TOKEN = re.compile(rf"({_TAG}|[\s♪♫#]++)|[^\s♪♫#<{{]++|[<{{]")
 _DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
 
@@ -120,10 +120,13 @@ class _Sentence:
     def __init__(self, text: str, lines: Sequence[CueLine], escapes: Escapes) -> None:
         self.text, self.lines, self.escapes = text, lines, escapes
         originals = [text[line.start : line.end] for line in lines]
-        self.original = " ".join(originals)
-        self.marked = take_out_tags(self.original, _TAG, escapes.unescape)
+        joined = "\n".join(originals)  # no tag runs over a line
+        self.original = re.sub(_TAG, "", joined)
+        self.marked = take_out_tags(joined, _TAG, escapes.unescape)
         self.lengths = [len(take_out_tags(line, _TAG, escapes.unescape).text) for line in originals]
-        self.unit = TranslationUnit(text=self.marked.text, marks=self.marked.marks, key=lines[0].time)
+        self.unit = TranslationUnit(
+            text=self.marked.text.replace("\n", " "), marks=self.marked.marks, key=lines[0].time
+        )
 
     def replacements(self, new: UnitTranslation, limit: int) -> Iterator[Replacement]:
         """What stands in each line instead."""

@@ -36,7 +36,9 @@ def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
     if not re.match(r"WEBVTT(?![^\s])", text):
         raise DocumentError("is no WebVTT file: it does not begin with WEBVTT")
     cues = []
-    for timing in TIMING.finditer(text):
-        blank = _BLANK_LINE.search(text, timing.end())
-        cues.append((timing[1], timing.end(), blank.start() if blank else len(text)))
+    timings = list(TIMING.finditer(text))
+    for timing, after in zip(timings, [*timings[1:], None], strict=True):
+        end = after.start() if after else len(text)
+        blank = _BLANK_LINE.search(text, timing.end(), end)
+        cues.append((timing[1], timing.end(), blank.start() if blank else end))
     return subtitle_document(encoded, cues, VttEscapes())
