@@ -1,12 +1,11 @@
-"""How good a plain Hugging Face Marian model gets in so much time on the pairs of one of our runs.
+"""Train a Hugging Face Marian model for some time on the pairs of one of our runs, and compare the translations.
 
     python benchmarks/marian.py runs/mine --core-minutes 120 --source test.en.gz --target test.de.gz
 
-`runs/mine` is a folder that `allyouneed train` left: the peer learns from its very pairs, with its
-vocabulary, its sizes, its batches and its label smoothing, by AdamW with a warm-up and a rate that
-falls in a straight line to zero when the time is over. Then it translates the test set (`generate`,
-beam 4), and so does our bundle. Time is that of all processor cores together, so that other work on
-the machine costs the peer nothing: an hour on two cores is 120. Needs `pip install transformers`.
+`runs/mine` is a folder that `allyouneed train` wrote. The Marian model has its pairs, vocabulary, sizes, batches and
+label smoothing, and is trained by AdamW with a warmup and a learning rate that falls linearly to zero at the end of the
+time. Then both models translate the test set with a beam of 4. Time is the sum over all processor cores, so that other
+programs on the machine take nothing from it: an hour on two cores is 120. Needs `pip install transformers`.
 """
 
 import argparse
@@ -33,8 +32,8 @@ from allyouneed.text.vocabulary import Vocabulary
 WARMUP = 1_000
 
 
-def plain_marian(bundle: Bundle, *, dropout: float, smallest_end: int) -> MarianMTModel:
-    """A Marian model of the sizes of ours, with fresh weights."""
+def make_marian(bundle: Bundle, *, dropout: float, min_positions: int) -> MarianMTModel:
+    """A Marian model of the sizes of ours, with new weights."""
     ours, tokenizer = bundle.model.config, bundle.source_tokenizer
     return MarianMTModel(
         MarianConfig(
@@ -46,7 +45,7 @@ def plain_marian(bundle: Bundle, *, dropout: float, smallest_end: int) -> Marian
             decoder_attention_heads=ours.heads,
             encoder_ffn_dim=ours.d_ff,
             decoder_ffn_dim=ours.d_ff,
-            max_position_embeddings=max(ours.max_length, smallest_end),
+            max_position_embeddings=max(ours.max_length, min_positions),
             activation_function="relu",
             dropout=dropout,
             scale_embedding=True,
@@ -59,7 +58,7 @@ def plain_marian(bundle: Bundle, *, dropout: float, smallest_end: int) -> Marian
     )
 
 
-def loss_of(model: MarianMTModel, batch: Batch, *, smoothing: float) -> Tensor:
+def batch_loss(model: MarianMTModel, batch: Batch, *, smoothing: float) -> Tensor:
     pad_id = model.config.pad_token_id
     logits = model(
         input_ids=batch.source, attention_mask=batch.source != pad_id, decoder_input_ids=batch.target_in
@@ -70,10 +69,10 @@ def loss_of(model: MarianMTModel, batch: Batch, *, smoothing: float) -> Tensor:
 
 
 def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: float, peak: float) -> int:
-    """Train for so many minutes of processor time; returns the number of updates."""
+    """Train for some minutes of processor time; returns the number of updates."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     model.train()
-    begin = said = time.process_time()
+    begin = printed = time.process_time()
     settings = recipe.train
     feed = batches(pairs, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=model.config.pad_token_id)
     for step, batch in enumerate(feed, start=1):
@@ -82,37 +81,37 @@ def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: f
             return step - 1
         for group in optimizer.param_groups:
             group["lr"] = peak * min(step / WARMUP, 1.0) * (1 - spent)
-        loss = loss_of(model, batch, smoothing=settings.label_smoothing)
+        loss = batch_loss(model, batch, smoothing=settings.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        if time.process_time() - said > 60:
-            said = time.process_time()
-            print(f"{(said - begin) / 60:5.1f} core minutes, update {step:,}, loss {loss.item():.3f}", flush=True)
+        if time.process_time() - printed > 60:
+            printed = time.process_time()
+            print(f"{(printed - begin) / 60:5.1f} core minutes, update {step:,}, loss {loss.item():.3f}", flush=True)
     raise AssertionError("batches have no end")
 
 
 @torch.inference_mode()
 def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, batch_size: int = 50) -> list[str]:
-    """All texts by `generate`, beam 4, sorted by length."""
+    """Translate all texts by `generate` with a beam of 4, in batches of similar length."""
     model.eval()
     tokenizer = bundle.source_tokenizer
     sources = tokenizer.encode_all(texts)
     order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
     translations = [""] * len(texts)
     for begin in range(0, len(order), batch_size):
-        chosen = order[begin : begin + batch_size]
-        ids = pad([sources[i] for i in chosen], tokenizer.pad_id)
+        indices = order[begin : begin + batch_size]
+        ids = pad([sources[i] for i in indices], tokenizer.pad_id)
         outputs = model.generate(
             input_ids=ids, attention_mask=ids != tokenizer.pad_id, num_beams=4, max_new_tokens=ids.size(1) + 50
         )
-        for i, output in zip(chosen, outputs.tolist(), strict=True):
-            translations[i] = tokenizer.decode([one for one in output if one not in special(bundle)])
+        for i, output in zip(indices, outputs.tolist(), strict=True):
+            translations[i] = tokenizer.decode([token for token in output if token not in special_ids(bundle)])
     return translations
 
 
-def special(bundle: Bundle) -> set[int]:
+def special_ids(bundle: Bundle) -> set[int]:
     return {bundle.source_tokenizer.pad_id, bundle.source_tokenizer.sos_id, bundle.source_tokenizer.eos_id}
 
 
@@ -122,38 +121,38 @@ def lines(path: Path) -> list[str]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("run", type=Path)
-    options.add_argument("--core-minutes", type=float, default=120)
-    options.add_argument("--source", type=Path, required=True)
-    options.add_argument("--target", type=Path, required=True)
-    options.add_argument("--peak", type=float, default=7e-4, help="the highest rate")
-    options.add_argument("--threads", type=int, default=os.cpu_count())
-    chosen = options.parse_args()
-    torch.set_num_threads(chosen.threads)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--core-minutes", type=float, default=120)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--peak", type=float, default=7e-4, help="peak learning rate")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     retain_freed_memory()
-    bundle, recipe = Bundle.load(chosen.run), Recipe.read(chosen.run / "recipe.toml")
-    sources, references = lines(chosen.source), lines(chosen.target)
+    bundle, recipe = Bundle.load(options.run), Recipe.read(options.run / "recipe.toml")
+    sources, references = lines(options.source), lines(options.target)
     longest = max(map(len, bundle.source_tokenizer.encode_all(sources)))
-    marian = plain_marian(bundle, dropout=recipe.model.dropout, smallest_end=longest + 60)
+    marian = make_marian(bundle, dropout=recipe.model.dropout, min_positions=longest + 60)
     vocabulary = Vocabulary(bundle.source_tokenizer, bundle.target_tokenizer)
-    with TemporaryDirectory() as place:
+    with TemporaryDirectory() as folder:
         prepared = prepare(
-            recipe.data, recipe.clean, Path(place, "data"), max_length=recipe.model.max_length, vocabulary=vocabulary
+            recipe.data, recipe.clean, Path(folder, "data"), max_length=recipe.model.max_length, vocabulary=vocabulary
         )
         print(
-            f"torch {torch.__version__}, {chosen.threads} threads; {marian.num_parameters():,} parameters, "
+            f"torch {torch.__version__}, {options.threads} threads; {marian.num_parameters():,} parameters, "
             f"ours {bundle.model.parameter_count():,}; batches of {recipe.train.batch_tokens:,} tokens",
             flush=True,
         )
-        updates = fit(marian, recipe, prepared.train, minutes=chosen.core_minutes, peak=chosen.peak)
-    theirs = translate(marian, bundle, sources)
-    ours = Translator(Bundle.load(chosen.run)).translate(sources)  # which may have gone on meanwhile
-    print(f"after {chosen.core_minutes:g} core minutes and {updates:,} updates; ours as it stands in {chosen.run}")
-    for measure in (bleu, chrf):
-        their_score, our_score = measure(theirs, references), measure(ours, references)
-        print(f"{our_score.name}: Marian {their_score.value:.2f}, ours {our_score.value:.2f} ({our_score.signature})")
+        updates = fit(marian, recipe, prepared.train, minutes=options.core_minutes, peak=options.peak)
+    marian_outputs = translate(marian, bundle, sources)
+    our_outputs = Translator(bundle).translate(sources)
+    print(f"after {options.core_minutes:g} core minutes and {updates:,} updates; ours is {options.run}")
+    for metric in (bleu, chrf):
+        marian_score, our_score = metric(marian_outputs, references), metric(our_outputs, references)
+        print(f"{our_score.name}: Marian {marian_score.value:.2f}, ours {our_score.value:.2f} ({our_score.signature})")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How fast a corpus is prepared and how much memory that takes, for a corpus of random words.
+"""Speed and memory of preparing a corpus of random words.
 
     python benchmarks/prepare.py --pairs 10000000
 
-The words are drawn by Zipf's law, which text roughly follows. The peak is of this process, memory-mapped files
-included; another process makes the corpus. A third one reads batches as training does, and prints by how much
-its memory grew.
+The words follow Zipf's law, as those of text roughly do. The peak is that of this process, memory-mapped files
+included; another process writes the corpus. A third one reads batches as training does, and prints by how much its
+memory grew.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WORDS = 200_000
 
 
 def make(folder: Path, pairs: int, words: int) -> None:
-    """Write `pairs` lines of about `words` words to source and target, always the same."""
+    """Write `pairs` lines of about `words` words to source and target, the same in every call."""
     rng = np.random.default_rng(1)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     vocabulary = ["".join(rng.choice(letters, size)) for size in rng.integers(2, 10, WORDS)]
@@ -66,8 +66,8 @@ def anonymous_memory() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=1_000_000)
-    parser.add_argument("--words", type=int, default=10, help="of a sentence, about")
-    parser.add_argument("--batches", type=int, default=2_000, help="to read as training does")
+    parser.add_argument("--words", type=int, default=10, help="words of a sentence, about")
+    parser.add_argument("--batches", type=int, default=2_000, help="batches to read")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

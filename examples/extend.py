@@ -1,4 +1,4 @@
-"""A norm, a position and an optimizer of your own, without editing the package: the reversed words, trained by hand."""
+"""A custom norm, position embedding and optimizer without editing the package: a model that reverses words."""
 
 import random
 from itertools import cycle
@@ -39,8 +39,8 @@ config = ModelConfig(vocab_size=3 + len(LETTERS), d_model=32, d_ff=128, heads=4,
 model = Transformer(config)
 for module in model.modules():
     if isinstance(module, Residual):
-        module.register_module("norm", nn.RMSNorm(config.d_model))  # a norm
-model.source_position = model.target_position = RotatedPositions(config.d_model)  # a position
+        module.register_module("norm", nn.RMSNorm(config.d_model))  # a custom norm
+model.source_position = model.target_position = RotatedPositions(config.d_model)  # a custom position embedding
 optimizer = torch.optim.NAdam(model.parameters(), betas=(0.9, 0.98))  # `updates` sets its learning rate
 
 rng = random.Random(1)

@@ -1,4 +1,4 @@
-"""Train a model on pairs of your own, from Python: here, words and the same words backwards."""
+"""Train a model on your own pairs from Python: here, words and the same words backwards."""
 
 import random
 import sys
@@ -9,8 +9,8 @@ from allyouneed import Recipe, Translator, fit
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/backwards")
 folder.mkdir(parents=True)
 
-chance = random.Random(1)
-words = ["".join(chance.choices("abcdefgh", k=chance.randint(2, 6))) for _ in range(5_000)]
+rng = random.Random(1)
+words = ["".join(rng.choices("abcdefgh", k=rng.randint(2, 6))) for _ in range(5_000)]
 (folder / "words").write_text("".join(f"{word}\n" for word in words))
 (folder / "backwards").write_text("".join(f"{word[::-1]}\n" for word in words))
 
