@@ -116,6 +116,11 @@ def test_times_end_the_text_of_a_cue_even_without_a_blank_line() -> None:
     assert identity(read("vtt", text)) == text.encode()
 
 
+def test_a_file_without_cues_has_no_units() -> None:
+    for kind, text in (("vtt", "WEBVTT\n\nNOTE nothing\n"), ("srt", " \n")):
+        assert identity(read(kind, text)) == text.encode()
+
+
 def test_signs_of_markup_are_escaped_as_the_file_escapes_them() -> None:
     def written(line: str) -> str:
         document = read("vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\n{line}\n")

@@ -4,7 +4,7 @@ import re
 
 from ..errors import DocumentError
 from .encoded_text import decode_text
-from .subtitles import TIMING, subtitle_document
+from .subtitles import find_cues, subtitle_document
 from .unit import Document, DocumentOptions
 
 _NUMBER = re.compile(
@@ -26,12 +26,11 @@ def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
     """The sentences of subtitles; see `subtitles` for how they are joined and broken. Refuses text without times."""
     encoded = decode_text(data, options.encoding)
     text = encoded.text
-    timings = list(TIMING.finditer(text))
-    if text.strip() and not timings:
+    spans = list(find_cues(text))
+    if text.strip() and not spans:
         raise DocumentError('is no SubRip file: no line has times, such as "00:00:01,000 --> 00:00:02,500"')
-    bodies = []
-    for timing, after in zip(timings, [*timings[1:], None], strict=True):
-        end = after.start() if after else len(text)
-        number = _NUMBER.search(text, timing.end(), end) if after else None
-        bodies.append((timing[1], timing.end(), number.start() if number else end))
-    return subtitle_document(encoded, bodies, SrtEscapes())
+    cues = []
+    for time, start, end in spans:
+        number = _NUMBER.search(text, start, end) if end < len(text) else None
+        cues.append((time, start, number.start() if number else end))
+    return subtitle_document(encoded, cues, SrtEscapes())

@@ -23,10 +23,10 @@ MAX_LINE = 42  # characters, a usual limit of broadcasters
 _MAX_CUES = 3  # of one sentence: captions without punctuation would be joined without end
 
 _TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
-TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
+_TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_TAG = r"</?[A-Za-z][^<>\n]*+>|<[\d:.]++>|</?>|\{\\[^{}]*+\}"
+_TAG = r"</?[A-Za-z][^<>\n]*+>|<[\d:.]++>|</?>|\{\\[^{}\n]*+\}"
 _TOKEN = re.compile(rf"({_TAG}|[\s♪♫#]++)|[^\s♪♫#<{{]++|[<{{]")
 _DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
 
@@ -51,6 +51,14 @@ class Escapes(Protocol):
 
     def escape(self, text: str, original: str) -> str:
         """How to write a text; `original` is as the file has its source."""
+
+
+def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
+    """Of each cue, its time, and the characters from the end of the line with its times to the next such line."""
+    timings = list(_TIMING.finditer(text))
+    for number, timing in enumerate(timings, start=1):
+        end = timings[number].start() if number < len(timings) else len(text)
+        yield timing[1], timing.end(), end
 
 
 def subtitle_document(encoded: EncodedText, cues: Iterable[tuple[str, int, int]], escapes: Escapes) -> Document:

@@ -4,7 +4,7 @@ import re
 
 from ..errors import DocumentError
 from .encoded_text import decode_text
-from .subtitles import TIMING, subtitle_document
+from .subtitles import find_cues, subtitle_document
 from .unit import Document, DocumentOptions
 
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": "\N{NO-BREAK SPACE}"}
@@ -36,9 +36,7 @@ def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
     if not re.match(r"WEBVTT(?![^\s])", text):
         raise DocumentError("is no WebVTT file: it does not begin with WEBVTT")
     cues = []
-    timings = list(TIMING.finditer(text))
-    for timing, after in zip(timings, [*timings[1:], None], strict=True):
-        end = after.start() if after else len(text)
-        blank = _BLANK_LINE.search(text, timing.end(), end)
-        cues.append((timing[1], timing.end(), blank.start() if blank else end))
+    for time, start, end in find_cues(text):
+        blank = _BLANK_LINE.search(text, start, end)
+        cues.append((time, start, blank.start() if blank else end))
     return subtitle_document(encoded, cues, VttEscapes())
