@@ -17,11 +17,13 @@ from .evaluate import evaluate_command
 from .everywhere import CommonOptions, Debug, Version, with_debug
 from .explain import explain
 from .export import export
+from .keys import keys
 from .paper import paper
 from .program import shell_command
 from .score import score
 from .serve import serve
 from .standard import drop_output, open_closed_streams
+from .suggestions import suggestions
 from .train import train
 from .translate import translate
 
@@ -36,6 +38,8 @@ app = typer.Typer(
 )
 for command in (demo, train, translate, serve, evaluate_command, score, explain, check, config, paper, export):
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
+for group in (keys, suggestions):
+    app.add_typer(group)
 
 
 @app.callback()
@@ -62,8 +66,8 @@ def main() -> None:
     except _MISUSE as error:
         if not error.format_message():  # called without arguments: the help was printed
             sys.exit(2)
-        command = [error.ctx.info_name] if error.ctx and error.ctx.parent else []
-        _leave(2, f"{error.format_message()} ({shell_command(*command, '--help')} shows its arguments and options)")
+        help_page = shell_command(*_command_words(error.ctx), "--help")
+        _leave(2, f"{error.format_message()} ({help_page} shows its arguments and options)")
     except Interrupted as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
@@ -85,6 +89,11 @@ def main() -> None:
             _leave(2, "out of memory; use smaller batches (train.batch_tokens, --batch-size) or a smaller model")
         _leave(1, f"{type(error).__name__}: {error} (an error in the program; --debug shows where)")
     sys.exit(code)
+
+
+def _command_words(context: Any) -> list[str]:
+    """The words of a command after the name of the program, as in "keys add"."""
+    return [*_command_words(context.parent), context.info_name] if context and context.parent else []
 
 
 def _leave_unread() -> None:

@@ -9,10 +9,22 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from ..device import retain_freed_memory
-from . import api_docs, deepl, deepl_glossaries, explanation, health, libretranslate, native, uploads, web_page
+from . import (
+    api_docs,
+    deepl,
+    deepl_documents,
+    deepl_glossaries,
+    explanation,
+    health,
+    libretranslate,
+    native,
+    uploads,
+    web_page,
+)
 from .access import Access
 from .detection import Detector
 from .disconnects import CancelOnDisconnect
+from .document_jobs import DocumentJobs
 from .glossary_store import GlossaryStore
 from .languages import ModelSource
 from .models import ModelStore
@@ -27,7 +39,9 @@ from .server_state import ServerState
 from .stored_files import StoredFiles
 from .suggestions import SuggestionStore
 
-APIS = (libretranslate, uploads, native, explanation, deepl, deepl_glossaries, health, api_docs, web_page)
+APIS = (
+    libretranslate, uploads, native, explanation, deepl, deepl_glossaries, deepl_documents, health, api_docs, web_page,
+)  # fmt: skip
 
 
 def create_app(
@@ -54,6 +68,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
     )
     monitoring.watch_models(lambda: {str(key): size for key, size in models.memory().items()})
     reloader = Reloader(models, every=config.reload_every)
+    stored = StoredFiles(lifetime=config.file_lifetime, max_size=config.max_files_size)
     server = ServerState(
         config,
         models,
@@ -61,7 +76,8 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         monitoring,
         Access(config),
         Detector([language.code for language in models.languages()]),
-        StoredFiles(lifetime=config.file_lifetime, max_size=config.max_files_size),
+        stored,
+        DocumentJobs(stored, lifetime=config.file_lifetime),
         SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,
         GlossaryStore(config.glossaries),
     )
@@ -73,7 +89,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         if config.preload or len(models.pairs()) == 1:
             for key in models.pairs():
                 await asyncio.to_thread(models.load, key)
-        async with reloader, server.uploads:
+        async with reloader, stored, server.jobs:
             monitoring.status = "ready"
             yield
             monitoring.status = "draining"

@@ -3,8 +3,6 @@
 docs/http-api.md lists what of it is here and what its options do.
 """
 
-from collections.abc import Sequence
-
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
@@ -48,7 +46,7 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     terms = read_terms(server, client, fields, pair) if source else {}
     if not source and fields.text("glossary_id"):
         raise Refusal(400, "Bad request: Use of a glossary requires the source_lang parameter to be specified")
-    charge(server, client, texts)
+    charge(server, client, cost=len(texts), characters=sum(map(len, texts)))
     options = TranslationOptions(glossary=checked_terms(terms, server.config))
     whole = str(mode) in ("0", "False")
     joined = (whole or mode == "nonewlines") and not tags  # a line feed is then a blank like any other
@@ -107,10 +105,10 @@ async def read_deepl_request(request: Request, server: ServerState) -> tuple[Fie
         raise
 
 
-def charge(server: ServerState, client: Client, texts: Sequence[str], *, cost: int = 0) -> None:
-    """Count the texts of a client; a used-up day has DeepL's status 456."""
+def charge(server: ServerState, client: Client, *, cost: int, characters: int) -> None:
+    """Count a request of a client; a used-up day has DeepL's status 456."""
     try:
-        server.access.charge(client, cost=cost or len(texts), characters=sum(map(len, texts)))
+        server.access.charge(client, cost=cost, characters=characters)
     except QuotaRefusal as refusal:
         raise refusal.as_deepl() from None
 

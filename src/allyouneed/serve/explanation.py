@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 
 from ..errors import InputError, Overloaded
+from .admission import Admitted
 from .models import ModelKey, ModelStore
 from .server_state import Server
 
@@ -51,7 +52,7 @@ _explainer = _Explainer()
 
 
 @router.post("/explain")
-async def explain_text(body: ExplainRequest, server: Server) -> JSONResponse:
+async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -> JSONResponse:
     """Explain a translation: the attention of every head, the likeliest tokens at each step, and what each head does.
 
     The weights of attention are whole numbers from 0 to 255. Refuses texts of more than 300 characters.
@@ -61,6 +62,7 @@ async def explain_text(body: ExplainRequest, server: Server) -> JSONResponse:
             f"a text of {len(body.text)} characters is too long to look inside; at most "
             f"{MAX_EXPLAINED_CHARACTERS} can be explained: give a sentence of it"
         )
+    server.access.charge(client, cost=1, characters=len(body.text))
     key = server.models.pair(body.source, body.target)
     return JSONResponse(await _explainer.explain(server.models, key, body.text))
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import AllYouNeedError
 from ..translator import Translation
+from .admission import Admitted
+from .request_checks import refuse_too_much
 from .scheduler import TranslationOptions
 from .server_state import Server
 
@@ -72,8 +74,10 @@ class StreamRequest(BaseModel):
 
 
 @router.post("/translate", response_model=TextsAnswer)
-async def translate(body: TextsRequest, server: Server) -> JSONResponse:
+async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSONResponse:
     """Translate texts of one language into another."""
+    refuse_too_much(body.texts, server.config)
+    server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
     key = server.models.pair(body.source, body.target)
     options = TranslationOptions(
         alternatives=body.alternatives, align=body.align, glossary=tuple(body.glossary.items()), prefix=body.prefix
@@ -88,12 +92,14 @@ async def translate(body: TextsRequest, server: Server) -> JSONResponse:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def stream(body: StreamRequest, server: Server) -> StreamingResponse:
+async def stream(body: StreamRequest, server: Server, client: Admitted) -> StreamingResponse:
     """Translate a text and send each piece as soon as it is written, as server-sent events.
 
     Each event without a name has a piece as JSON, `{"text": "…"}`; the pieces together are the translation. The last
     event is `done`, with the whole text, or `error`, with `{"error": "…"}`.
     """
+    refuse_too_much([body.text], server.config)
+    server.access.charge(client, cost=1, characters=len(body.text))
     key = server.models.pair(body.source, body.target)
     options = TranslationOptions(glossary=tuple(body.glossary.items()))
     pieces = server.scheduler.stream(key, body.text, options)

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 import traceback
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -17,6 +18,7 @@ from .access import is_loopback
 from .options import ServeConfig
 from .refusals import Refusal, error_response
 
+_LOGGED_FRAMES = 8  # of an error, the innermost ones
 _LOG = logging.getLogger("allyouneed.serve")
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -88,7 +90,8 @@ class SafeAnswers:
         try:
             await self.app(scope, receive, send_guarded)
         except Exception as error:
-            where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
+            frames = traceback.extract_tb(error.__traceback__)[-_LOGGED_FRAMES:]
+            where = ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
             _LOG.error("%s in %s", type(error).__name__, where)
             if started:
                 raise ConnectionError("the answer had begun when its making failed") from None

@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 
 from .access import Access
 from .detection import Detector
+from .document_jobs import DocumentJobs
 from .glossary_store import GlossaryStore
 from .models import ModelStore
 from .monitoring import Monitoring
@@ -27,6 +28,7 @@ class ServerState:
     access: Access
     detector: Detector
     uploads: StoredFiles
+    jobs: DocumentJobs
     suggestions: SuggestionStore | None
     glossaries: GlossaryStore
 

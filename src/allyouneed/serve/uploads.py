@@ -33,9 +33,10 @@ async def translate_file(request: Request, server: Server) -> JSONResponse:
     if upload is None:
         raise Refusal(400, "Invalid request: missing file parameter")
     source, target = require_text(fields, "source"), require_text(fields, "target")
-    size, per_text = len(upload.content), server.config.max_characters
-    server.access.charge(client, cost=max(1, size // per_text if per_text else 1), characters=size)
-    translated, name = await translate_upload(server, upload.filename, upload.content, source, target)
+    content = await upload.read()
+    name = check_upload(server, upload.filename or "", content)
+    server.access.charge(client, cost=file_cost(server, content), characters=len(content))
+    translated, name = await translate_upload(server, name, content, source, target)
     token = await asyncio.to_thread(server.uploads.add, translated, name)
     url = request.url_for("download_file", filename=f"{token}.{quote(name)}")
     return JSONResponse({"translatedFileUrl": str(url)})
@@ -52,23 +53,36 @@ async def download_file(filename: str, server: Server) -> Response:
     return attachment(*stored)
 
 
-async def translate_upload(
-    server: ServerState, filename: str, content: bytes, source: str, target: str
-) -> tuple[bytes, str]:
-    """An uploaded document in the language `target`, and a name for it. `source` may be "auto".
-
-    Refuses an empty file, one larger than `config.max_file`, an unknown format, and what its format cannot read.
-    """
+def check_upload(server: ServerState, filename: str, content: bytes) -> str:
+    """A safe name for an uploaded document. Refuses an empty file, one that is too large, and an unknown format."""
     if not filename or not content:
         raise Refusal(400, "Invalid request: empty file")
     if len(content) > server.config.max_file:
         raise Refusal(413, f"Invalid request: request ({len(content)}) exceeds file limit ({server.config.max_file})")
     name = safe_name(filename)
-    if (kind := document_format(name)) is None:
+    if document_format(name) is None:
         raise Refusal(400, "Invalid request: file format not supported")
+    return name
+
+
+def file_cost(server: ServerState, content: bytes) -> int:
+    """What a document counts in the limit of requests: as many texts of greatest length as it has bytes for."""
+    per_text = server.config.max_characters
+    return max(1, len(content) // per_text) if per_text else 1
+
+
+async def translate_upload(
+    server: ServerState, name: str, content: bytes, source: str, target: str
+) -> tuple[bytes, str]:
+    """A document in the language `target`, and a name for it. `source` may be "auto".
+
+    Refuses languages that are not served, and what the format of the document cannot read.
+    """
     codes = known_codes(server.models)
     source_code = "" if source.strip().lower() == "auto" else require_code(source, codes)
     target_code = require_code(target, codes)
+    kind = document_format(name)
+    assert kind is not None  # see `check_upload`
     translated = await translate_file_content(server, content, kind, source_code, target_code)
     stem, dot, ending = name.rpartition(".")
     return translated, f"{stem}_{target_code}{dot}{ending}"

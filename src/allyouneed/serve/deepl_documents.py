@@ -1,0 +1,60 @@
+"""DeepL's documents: uploaded, translated in the background, and fetched when they are done."""
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from . import deepl_schema as schema
+from .deepl import charge, read_deepl_request, require_deepl_code
+from .document_jobs import DocumentJob
+from .refusals import Refusal
+from .server_state import Server, ServerState
+from .uploads import attachment, check_upload, file_cost, translate_upload
+
+router = APIRouter(prefix="/v2", tags=["DeepL"])
+
+
+@router.post("/document", **schema.UPLOAD_DOCUMENT)
+async def upload_document(request: Request, server: Server) -> JSONResponse:
+    """Translate a document; the answer has the identifier and the key to ask for it."""
+    fields, client = await read_deepl_request(request, server)
+    if not server.config.files:
+        raise Refusal(403, "Files translation are disabled on this server.")
+    upload = fields.upload("file")
+    if upload is None:
+        raise Refusal(400, "Bad request: Value for 'file' not specified.")
+    target = require_deepl_code(server, fields, "target_lang")
+    source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else "auto"
+    content = await upload.read()
+    checked = check_upload(server, fields.text("filename") or upload.filename or "", content)
+    charge(server, client, cost=file_cost(server, content), characters=len(content))
+    work = translate_upload(server, checked, content, source, target)
+    identifier, key = server.jobs.start(work, characters=len(content))
+    return JSONResponse({"document_id": identifier, "document_key": key})
+
+
+@router.post("/document/{document}", **schema.DOCUMENT_STATUS)
+async def show_document_status(document: str, request: Request, server: Server) -> JSONResponse:
+    """Say whether a document is translated."""
+    job = await _find_job(document, request, server)
+    answer: dict[str, object] = {"document_id": document, "status": job.status}
+    if job.status == "translating":
+        answer["seconds_remaining"] = 1
+    if job.status == "done":
+        answer["billed_characters"] = job.characters
+    if job.error:
+        answer["error_message"] = job.error
+    return JSONResponse(answer)
+
+
+@router.post("/document/{document}/result", **schema.DOCUMENT_RESULT)
+async def fetch_document(document: str, request: Request, server: Server) -> Response:
+    """Fetch a translated document."""
+    job = await _find_job(document, request, server)
+    return attachment(*await asyncio.to_thread(server.jobs.result, job))
+
+
+async def _find_job(document: str, request: Request, server: ServerState) -> DocumentJob:
+    fields, _ = await read_deepl_request(request, server)
+    return server.jobs.find(document, fields.text("document_key"))

@@ -1,0 +1,129 @@
+"""Who may ask, and how much."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from allyouneed.errors import ConfigError
+from allyouneed.serve.access import Access, exposure_warnings, is_loopback
+from allyouneed.serve.keys import add_key
+from allyouneed.serve.options import ServeConfig
+from serve.stub import stub_app
+
+BODY = {"q": "Hello", "source": "en", "target": "it"}
+
+
+def client(**settings: Any) -> TestClient:
+    return TestClient(stub_app(**settings), base_url="http://localhost")
+
+
+def translate(browser: TestClient, **change: object) -> tuple[int, str]:
+    answer = browser.post("/translate", json={**BODY, **change})
+    return answer.status_code, answer.json().get("error", "")
+
+
+def test_the_loopback_has_no_limits_and_an_open_address_has() -> None:
+    assert Access(ServeConfig()).requests_per_minute == 0
+    assert Access(ServeConfig(host="0.0.0.0")).requests_per_minute == 120
+    assert Access(ServeConfig(host="0.0.0.0", requests_per_minute=7)).requests_per_minute == 7
+    assert Access(ServeConfig(host="0.0.0.0", requests_per_minute=0)).requests_per_minute == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "[::1]", "localhost"])
+def test_the_loopback_is_known(host: str) -> None:
+    assert is_loopback(host)
+    assert exposure_warnings(ServeConfig(host=host)) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "translate.example", ""])
+def test_every_other_address_has_warnings(host: str) -> None:
+    assert not is_loopback(host)
+    assert "without a key" in exposure_warnings(ServeConfig(host=host))[0]
+
+
+def test_more_requests_than_the_limit_are_answered_429_with_a_time(tmp_path: Path) -> None:
+    with client(requests_per_minute=3) as browser:
+        assert [translate(browser)[0] for _ in range(2)] == [200, 200]
+        answer = browser.post("/translate", json={**BODY, "q": ["a", "b"]})  # costs two
+        assert (answer.status_code, answer.json()) == (429, {"error": "Slowdown: 3 per 1 minute"})
+        assert 55 <= int(answer.headers["Retry-After"]) <= 60
+        assert translate(browser)[0] == 200
+        assert translate(browser)[0] == 429
+        deepl = browser.post("/v2/translate", json={"text": ["a"], "target_lang": "IT"})
+        assert (deepl.status_code, deepl.json()) == (429, {"message": "Slowdown: 3 per 1 minute"})
+        native = browser.post("/v1/translate", json={"texts": ["a"], "source": "en", "target": "it"})
+        assert native.status_code == 429
+
+
+def test_a_batch_that_no_minute_has_room_for_is_refused_as_too_large() -> None:
+    with client(requests_per_minute=3) as browser:
+        assert translate(browser, q=["a"] * 4) == (400, "Invalid request: request (4) exceeds text limit (3)")
+
+
+def test_those_who_go_on_are_banned() -> None:
+    with client(requests_per_minute=1, ban_after=3) as browser:
+        assert [translate(browser)[0] for _ in range(6)] == [200, 429, 429, 429, 403, 403]
+        assert translate(browser) == (403, "Too many request limits violations")
+
+
+def test_wrong_keys_are_counted_for_the_ban(tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys", "one")
+    with client(keys=str(tmp_path / "keys"), ban_after=2) as browser:
+        assert translate(browser, api_key=key)[0] == 200
+        assert [translate(browser, api_key="guess") for _ in range(3)] == [
+            (403, "Invalid API key"), (403, "Invalid API key"), (403, "Too many request limits violations"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/translate"), ("POST", "/detect"), ("POST", "/suggest"), ("POST", "/translate_file"),
+        ("POST", "/v1/translate"), ("POST", "/v1/stream"), ("POST", "/v1/explain"), ("POST", "/v2/translate"),
+        ("GET", "/v2/languages"), ("GET", "/v2/usage"), ("GET", "/v2/glossaries"), ("POST", "/v3/glossaries"),
+        ("POST", "/v2/document"), ("POST", "/v2/document/1"), ("POST", "/v2/document/1/result"),
+    ],
+)  # fmt: skip
+def test_without_a_key_nothing_is_translated(tmp_path: Path, method: str, path: str) -> None:
+    add_key(tmp_path / "keys", "one")
+    settings = {"keys": str(tmp_path / "keys"), "suggestions": str(tmp_path / "suggestions")}
+    body = {"texts": ["a"], "text": "a", "source": "en", "target": "it"} if path.startswith("/v1") else {}
+    if path in ("/v1/stream", "/v1/explain"):
+        del body["texts"]
+    elif path == "/v1/translate":
+        del body["text"]
+    with client(**settings) as browser:
+        answer = browser.request(method, path, json=body)
+    assert answer.status_code == (403 if path.startswith(("/v2", "/v3")) else 400)
+    assert "API key" in answer.text
+
+
+def test_a_key_may_stand_in_the_body_or_in_the_header(tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys", "one")
+    with client(keys=str(tmp_path / "keys"), key_url="https://keys.example") as browser:
+        assert translate(browser) == (400, "Visit https://keys.example to get an API key")
+        assert translate(browser, api_key=key)[0] == 200
+        for scheme in ("Bearer", "DeepL-Auth-Key"):
+            headers = {"Authorization": f"{scheme} {key}"}
+            assert browser.post("/translate", json=BODY, headers=headers).status_code == 200
+            assert browser.post("/v1/translate", json={"texts": ["a"], "source": "en", "target": "it"},
+                                headers=headers).status_code == 200  # fmt: skip
+
+
+def test_a_key_has_limits_of_its_own(tmp_path: Path) -> None:
+    one = add_key(tmp_path / "keys", "one", requests_per_minute=1)
+    other = add_key(tmp_path / "keys", "other", characters_per_day=12)
+    with client(keys=str(tmp_path / "keys"), requests_per_minute=5, key_optional=True) as browser:
+        assert [translate(browser, api_key=one)[0] for _ in range(2)] == [200, 429]
+        assert [translate(browser, api_key=other)[0] for _ in range(2)] == [200, 200]
+        answer = browser.post("/translate", json={**BODY, "api_key": other})
+        assert (answer.status_code, answer.json()) == (429, {"error": "Slowdown: 12 characters per 1 day"})
+        assert 0 < int(answer.headers["Retry-After"]) <= 86_400
+        assert [translate(browser)[0] for _ in range(6)] == [200] * 5 + [429]
+
+
+def test_a_file_of_keys_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="API keys cannot be read"):
+        stub_app(keys=str(tmp_path / "keys"))
