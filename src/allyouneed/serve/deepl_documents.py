@@ -26,8 +26,8 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
         raise Refusal(400, "Bad request: Value for 'file' not specified.")
     target = require_deepl_code(server, fields, "target_lang")
     source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else "auto"
-    content = await upload.read()
-    checked = check_upload(server, fields.text("filename") or upload.filename or "", content)
+    filename, content = upload
+    checked = check_upload(server, fields.text("filename") or filename, content)
     charge(server, client, cost=file_cost(server, content), characters=len(content))
     work = translate_upload(server, checked, content, source, target)
     identifier, key = server.jobs.start(work, characters=len(content))

@@ -11,13 +11,14 @@ from starlette.datastructures import UploadFile
 from ..files import parse_json
 from .refusals import Refusal
 
-_MAX_FORM_FIELDS = 1000
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_MAX_FORM_FIELDS, _MAX_FILES = 1000, 4
 # Subtitle Edit leaves out the comma before the key: {"q": "…", "target": "it" "api_key": "…"}.
 _MISSING_COMMA = re.compile(r'(?<!\\)"\s*("api_key"\s*:)')
 
 
-class Upload(NamedTuple):
-    """A file of a form."""
+class UploadedFile(NamedTuple):
+    """A file of a form: the name that the client gives it, and its bytes."""
 
     filename: str
     content: bytes
@@ -63,10 +64,10 @@ class Fields:
             raise Refusal(400, f"Invalid request: {name} parameter must be a list of strings")
         return [str(value) for value in values]
 
-    def upload(self, name: str) -> Upload | None:
+    def upload(self, name: str) -> UploadedFile | None:
         """The file that a form sends under a name."""
         value = self.get(name)
-        return value if isinstance(value, Upload) else None
+        return value if isinstance(value, UploadedFile) else None
 
 
 async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields:
@@ -81,20 +82,20 @@ async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields
         body = await request.body()
         values = {name: [value] for name, value in _json_object(body).items()} if body.strip() else {}
     else:
-        for name, text in request.query_params.multi_items():
-            values.setdefault(name, []).append(text)
-        if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-            # The block closes the files of the form; `BodyLimits` bounds their size.
-            async with request.form(max_files=4, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size) as form:
-                for name, value in form.multi_items():
-                    item = await _read(value) if isinstance(value, UploadFile) else value
-                    values.setdefault(name, []).append(item)
+        form = await _read_form(request, max_part_size) if kind in _FORMS else []
+        for name, value in (*request.query_params.multi_items(), *form):
+            values.setdefault(name, []).append(value)
     _require_unicode(values)
     return Fields(values, is_json=is_json)
 
 
-async def _read(file: UploadFile) -> Upload:
-    return Upload(file.filename or "", await file.read())
+async def _read_form(request: Request, max_part_size: int) -> list[tuple[str, str | UploadedFile]]:
+    form = request.form(max_files=_MAX_FILES, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size)
+    async with form as fields:
+        return [
+            (name, UploadedFile(value.filename or "", await value.read()) if isinstance(value, UploadFile) else value)
+            for name, value in fields.multi_items()
+        ]
 
 
 def _json_object(body: bytes) -> dict[str, object]:
@@ -114,7 +115,7 @@ def _json_object(body: bytes) -> dict[str, object]:
 
 
 def _require_unicode(values: Mapping[str, list[object]]) -> None:
-    texts = {name: [value for value in some if not isinstance(value, Upload)] for name, some in values.items()}
+    texts = {name: [value for value in some if not isinstance(value, UploadedFile)] for name, some in values.items()}
     try:
         json.dumps(texts, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -33,8 +33,8 @@ async def translate_file(request: Request, server: Server) -> JSONResponse:
     if upload is None:
         raise Refusal(400, "Invalid request: missing file parameter")
     source, target = require_text(fields, "source"), require_text(fields, "target")
-    content = await upload.read()
-    name = check_upload(server, upload.filename or "", content)
+    filename, content = upload
+    name = check_upload(server, filename, content)
     server.access.charge(client, cost=file_cost(server, content), characters=len(content))
     translated, name = await translate_upload(server, name, content, source, target)
     token = await asyncio.to_thread(server.uploads.add, translated, name)

@@ -1,0 +1,213 @@
+"""Documents over HTTP: translated, fetched, forgotten; and what strangers send instead."""
+
+import io
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import deepl
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from allyouneed.documents import FORMATS
+from allyouneed.serve.stored_files import StoredFiles
+from allyouneed.serve.uploads import safe_name
+from serve.live import running
+from serve.stub import stub_app
+
+LANGUAGES = {"source": "en", "target": "it"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(stub_app(max_file=100_000), base_url="http://localhost") as client:
+        yield client
+
+
+def upload(client: TestClient, name: str, content: bytes, **change: str) -> httpx.Response:
+    return client.post("/translate_file", data={**LANGUAGES, **change}, files={"file": (name, content)})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.txt", "Hello World.\n\nSecond line\n", "hELLO wORLD.\n\nsECOND LINE\n"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nHello\n", "1\n00:00:01,000 --> 00:00:02,000\nhELLO\n"),
+        ("a.json", '{"key": "Hello"}', '{"key": "hELLO"}'),
+        ("a.html", "<p>Hello <b>World</b></p>", "<p>hELLO <b>wORLD</b></p>"),
+    ],
+)
+def test_a_document_is_translated_and_fetched(client: TestClient, name: str, content: str, expected: str) -> None:
+    answer = upload(client, name, content.encode())
+    assert answer.status_code == 200
+    url = answer.json()["translatedFileUrl"]
+    assert url.startswith("http://localhost/download_file/")
+    assert url.endswith(name.replace(".", "_it."))
+    fetched = client.get(url)
+    assert fetched.text == expected
+    assert fetched.headers["content-disposition"].startswith("attachment")
+    assert fetched.headers["content-type"] == "application/octet-stream"
+
+
+def test_the_language_of_a_document_is_detected(client: TestClient) -> None:
+    answer = upload(client, "a.txt", "Wo ist der nächste Bahnhof?".encode(), source="auto")
+    assert client.get(answer.json()["translatedFileUrl"]).text == "wO IST DER NÄCHSTE bAHNHOF?"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "change", "status", "error"),
+    [
+        ("a.exe", b"MZ", {}, 400, "Invalid request: file format not supported"),
+        ("a", b"text", {}, 400, "Invalid request: file format not supported"),
+        ("a.txt", b"", {}, 400, "Invalid request: empty file"),
+        ("a.txt", b"text", {"source": ""}, 400, "Invalid request: missing source parameter"),
+        ("a.txt", b"text", {"target": ""}, 400, "Invalid request: missing target parameter"),
+        ("a.txt", b"text", {"target": "xx"}, 400, "xx is not supported"),
+        ("a.txt", b"text", {"source": "it", "target": "de"}, 400, "German (de) is not available as a target"),
+        ("a.json", b"{", {}, 400, "the document"),
+        ("a.txt", b"a" * 100_001, {}, 413, "exceeds file limit (100000)"),
+        ("a.txt", b"a" * 1_000_000, {}, 413, "the body is larger than"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(
+    client: TestClient, name: str, content: bytes, change: dict[str, str], status: int, error: str
+) -> None:
+    answer = upload(client, name, content, **change)
+    assert answer.status_code == status
+    assert error in answer.json()["error"]
+
+
+def test_a_request_without_a_file_is_refused(client: TestClient) -> None:
+    for request in ({"data": LANGUAGES}, {"json": LANGUAGES}, {"files": {"file": (None, "text")}, "data": LANGUAGES}):
+        answer = client.post("/translate_file", **request)  # type: ignore[arg-type]
+        assert (answer.status_code, answer.json()) == (400, {"error": "Invalid request: missing file parameter"})
+
+
+def zip_bomb() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("word/document.xml", "content.xml", "[Content_Types].xml"):
+            archive.writestr(name, b"0" * 60_000_000)
+    return file.getvalue()
+
+
+ENTITIES = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "{}">{}]><a>&z9;</a>'.format(
+    "boom" * 10, "".join(f'<!ENTITY z{n} "{f"&z{n - 1};" * 10 if n else "&b;"}">' for n in range(10))
+)
+FILE_ENTITY = (
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><xliff version="1.2">'
+    '<file source-language="en" target-language="it"><body><trans-unit id="1"><source>&b;</source></trans-unit>'
+    "</body></file></xliff>"
+)
+NESTED = "<a>" * 20_000
+
+
+@pytest.mark.parametrize("ending", [ending for endings in FORMATS.values() for ending in endings])
+@pytest.mark.parametrize(
+    "content",
+    [ENTITIES.encode(), FILE_ENTITY.encode(), NESTED.encode(), b"[" * 50_000, b"\x00\xff" * 1_000, b"PK\x03\x04" * 100],
+    ids=["entities", "file entity", "nested", "deep", "bytes", "broken zip"],
+)
+def test_hostile_documents_are_answered_soon_and_without_an_error_in_the_program(
+    client: TestClient, ending: str, content: bytes
+) -> None:
+    start = time.monotonic()
+    answer = upload(client, f"a{ending}", content)
+    assert answer.status_code in (200, 400), answer.text
+    if answer.status_code == 200:
+        assert b"root:" not in client.get(answer.json()["translatedFileUrl"]).content
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("ending", [".docx", ".odt"])
+def test_a_zip_bomb_is_refused(ending: str) -> None:
+    with TestClient(stub_app(), base_url="http://localhost") as client:
+        answer = upload(client, f"a{ending}", zip_bomb())
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["%2e%2e", "%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "%2fetc%2fpasswd", "x.txt", "", "a%00b", "a" * 5_000],
+)
+def test_no_path_of_a_request_reaches_the_disk(client: TestClient, path: str) -> None:
+    answer = client.get(f"/download_file/{path}")
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+
+
+def test_names_are_made_safe() -> None:
+    assert safe_name("../../a b.txt") == "a b.txt"
+    assert safe_name("C:\\\\dir\\è.txt") == "è.txt"
+    assert safe_name('a"\r\nX: y.txt') == "a___X_ y.txt"
+    assert safe_name("..") == "document"
+    assert len(safe_name("a" * 1_000 + ".txt")) == 100
+
+
+def test_files_can_be_switched_off() -> None:
+    with TestClient(stub_app(files=False), base_url="http://localhost") as client:
+        for answer in (upload(client, "a.txt", b"a"), client.get("/download_file/a.txt")):
+            assert answer.status_code == 403
+            assert answer.json() == {"error": "Files translation are disabled on this server."}
+        settings = client.get("/frontend/settings").json()
+        assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
+
+
+def test_files_expire_take_limited_room_and_are_gone_at_the_end() -> None:
+    now = 0.0
+    files = StoredFiles(lifetime=10, max_size=10, clock=lambda: now)
+    token = files.add(b"12345678", "a.txt")
+    assert files.read(token) == ("a.txt", b"12345678")
+    assert files.read("other") is None
+    with pytest.raises(Exception, match="no room"):
+        files.add(b"123", "b.txt")
+    folder = files._folder
+    assert folder is not None
+    assert folder.stat().st_mode & 0o777 == 0o700
+    now = 10.0
+    assert files.read(token) is None
+    assert list(folder.iterdir()) == []
+    assert files.read(files.add(b"123", "b.txt")) == ("b.txt", b"123")
+    files.close()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "html", ["<p>Hello <b>World</b>!</p>", "Hello <a href='x'>World</a>", "Hello &amp; World", "a<br>b"]
+)
+def test_pieces_of_html_keep_their_tags(client: TestClient, html: str) -> None:
+    answer = client.post("/translate", json={"q": html, "format": "html", **LANGUAGES}).json()
+    assert answer["translatedText"].lower() == html.lower()
+    assert answer["translatedText"] != html
+
+
+def test_deepl_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deepl.http_client, "max_network_retries", 0)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    (tmp_path / "a.txt").write_text("Hello World")
+    (tmp_path / "a.json").write_text("{")
+    with running(stub_app()) as url, closing(deepl.DeepLClient("any", server_url=url)) as client:
+        status = client.translate_document_from_filepath(
+            tmp_path / "a.txt", tmp_path / "b.txt", source_lang="EN", target_lang="IT"
+        )
+        assert (status.done, status.billed_characters) == (True, 11)
+        assert (tmp_path / "b.txt").read_text() == "hELLO wORLD"
+        with pytest.raises(deepl.DocumentTranslationException, match="JSON"):
+            client.translate_document_from_filepath(tmp_path / "a.json", tmp_path / "b.json", target_lang="IT")
+        with pytest.raises(deepl.DeepLException, match="Not found"):
+            client.translate_document_get_status(deepl.DocumentHandle("a", "b"))
+        with (tmp_path / "a.txt").open("rb") as file:
+            handle = client.translate_document_upload(file, source_lang="EN", target_lang="IT")
+        with pytest.raises(deepl.DeepLException, match="Not found"):
+            client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "x"))
+
+
+def test_deepl_translates_marked_up_texts() -> None:
+    with TestClient(stub_app(), base_url="http://localhost") as client:
+        body: dict[str, Any] = {"text": ["Hello <b>World</b>"], "target_lang": "IT", "source_lang": "EN"}
+        answer = client.post("/v2/translate", json={**body, "tag_handling": "html"}).json()
+    assert answer["translations"][0]["text"] == "hELLO <b>wORLD</b>"
