@@ -270,13 +270,6 @@ def test_an_input_is_never_its_own_output(saved: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out.partial").read_text() == out.read_text() == "a\n"
 
 
-def test_a_document_is_no_plain_text(saved: Path, tmp_path: Path) -> None:
-    for name in ("a.po", "a.TMX", "a.html.gz", "a.json"):
-        said = refusal("translate", saved, tmp_path / name)
-        assert "not plain text with one sentence per line" in said
-        assert "pass it on standard input" in said
-
-
 def test_named_pipes_are_read_and_written(saved: Path, tmp_path: Path) -> None:
     for name in ("in", "out"):
         os.mkfifo(tmp_path / name)

@@ -14,6 +14,7 @@ from allyouneed.translator.document_translation import (
     plan_document,
     sentence_spans,
     translate_document,
+    translate_plan,
 )
 from fake_translator import FakeTranslator
 
@@ -96,9 +97,10 @@ def test_a_unit_that_is_refused_stays_or_stops_the_work() -> None:
 
 
 def test_progress_counts_sentences() -> None:
-    seen: list[tuple[int, int]] = []
-    translate(unit("One. Two."), unit("abc", marks=BOLD), on_progress=lambda *numbers: seen.append(numbers))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    plan = plan_document(lines(unit("One. Two."), unit("abc", marks=BOLD)))
+    seen: list[int] = []
+    translate_plan(plan, FakeTranslator(), on_progress=seen.append)
+    assert sum(seen) == len(plan.plain) + len(plan.aligned) == 3
 
 
 def test_the_work_can_be_done_in_two_steps() -> None:

@@ -1,22 +1,14 @@
 """Input of any size, read in stretches of lines."""
 
-import re
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from ..corpus.lines import ARCHIVES, LONGEST_LINE, TOO_LONG, bounded_lines, not_utf8, opened
-from ..errors import DataError, InputError
+from ..corpus.lines import LONGEST_LINE, TOO_LONG, bounded_lines, not_utf8, opened
+from ..errors import DataError
 from ..files import is_stream
-
-# Files whose lines are not sentences: translating them line by line would damage them.
-DOCUMENTS = re.compile(
-    r"\.(po|pot|tmx|xliff|xlf|sdlxliff|x?html?|xml|docx|odt|pptx|xlsx|epub|pdf|rtf|srt|vtt|ass|json|jsonl|ndjson|ya?ml"
-    r"|parquet)",
-    re.IGNORECASE,
-)
 
 
 class Stretch(NamedTuple):
@@ -28,17 +20,6 @@ class Stretch(NamedTuple):
     first: int
     lines: list[str]
     refused: dict[int, str]
-
-
-def refuse_document(file: str) -> None:
-    """Refuse a file whose extension is that of a document."""
-    path = Path(file)
-    ending = Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
-    if DOCUMENTS.fullmatch(ending):
-        raise InputError(
-            f"{file} is a document ({ending}), not plain text with one sentence per line; to translate its lines "
-            "anyway, pass it on standard input"
-        )
 
 
 def stretches(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Stretch]:

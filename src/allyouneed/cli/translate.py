@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from . import document as documents
 from .search_options import SearchSettings, with_search_options
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def translate(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     file: Annotated[
-        str, typer.Argument(help="Text to translate, a sentence a line, plain or compressed; - is standard input.")
+        str,
+        typer.Argument(help="Text, a sentence a line, plain or compressed, or a document; - is standard input."),
     ] = "-",
     output: Annotated[
         Path | None,
@@ -83,6 +85,15 @@ def translate(
             rich_help_panel="Constraints",
         ),
     ] = 0,
+    form: documents.DocumentFormat = None,
+    source_language: documents.SourceLanguage = "",
+    target_language: documents.TargetLanguage = "",
+    encoding: documents.Encoding = "",
+    column: documents.Column = "",
+    into: documents.Into = "",
+    keys: documents.Keys = None,
+    min_confidence: documents.MinConfidence = None,
+    review: documents.Review = None,
     *,
     decode: SearchSettings,
 ) -> None:
@@ -90,6 +101,9 @@ def translate(
 
     Files of any size are read and written a chunk at a time. An interrupted command continues with --resume.
     A setting of the search that is not given is the bundle's.
+
+    A document (HTML, DOCX, PO, …) keeps its structure, its markup and what is translated already. It is written
+    whole or not at all.
 
     [bold]Examples[/bold]
 
@@ -104,12 +118,16 @@ def translate(
       allyouneed translate runs/mine news.en --nbest 4 --json
 
       allyouneed translate runs/mine news.en --alignments words
+
+      allyouneed translate runs/mine manual.docx --output manual.it.docx
     """  # fmt: skip
     from dataclasses import asdict
 
+    from ..documents import DocumentOptions
     from ..errors import ConfigError, InputError
+    from ..files import check_output_file
     from ..text.glossary import Glossary
-    from .flow import Stretch, refuse_document, stretches
+    from .flow import Stretch, stretches
     from .resumable import check_output, files_digest, line_writer, partial_path
     from .rows import as_json, as_text
     from .screen import announce_pipes, console, progress, prompt
@@ -122,7 +140,19 @@ def translate(
         )  # fmt: skip
     if resume and (output is None or overwrite):
         raise ConfigError("--resume goes on with the file that --output names, and without --overwrite")
-    refuse_document(file)
+    kind = documents.document_kind(file, form)
+    about_document = {
+        "--source-language": source_language, "--target-language": target_language, "--encoding": encoding,
+        "--column": column, "--into": into, "--key": keys, "--min-confidence": min_confidence, "--review": review,
+    }  # fmt: skip
+    if kind is None:
+        documents.refuse_without_document(about_document)
+    else:
+        documents.refuse_beside_document(
+            output,
+            {"--stream": stream, "--json": json, "--alignments": align, "--alternatives": alternatives,
+             "--prefix": prefix, "--resume": resume, "--nbest": decode.get("nbest")},
+        )  # fmt: skip
     inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
     check_output(
         output, [*inputs, *bundle.glob("*.json"), *bundle.glob("*.safetensors")], resume=resume, overwrite=overwrite
@@ -130,13 +160,21 @@ def translate(
     if output and resume and output.is_file():
         console.print(f"{output} is whole already; there is nothing to go on with")
         return
+    if review is not None:
+        check_output_file(review, what="the list", overwrite=overwrite, inputs=inputs)
     announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
     terms = Glossary.read(glossary) if glossary else None
 
-    from ..bundle import model_files
+    from ..bundle import model_files, read_languages
     from ..device import retain_freed_memory
     from ..translator import WINDOW, Translator
 
+    if kind:
+        source, target = read_languages(bundle)
+        options = DocumentOptions(
+            source_language or source, target_language or target, encoding, column, into, tuple(keys or ())
+        )
+        document = documents.open_document(file, kind, options)
     retain_freed_memory()
     translator = Translator.load(
         bundle,
@@ -146,6 +184,12 @@ def translate(
         glossary=terms,
         **decode,
     )
+
+    if kind and output:
+        code = documents.translate_file(
+            document, translator, output, min_confidence=min_confidence, review=review, skip_refused=skip_refused
+        )
+        raise typer.Exit(code)
 
     name = "standard input" if file == "-" else file
 

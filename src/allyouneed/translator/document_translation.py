@@ -81,24 +81,27 @@ def translate_document(
     translator: TextTranslator,
     *,
     min_confidence: float = MIN_CONFIDENCE,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
     skip_refused: bool = False,
 ) -> DocumentTranslation:
     """Translate the units that have no translation yet.
 
     Each sentence, and each line, of a unit is translated by itself; blanks and line breaks between them stay. A
-    unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. `on_progress` gets the
-    number of sentences done and of all. Refuses a sentence that the model cannot read; with `skip_refused` its unit
-    stays untranslated.
+    unit whose least sure sentence has a confidence below `min_confidence` is to be reviewed. Refuses a sentence that
+    the model cannot read; with `skip_refused` its unit stays untranslated.
     """
     plan = plan_document(document)
-    total, done = len(plan.aligned) + len(plan.plain), 0
+    answers = translate_plan(plan, translator, skip_refused=skip_refused)
+    return finish_document(plan, answers, min_confidence=min_confidence)
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        on_progress(done, total)
 
+def translate_plan(
+    plan: DocumentPlan,
+    translator: TextTranslator,
+    *,
+    on_progress: Callable[[int], None] = lambda _: None,
+    skip_refused: bool = False,
+) -> dict[str, Translation | InputError]:
+    """The answers to the sentences of a plan. `on_progress` gets the number of sentences that each batch finished."""
     answers: dict[str, Translation | InputError] = {}
     for texts, align in ((plan.aligned, "words"), (plan.plain, None)):
         refused: dict[int, InputError] = {}
@@ -107,7 +110,7 @@ def translate_document(
             refused[error.line or 0] = error
 
         translations = translator.translations(
-            texts, align=align, on_progress=advance, on_refused=refuse if skip_refused else None
+            texts, align=align, on_progress=on_progress, on_refused=refuse if skip_refused else None
         )
         try:
             answers |= zip(texts, translations, strict=True)
@@ -115,7 +118,7 @@ def translate_document(
             unit = _unit_with(plan, texts[error.line - 1]) if error.line else None
             raise InputError(f"{unit.key}: {error}" if unit and unit.key else str(error)) from error
         answers |= {texts[number - 1]: error for number, error in refused.items()}
-    return finish_document(plan, answers, min_confidence=min_confidence)
+    return answers
 
 
 def plan_document(document: Document) -> DocumentPlan:

@@ -1,0 +1,85 @@
+"""`translate` on documents: read and written whole, with a summary of what to review."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shell import refusal, run_here
+
+PAGE = b'<html lang="en"><p>abc <b>dea</b></p><p>bad cab</p></html>'
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.html"
+    path.write_bytes(PAGE.replace(b" ", b"e").replace(b"htmlelang", b"html lang"))  # this vocabulary has no blank
+    return path
+
+
+def test_a_document_is_translated_into_a_file(saved: Path, page: Path) -> None:
+    output, review = page.with_name("page.it.html"), page.with_name("review.jsonl")
+    result = run_here(
+        "translate", saved, page, "--output", output, "--target-language", "it", "--min-confidence", 0,
+        "--review", review,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout == b""
+    written = output.read_text()
+    assert written.startswith('<html lang="it"><p>')
+    assert written.count("<b>") == written.count("</b>") == 1
+    said = result.stderr.decode()
+    assert f"{output}: 2 units, 2 translated, 0 kept" in said
+    assert "2 to review" in said
+    assert "  line 1: " in said
+    items = [json.loads(line) for line in review.read_text().splitlines()]
+    assert [item["source"] for item in items] == ["abcedea", "badecab"]
+    assert all("low confidence" in " ".join(item["reasons"]) for item in items)
+
+
+def test_a_text_that_is_refused_stops_the_work_or_is_left_out(saved: Path, tmp_path: Path) -> None:
+    page, output = tmp_path / "a.html", tmp_path / "b.html"
+    page.write_text("<p>abc</p>\n<p>xyz</p>")
+    assert "line 2: 'x' at position 1 of 'xyz' is not in the vocabulary" in refusal(
+        "translate", saved, page, "--output", output
+    )
+    assert not output.exists()
+    result = run_here("translate", saved, page, "--output", output, "--skip-refused")
+    assert result.returncode == 3
+    assert "2 units, 1 translated, 0 kept, 1 refused and left as they were" in result.stderr.decode()
+    assert output.read_text().endswith("\n<p>xyz</p>")
+
+
+def test_a_document_may_come_from_standard_input(saved: Path, tmp_path: Path) -> None:
+    words = ("translate", saved, "-", "--format", "html", "--output", tmp_path / "b.html")
+    assert run_here(*words, stdin=b"<p>abc</p>").returncode == 0
+    assert (tmp_path / "b.html").read_text().startswith("<p>")
+
+
+def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("abc\nabd\n")
+    result = run_here("translate", saved, tmp_path / "a.html", "--format", "lines")
+    assert result.stdout.count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["{page}"], "a document is translated into a file: name it with --output"),
+        (["{page}", "--output", "{page}", "--overwrite"], "are one file"),
+        (["{page}", "--output", "out.html", "--json", "--nbest", "2"], "leave out --json, --nbest"),
+        (["{page}", "--output", "out.html", "--format", "pdf"], "--format must be lines or one of txt, "),
+        (["-", "--column", "2"], "--column is for documents"),
+        (["a.html.gz", "--output", "out"], "is a packed document; unpack it first"),
+        (["a.TMX"], "is a document of a format that is not known; known are txt, "),
+        (["missing.html", "--output", "out.html"], "missing.html does not exist"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], reason: str, saved: Path, page: Path) -> None:
+    assert reason in refusal("translate", saved, *(word.format(page=page) for word in words), cwd=page.parent)
+    assert sorted(path.name for path in page.parent.iterdir()) == ["bundle", "page.html"]
+
+
+def test_what_is_not_of_its_format_is_refused(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    assert "a.json is not JSON" in refusal("translate", saved, tmp_path / "a.json", "--output", tmp_path / "b.json")
