@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,7 +84,7 @@ def open_document(file: str, kind: str, options: DocumentOptions) -> Document:
         return read_document(stream.read(), kind, options, name=file)
 
 
-def refuse_beside_document(output: Path | None, options: dict[str, object]) -> None:
+def refuse_beside_document(output: Path | None, options: Mapping[str, object]) -> None:
     """Refuse a document without an output file, and options that are for lines of text."""
     if output is None:
         raise ConfigError("a document is translated into a file: name it with --output")
@@ -91,7 +92,7 @@ def refuse_beside_document(output: Path | None, options: dict[str, object]) -> N
         raise ConfigError(f"a document is translated as a whole; leave out {', '.join(conflicting)}")
 
 
-def refuse_without_document(options: dict[str, object]) -> None:
+def refuse_without_document(options: Mapping[str, object]) -> None:
     """Refuse options that are for documents."""
     if set_here := [name for name, value in options.items() if value]:
         raise ConfigError(f"{', '.join(set_here)} is for documents; this is text, a sentence a line (see --format)")
