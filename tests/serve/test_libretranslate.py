@@ -174,7 +174,8 @@ def test_settings_of_the_page(client: TestClient) -> None:
         "source": {"code": "auto", "name": "Auto Detect"},
         "target": {"code": "it", "name": "Italian"},
     }
-    assert {name for name, value in settings.items() if value is False} == {"apiKeys", "keyRequired", "suggestions"}
+    is_off = {name for name, value in settings.items() if value is False}
+    assert is_off == {"apiKeys", "keyRequired", "suggestions", "textsLogged"}
 
 
 @pytest.mark.parametrize(

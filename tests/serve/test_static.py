@@ -304,6 +304,12 @@ def test_no_text_is_stored(visit: Visitor) -> None:
     assert "b c d" not in stored
 
 
+def test_the_page_says_whether_texts_are_logged(visit: Visitor, bundles: list[Path]) -> None:
+    expect(visit().locator("#storing")).to_have_text("Your texts are not stored.")
+    with running(create_app(bundles[:1], ServeConfig(device="cpu", workers=1, log_text=True))) as url:
+        expect(visit(url=url).locator("#storing")).to_have_text("The operator of this server has the texts logged.")
+
+
 def test_the_colours_follow_the_system_until_they_are_chosen(visit: Visitor) -> None:
     page = visit(dark=True)
     background = "getComputedStyle(document.body).backgroundColor"

@@ -115,6 +115,7 @@ async def frontend_settings(server: Server) -> JSONResponse:
             "supportedFilesFormat": [ending for endings in FORMATS.values() for ending in endings]
             if config.files
             else [],
+            "textsLogged": config.log_text,  # not LibreTranslate's: the page says so
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
                 "target": {"code": pair.target, "name": language_name(pair.target)},

@@ -145,6 +145,7 @@ _SETTINGS: Schema = {
     "suggestions": {"type": "boolean"},
     "filesTranslation": {"type": "boolean"},
     "supportedFilesFormat": {"type": "array", "items": TEXT},
+    "textsLogged": {"type": "boolean", "description": "whether the operator has the texts of requests logged"},
     "language": object_schema({"source": _LANGUAGE, "target": _LANGUAGE}, ("source", "target")),
 }
 SETTINGS = describe_route(answer=object_schema(_SETTINGS, tuple(_SETTINGS)))

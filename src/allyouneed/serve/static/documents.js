@@ -61,7 +61,7 @@ export function setUpDocuments(settings) {
   formats = settings.supportedFilesFormat ?? [];
   const drop = $("drop"), input = $("file");
   input.accept = formats.join(",");
-  $("formats").textContent = formats.length ? `They keep their form. ${formats.join("  ")}` : "";
+  $("formats").textContent = formats.length ? `Documents keep their layout and markup. ${formats.join("  ")}` : "";
   $("choose").addEventListener("click", () => input.click());
   input.addEventListener("change", () => {
     for (const file of input.files) addJob(file);

@@ -106,6 +106,10 @@ async function start() {
     return;
   }
   limit = settings.charLimit ?? -1;
+  if (settings.textsLogged) {
+    $("storing").textContent = "The operator of this server has the texts logged.";
+    $("privacy").textContent = "Texts are not stored in this browser, but the operator of this server has them written to its log.";
+  }
   languages.setUpLanguages(listed, settings.language?.target?.code, pairChanged);
   if (settings.apiKeys) setUpKey({ needed: settings.keyRequired, onChange: () => update({ soon: true }) });
   if (settings.suggestions) setUpCorrection(on);
