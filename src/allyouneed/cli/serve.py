@@ -1,16 +1,14 @@
 """`allyouneed serve`: translations over HTTP."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ..config import DecodeConfig
+from ..errors import AllYouNeedError, MissingExtraError
 from ..serve.options import ServeConfig
 from .config_options import with_config_options
 from .search_options import SearchSettings
-
-if TYPE_CHECKING:
-    import socket
 
 SEARCH = tuple(DecodeConfig.__dataclass_fields__)
 
@@ -40,38 +38,26 @@ def serve(
 
       allyouneed serve runs/dates=en-it
     """
-    from ..errors import MissingExtraError
     from .screen import console
 
     config = ServeConfig(**options)
     try:
-        import uvicorn
-
         from ..serve.app import create_app
+        from ..serve.languages import language_name
+        from ..serve.server import listen, run_server, url
     except ImportError as error:
-        raise MissingExtraError("serving", "serve") from error
+        if isinstance(error, AllYouNeedError):
+            raise
+        raise MissingExtraError("allyouneed serve", "serve") from error
 
     app = create_app(bundles, config, decode=decode)
-    listener = _listen(config)
-    host, port = listener.getsockname()[:2]
-    pairs = ", ".join(str(key) for key in app.state.server.models.pairs())
-    console.print(f"Serving {pairs} on http://{f'[{host}]' if ':' in host else host}:{port}; Ctrl-C stops it.")
-    uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=round(config.drain_timeout)
-        )
-    ).run(sockets=[listener])
+    listener = listen(config.host, config.port)
+    pairs = ", ".join(
+        f"{language_name(source)} → {language_name(target)} ({source}-{target})"
+        for source, target in app.state.server.models.pairs()
+    )
 
+    def announce() -> None:
+        console.print(f"Serving {pairs}\nat {url(listener)}; Ctrl-C stops it.", highlight=False)
 
-def _listen(config: ServeConfig) -> "socket.socket":
-    import socket
-
-    from ..errors import ConfigError
-
-    try:
-        family, _, _, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {config.host}, port {config.port}: {error.strerror}; --port chooses another"
-        ) from error
+    run_server(app, listener, config, on_ready=announce)

@@ -37,6 +37,10 @@ class Monitoring:
             "allyouneed_overloads", "Requests refused because too many texts were waiting.", registry=self.registry
         )
 
+    def drain(self) -> None:
+        """The server stops: it takes no new requests."""
+        self.status = "draining"
+
     def request_started(self) -> None:
         """A request came in."""
         self._in_flight.inc()
