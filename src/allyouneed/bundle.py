@@ -23,6 +23,7 @@ from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, to_json, write_whole
 from .legacy import upgrade_table, upgrade_weight_name
 from .nn import Transformer
+from .nn.uninitialized import UninitializedWeights
 from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings
 from .text.spans import CopyStatistics
@@ -144,7 +145,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
                 f"max_length times d_model must be at most {MOST_POSITIONS}; "
                 f"got max_length={sizes.max_length}, d_model={sizes.d_model}"
             )
-        with torch.device("meta"):
+        with torch.device("meta"), UninitializedWeights():
             require_shapes(Transformer(sizes), {name: part.get_shape() for name, part in parts.items()})
         for name, part in parts.items():
             if part.get_dtype() != "F32":
@@ -153,7 +154,8 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ConfigError(f"{name} has numbers that are not finite; load a bundle from before training failed")
-    model = Transformer(sizes)
+    with UninitializedWeights():
+        model = Transformer(sizes)
     set_weights(model, tensors)
     return model
 

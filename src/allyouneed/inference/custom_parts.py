@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks_of_all
 
 from ..nn.transformer import Transformer
+from ..nn.uninitialized import UninitializedWeights
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
@@ -21,7 +22,7 @@ def find_custom_part(model: Transformer) -> str | None:
     """
     if any(getattr(hooks_of_all, name) for name in _GLOBAL_HOOKS):
         return "every module has a forward hook"
-    with torch.device("meta"):
+    with torch.device("meta"), UninitializedWeights():
         standard = dict(Transformer(model.config).named_modules(remove_duplicate=False))
     parts = dict(model.named_modules(remove_duplicate=False))
     for name in sorted(standard.keys() | parts.keys()):

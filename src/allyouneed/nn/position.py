@@ -20,14 +20,16 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     """The sine and cosine of every position. Returns (L, D), float32.
 
     The frequencies are computed in log space and double precision, then rounded once. Refuses an odd
-    d_model.
+    d_model. They are computed on the CPU, whatever the default device, so that they are the same everywhere.
     """
     require_whole("length", length)
     require_whole("d_model", d_model)
     if d_model % 2:
         raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {d_model}")
-    position = torch.arange(length, dtype=torch.float64)
-    frequency = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10_000) / d_model))
+    position = torch.arange(length, dtype=torch.float64, device="cpu")
+    frequency = torch.exp(
+        torch.arange(0, d_model, 2, dtype=torch.float64, device="cpu") * (-math.log(10_000) / d_model)
+    )
     angle = torch.outer(position, frequency)  # (L, D/2)
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()  # (L, D/2, 2) → (L, D)
 

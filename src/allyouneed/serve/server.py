@@ -66,7 +66,7 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Not uvicorn's own: it would end the process by the signal, and heed only a second Ctrl-C, not a second SIGTERM.
+        # uvicorn's own would end the process by the signal, and ignore a second SIGTERM.
         self.force_exit = self.should_exit
         self.should_exit, self.last_signal = True, signal.Signals(sig)
         self._on_stop()

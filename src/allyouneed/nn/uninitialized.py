@@ -1,0 +1,29 @@
+"""Models without initial weights, for those whose weights are read from a file or never used."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+_RANDOM = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
+
+
+class UninitializedWeights(TorchFunctionMode):
+    """Parameters made inside the block keep whatever their memory holds.
+
+    Random numbers for a large model take seconds; on the device "meta" PyTorch even loads its compiler for them.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call what PyTorch was about to call, unless it draws random numbers."""
+        kwargs = kwargs or {}
+        if func in _RANDOM:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)

@@ -1,0 +1,125 @@
+"""A server as a process: it starts, reloads, drains and stops."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from shutil import copytree
+
+import httpx
+import pytest
+
+from allyouneed import Translator
+from allyouneed.bundle import Bundle
+from allyouneed.errors import ConfigError
+from allyouneed.serve.server import listen, url
+from shell import ENVIRONMENT, refusal
+
+LONG_TEXT = " ".join(["abc dig hij"] * 400)
+
+
+class Server:
+    """`allyouneed serve` in a process, and a client of it."""
+
+    def __init__(self, *words: object) -> None:
+        command = [sys.executable, "-m", "allyouneed", "serve", *map(str, words), "--port", "0", "--device", "cpu"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+        self.lines = [self._read(), self._read()]
+        (address,) = re.findall(r"http://[\d.:]+", self.lines[1])
+        self.client = httpx.Client(base_url=address, timeout=60)
+
+    def _read(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
+    def translate(self, *texts: str) -> list[str]:
+        answer = self.client.post("/v1/translate", json={"texts": texts, "source": "en", "target": "it"})
+        assert answer.status_code == 200, answer.text
+        return [one["text"] for one in answer.json()["translations"]]
+
+    def metric(self, name: str) -> float:
+        lines = self.client.get("/metrics").text.splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+    def kill(self) -> None:
+        self.client.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@pytest.fixture
+def server(served: tuple[Path, Path], tmp_path: Path) -> Iterator[Server]:
+    server = Server(copytree(served[0], tmp_path / "bundle"))
+    yield server
+    server.kill()
+
+
+def test_a_server_finishes_what_runs_and_stops(server: Server, served: tuple[Path, Path], tmp_path: Path) -> None:
+    assert server.lines[0] == "Serving English → Italian (en-it)\n"
+    before = Translator.load(served[0], device="cpu").translate(["abc dig"])
+    assert server.translate("abc dig") == before
+
+    Bundle.load(served[1]).save(tmp_path / "bundle")
+    server.process.send_signal(signal.SIGHUP)
+    while server.translate("abc dig") == before:
+        pass
+    assert server.translate("abc dig") == Translator.load(served[1], device="cpu").translate(["abc dig"])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(server.translate, LONG_TEXT)
+        while server.metric("allyouneed_queued_texts") == 0 and not running.done():
+            pass
+        server.process.terminate()
+        assert len(running.result()) == 1
+    _, errors = server.process.communicate(timeout=60)
+    assert server.process.returncode == 0
+    lines = [json.loads(line) for line in errors.splitlines()]
+    requests = [line for line in lines if line["message"] == "request" and line["route"] == "/v1/translate"]
+    assert (requests[0]["status"], requests[0]["texts"], requests[0]["characters"]) == (200, 1, 7)
+    assert "abc" not in errors
+    assert ("info", "en-it: reloaded") in [(line["level"], line["message"]) for line in lines]
+
+
+def test_a_second_signal_stops_at_once(server: Server) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(server.client.post, "/v1/translate", json={
+            "texts": [LONG_TEXT] * 20, "source": "en", "target": "it",
+        })  # fmt: skip
+        while server.metric("allyouneed_queued_texts") == 0:
+            pass
+        while server.process.poll() is None:  # signals that come too close together count as one
+            server.process.terminate()
+            time.sleep(0.05)
+        assert running.exception() or running.result().status_code == 500
+    _, errors = server.process.communicate()
+    assert server.process.returncode == 128 + signal.SIGTERM
+    assert "stopped by a second signal" in errors
+
+
+def test_a_port_in_use_is_refused_in_one_line(served: tuple[Path, Path]) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1, port {port}" in refusal("serve", served[0], "--port", port)
+        with pytest.raises(ConfigError, match="--port chooses another"):
+            listen("127.0.0.1", port)
+
+
+def test_what_cannot_be_served_is_refused_in_one_line(served: tuple[Path, Path], saved: Path) -> None:
+    assert "does not say which languages it translates" in refusal("serve", saved)
+    assert "both translate it-en" in refusal("serve", f"{served[0]}=it-en", served[1])
+    assert "port must be at least 0" in refusal("serve", served[0], "--port", -1)
+
+
+def test_the_address_is_one_that_a_browser_understands() -> None:
+    with listen("0.0.0.0", 0) as listener:
+        assert url(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
+    if socket.has_ipv6:
+        with listen("::1", 0) as listener:
+            assert url(listener).startswith("http://[::1]:")
