@@ -35,13 +35,14 @@ class Gate:
     """Holds every batch back until it is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.open, self.batches = threading.Event(), list[int]()
+        self.open, self.batches, self.results = threading.Event(), list[int](), list[Translation | None]()
         original = Translator.translate_segments
 
         def gated(translator: Translator, segments: Sequence[object], **options: object) -> object:
             self.batches.append(len(segments))
             self.open.wait(20)
-            return original(translator, segments, **options)  # type: ignore[arg-type]
+            self.results += (results := original(translator, segments, **options))  # type: ignore[arg-type]
+            return results
 
         monkeypatch.setattr(Translator, "translate_segments", gated)
 
@@ -139,6 +140,16 @@ async def test_a_request_that_is_cancelled_leaves_the_queue(served: tuple[Path, 
         gate.open.set()
         await asyncio.gather(*busy)
     assert gate.batches == [1, 1]
+
+
+async def test_a_request_that_is_cancelled_leaves_the_batch_it_is_in(served: tuple[Path, Path], gate: Gate) -> None:
+    async with running(served) as scheduler:
+        leaving = asyncio.create_task(scheduler.translate(EN_IT, ["abc"]))
+        await gate.reached(1)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        gate.open.set()
+    assert gate.results == [None]
 
 
 async def test_what_the_model_cannot_read_is_refused_by_its_number(served: tuple[Path, Path]) -> None:

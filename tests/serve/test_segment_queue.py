@@ -45,7 +45,8 @@ def test_other_options_make_another_batch(translator: Translator) -> None:
     add(queue, translator, "aa")
     add(queue, translator, "bb", options=TranslationOptions(alternatives=2))
     add(queue, translator, "cc", options=TranslationOptions(prefix="a"))
-    assert take(queue) == ["aa", "cc"]
+    add(queue, translator, "dd", options=TranslationOptions(glossary=(("a", "b"),)))
+    assert take(queue) == ["aa", "cc", "dd"]
     assert take(queue) == ["bb"]
 
 

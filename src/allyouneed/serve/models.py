@@ -26,17 +26,15 @@ class LoadedModel:
         self.base = Translator.load(source.folder, device=config.device, precision=config.precision, **decode)
         tensors = {tensor.data_ptr(): tensor.nbytes for tensor in self.base.model.state_dict().values()}
         self.bytes = sum(tensors.values())
-        # Requests with equal options must get the same object, so that they share batches.
+        # Requests with equal settings must get the same object, so that they share batches.
         self._configured = lru_cache(64)(self._configure)
 
     def translator(self, options: TranslationOptions) -> Translator:
-        """The translator with the glossary and the search of some options. Refuses settings that cannot be."""
-        if not (options.glossary or options.decode):
-            return self.base
-        return self._configured(options.glossary, options.decode)
+        """The translator with the search of some options. Refuses settings that cannot be."""
+        return self._configured(options.decode) if options.decode else self.base
 
-    def _configure(self, glossary: tuple[tuple[str, str], ...], decode: tuple[tuple[str, Any], ...]) -> Translator:
-        return self.base.using(glossary=dict(glossary) if glossary else None, **dict(decode))
+    def _configure(self, decode: tuple[tuple[str, Any], ...]) -> Translator:
+        return self.base.using(**dict(decode))
 
     def is_current(self) -> bool:
         """Whether the files on disk are still those that were read."""

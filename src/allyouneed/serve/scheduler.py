@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -66,9 +66,9 @@ class Scheduler:
             thread.start()
             self._threads.append(thread)
 
-    def close(self) -> None:
-        """Finish the batches that are being translated, and stop the threads."""
-        self._queue.close()
+    def close(self, *, abort: bool = False) -> None:
+        """Finish the batches that are being translated, or with `abort` break them off, and stop the threads."""
+        self._queue.close(abort=abort)
         for thread in self._threads:
             thread.join()
         self._threads.clear()
@@ -107,7 +107,7 @@ class Scheduler:
 
         def work(translator: Translator) -> None:
             try:
-                for piece in translator.stream(text):
+                for piece in translator.using(glossary=dict(options.glossary) or None).stream(text):
                     if stopped.is_set():
                         return
                     loop.call_soon_threadsafe(pieces.put_nowait, piece)
@@ -156,9 +156,7 @@ class Scheduler:
         model = self.models.loaded(key)
         if model is None:
             model = await asyncio.to_thread(self.models.load, key)
-        if options.glossary or options.decode:
-            return await asyncio.to_thread(model.translator, options)
-        return model.base
+        return model.translator(options)
 
     async def _translate(self, request: QueuedRequest, texts: Sequence[str]) -> list[Translation]:
         groups: deque[asyncio.Future[list[Translation]]] = deque()
@@ -189,7 +187,8 @@ class Scheduler:
                 answer.exception()  # it counts as retrieved even if the request has ended already
 
         def finish_soon(group: SegmentGroup) -> None:
-            loop.call_soon_threadsafe(finish, group)
+            with suppress(RuntimeError):  # the loop is closed: the server was stopped at once
+                loop.call_soon_threadsafe(finish, group)
 
         if split.segments:
             self._queue.add(SegmentGroup(request, split, finish_soon))
@@ -260,10 +259,19 @@ def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 async def _split(request: QueuedRequest, texts: Sequence[str], first: int) -> SplitTexts:
-    def work() -> SplitTexts:
-        return request.translator.split(texts, prefix=request.options.prefix, first_line=first)
+    options = request.options
 
-    return await asyncio.to_thread(work) if sum(map(len, texts)) > SPLIT_CHARACTERS else work()
+    def work() -> SplitTexts:
+        return request.translator.split(
+            texts,
+            prefix=options.prefix,
+            glossary=dict(options.glossary) or None,
+            first_line=first,
+            is_cancelled=lambda _: request.cancelled,
+        )
+
+    is_slow = options.glossary or sum(map(len, texts)) > SPLIT_CHARACTERS
+    return await asyncio.to_thread(work) if is_slow else work()
 
 
 @asynccontextmanager

@@ -60,6 +60,7 @@ class SegmentQueue:
     def __init__(self) -> None:
         self._requests: deque[QueuedRequest] = deque()  # those with waiting segments
         self._changed = threading.Condition()
+        self._taken: set[QueuedSegment] = set()  # in a batch that is not delivered yet
         self._closed = False
 
     def __len__(self) -> int:
@@ -98,9 +99,10 @@ class SegmentQueue:
                 return []
             head = self._requests[0]
             batch = self._choose(head, head.translator.decode.batch_size, max_tokens(head.translator))
-            chosen = set(map(id, batch))
+            chosen = set(batch)
             for request in {id(one.group.request): one.group.request for one in batch}.values():
-                request.waiting = [one for one in request.waiting if id(one) not in chosen]
+                request.waiting = [one for one in request.waiting if one not in chosen]
+            self._taken.update(batch)
             self._requests.rotate(-1)
             self._requests = deque(request for request in self._requests if request.waiting)
             if self._requests:
@@ -111,6 +113,7 @@ class SegmentQueue:
         """Hand the translations of a batch to its groups. Returns the groups that are whole now, or have an error."""
         done: dict[int, SegmentGroup] = {}
         with self._changed:
+            self._taken.difference_update(batch)
             for one, translation in zip(batch, translations, strict=True):
                 one.group.results[one.index] = translation
                 one.group.missing -= 1
@@ -118,10 +121,12 @@ class SegmentQueue:
                     done[id(one.group)] = one.group
         return list(done.values())
 
-    def close(self) -> None:
-        """Let every `take` return nothing."""
+    def close(self, *, abort: bool = False) -> None:
+        """Let every `take` return nothing; with `abort` nobody wants the segments of the batches taken any more."""
         with self._changed:
             self._closed = True
+            for one in self._taken if abort else ():
+                one.group.request.cancelled = True
             self._changed.notify_all()
 
     def _choose(self, head: QueuedRequest, size: int, max_tokens: float) -> list[QueuedSegment]:

@@ -51,6 +51,7 @@ def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on
     )
     server.run(sockets=[listener])
     if server.force_exit:
+        app.state.server.scheduler.close(abort=True)  # a process must not end while its threads compute
         raise Interrupted("stopped by a second signal; requests were broken off", signal=server.last_signal)
 
 

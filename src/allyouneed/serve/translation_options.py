@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class TranslationOptions:
-    """The options of a request. Texts of one model share batches if only their prefixes differ."""
+    """The options of a request. Texts of one model share batches even if their prefixes and glossaries differ."""
 
     alternatives: int = 0
     align: Literal["words", "tokens"] | None = None
