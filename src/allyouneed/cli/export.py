@@ -1,4 +1,4 @@
-"""`allyouneed export`: a bundle in the format of another program."""
+"""`allyouneed export`: a bundle in the format of another program, or as a web page."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ class Format(StrEnum):
     CTRANSLATE2 = "ctranslate2"
     ONNX = "onnx"
     HUGGINGFACE = "huggingface"
+    HTML = "html"
 
 
 class WeightPrecision(StrEnum):
@@ -28,9 +29,13 @@ def export(
     output: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.", show_default=False)],
     to: Annotated[Format, typer.Option(help="The format to write.", show_default=False)],
     precision: Annotated[
-        WeightPrecision,
-        typer.Option(help="Of the weights: CTranslate2 has all three, huggingface float16, onnx float32 only."),
-    ] = WeightPrecision.FLOAT32,
+        WeightPrecision | None,
+        typer.Option(
+            help="Of the weights: ctranslate2 and html have all three, huggingface float32 and float16, onnx float32. "
+            "Default: float32; html: float16 for small models, int8 for others.",
+            show_default=False,
+        ),
+    ] = None,
     sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
 ) -> None:
     """Convert a model to another program's format, and prove that the translations stay the same.
@@ -49,6 +54,8 @@ def export(
       allyouneed export runs/mine mine-onnx --to onnx
 
       allyouneed export runs/mine mine-marian --to huggingface
+
+      allyouneed export runs/mine mine-page --to html
     """
     import torch
 

@@ -34,6 +34,10 @@ class CTranslate2Exporter:
     program = "CTranslate2"
     precisions: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
 
+    def default_precision(self, config: ModelConfig) -> ExportPrecision:
+        """That of the bundle."""
+        return "float32"
+
     def why_not(self, config: ModelConfig) -> str:
         """Why CTranslate2 cannot express a model with this config; empty if it can."""
         width = config.d_model // config.heads

@@ -15,7 +15,7 @@ from ..inference.custom_parts import find_custom_part
 from .precision import ExportPrecision
 from .proof import ConvertedModel, Proof, prove, random_sources, require_passed
 
-FORMATS = {"ctranslate2": "CTranslate2Exporter", "onnx": "ONNXExporter", "huggingface": "HuggingFaceExporter"}
+FORMATS = {"ctranslate2": "CTranslate2Exporter", "onnx": "ONNXExporter", "huggingface": "HuggingFaceExporter", "html": "HTMLExporter"}
 
 
 class Exporter(Protocol):
@@ -23,6 +23,10 @@ class Exporter(Protocol):
 
     program: str  # what runs the export
     precisions: tuple[ExportPrecision, ...]
+
+    def default_precision(self, config: ModelConfig) -> ExportPrecision:
+        """The precision of a model with this config if none is asked for."""
+        ...
 
     def why_not(self, config: ModelConfig) -> str:
         """Why the format cannot express a model with this config, in a sentence; empty if it can."""
@@ -51,7 +55,7 @@ def export_bundle(
     folder: Path,
     *,
     to: str,
-    precision: str = "float32",
+    precision: str | None = None,
     texts: Sequence[str] = (),
     sentences: int = 50,
     seed: int = 1,
@@ -63,6 +67,7 @@ def export_bundle(
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
     chosen = exporter(to)
+    precision = precision or chosen.default_precision(bundle.model.config)
     if precision not in get_args(ExportPrecision) or precision not in chosen.precisions:
         raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
     if custom := find_custom_part(bundle.model):

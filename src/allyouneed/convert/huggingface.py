@@ -75,6 +75,10 @@ class HuggingFaceExporter:
     program = "transformers"
     precisions: tuple[ExportPrecision, ...] = ("float32", "float16")
 
+    def default_precision(self, config: ModelConfig) -> ExportPrecision:
+        """That of the bundle."""
+        return "float32"
+
     def why_not(self, config: ModelConfig) -> str:
         """Why `MarianMTModel` cannot express a model with this config; empty if it can."""
         width = config.d_model // config.heads

@@ -95,6 +95,10 @@ class ONNXExporter:
     program = "onnxruntime"
     precisions: tuple[ExportPrecision, ...] = ("float32",)
 
+    def default_precision(self, config: ModelConfig) -> ExportPrecision:
+        """That of the bundle."""
+        return "float32"
+
     def why_not(self, config: ModelConfig) -> str:
         """Every model can be expressed."""
         return ""

@@ -1,0 +1,213 @@
+// Figure 1 of "Attention Is All You Need", for one sentence at a time. A row is the vector of one position.
+//
+// `switches` turn parts off, to see what breaks: { positions, scaling, causal, heads: Set of "layer name:head" }.
+
+const ALL_ON = { positions: true, scaling: true, causal: true, headsOff: new Set() };
+
+class Transformer {
+  constructor(config, tensors) {
+    this.config = config;
+    this.tensors = tensors;
+  }
+
+  // Source ids → the keys and values of the memory for each layer of the decoder, and the encoder's attention weights.
+  encode(ids, switches = ALL_ON) {
+    const { encoder_layers: layers } = this.config;
+    const seen = {};
+    let x = this.embed(ids, "source", 0, switches);
+    for (let i = 0; i < layers; i++) {
+      const layer = `encoder.layers.${i}`;
+      x = this.residual(x, `${layer}.attention_residual`, (y) => {
+        const [keys, values] = this.projectKeysAndValues(y, `${layer}.attention`);
+        return this.attend(y, keys, values, `${layer}.attention`, switches, seen);
+      });
+      x = this.residual(x, `${layer}.feed_forward_residual`, (y) => this.feedForward(y, `${layer}.feed_forward`));
+    }
+    x = this.closingNorm(x, "encoder");
+    const memory = [];
+    for (let i = 0; i < this.config.decoder_layers; i++) {
+      memory.push(this.projectKeysAndValues(x, `decoder.layers.${i}.cross_attention`));
+    }
+    return { memory, seen };
+  }
+
+  // The state before the first token. States are never changed, so hypotheses may share one.
+  start(encoded) {
+    return { memory: encoded.memory, caches: encoded.memory.map(() => [[], []]), length: 0 };
+  }
+
+  // The next tokens of a target and the state before them → log-probabilities after the last, and the state after it.
+  decode(tokens, state, switches = ALL_ON) {
+    const seen = {};
+    const caches = [];
+    let x = this.embed(tokens, "target", state.length, switches);
+    for (let i = 0; i < this.config.decoder_layers; i++) {
+      const layer = `decoder.layers.${i}`;
+      x = this.residual(x, `${layer}.self_attention_residual`, (y) => {
+        const [newKeys, newValues] = this.projectKeysAndValues(y, `${layer}.self_attention`);
+        const keys = state.caches[i][0].concat(newKeys);
+        const values = state.caches[i][1].concat(newValues);
+        caches.push([keys, values]);
+        const visible = switches.causal ? (position) => state.length + position + 1 : undefined;
+        return this.attend(y, keys, values, `${layer}.self_attention`, switches, seen, visible);
+      });
+      x = this.residual(x, `${layer}.cross_attention_residual`, (y) =>
+        this.attend(y, ...state.memory[i], `${layer}.cross_attention`, switches, seen),
+      );
+      x = this.residual(x, `${layer}.feed_forward_residual`, (y) => this.feedForward(y, `${layer}.feed_forward`));
+    }
+    x = this.closingNorm(x, "decoder");
+    const [logits] = linear([x[x.length - 1]], this.tensors["projection.table"], null);
+    const next = { memory: state.memory, caches, length: state.length + tokens.length };
+    return { logProbabilities: logSoftmax(logits, this.config.banned_ids), state: next, seen };
+  }
+
+  // §3.4, §3.5: a row of the table times √d_model, plus the encoding of the position.
+  embed(ids, side, start, switches) {
+    const { data, columns, scales } = this.tensors[`${side}_embedding.table`];
+    const positions = this.tensors[`${side}_position.encoding`].data;
+    const factor = Math.sqrt(columns);
+    return ids.map((id, index) => {
+      const row = new Float32Array(columns);
+      const scale = factor * (scales ? scales[id] : 1);
+      for (let j = 0; j < columns; j++) {
+        row[j] = data[id * columns + j] * scale + (switches.positions ? positions[(start + index) * columns + j] : 0);
+      }
+      return row;
+    });
+  }
+
+  // §3.1: add & norm, after the sublayer ("post") or before it ("pre").
+  residual(x, name, sublayer) {
+    const before = this.config.norm === "pre";
+    const y = sublayer(before ? this.norm(x, `${name}.norm`) : x);
+    const sums = x.map((row, i) => row.map((value, j) => value + y[i][j]));
+    return before ? sums : this.norm(sums, `${name}.norm`);
+  }
+
+  closingNorm(x, stack) {
+    return this.config.norm === "pre" ? this.norm(x, `${stack}.norm`) : x;
+  }
+
+  norm(x, name) {
+    const gain = this.tensors[`${name}.gain`].data;
+    const bias = this.tensors[`${name}.bias`].data;
+    return x.map((row) => {
+      let mean = 0;
+      for (const value of row) mean += value;
+      mean /= row.length;
+      let variance = 0;
+      for (const value of row) variance += (value - mean) ** 2;
+      const factor = 1 / Math.sqrt(variance / row.length + this.config.norm_eps);
+      return row.map((value, j) => (value - mean) * factor * gain[j] + bias[j]);
+    });
+  }
+
+  // §3.3: two linear maps with an activation between.
+  feedForward(x, name) {
+    const activation = ACTIVATIONS[this.config.activation];
+    const inner = this.linear(x, `${name}.inner`).map((row) => row.map(activation));
+    return this.linear(inner, `${name}.outer`);
+  }
+
+  projectKeysAndValues(x, name) {
+    return [this.linear(x, `${name}.key`), this.linear(x, `${name}.value`)];
+  }
+
+  // §3.2: attention in each head; position i of the queries sees the first `visible(i)` keys, or all of them.
+  attend(x, keys, values, name, switches, seen, visible = () => keys.length) {
+    const { heads } = this.config;
+    const queries = this.linear(x, `${name}.query`);
+    const keyWidth = queries[0].length / heads;
+    const valueWidth = values[0].length / heads;
+    const scale = switches.scaling ? 1 / Math.sqrt(keyWidth) : 1;
+    const weights = Array.from({ length: heads }, () => []); // [head][query][key]
+    const mixed = queries.map((query, i) => {
+      const output = new Float32Array(heads * valueWidth);
+      for (let h = 0; h < heads; h++) {
+        const scores = new Float32Array(visible(i));
+        for (let k = 0; k < scores.length; k++) {
+          let score = 0;
+          for (let j = h * keyWidth; j < (h + 1) * keyWidth; j++) score += query[j] * keys[k][j];
+          scores[k] = score * scale;
+        }
+        softmax(scores);
+        weights[h].push(scores);
+        if (switches.headsOff.has(`${name}:${h}`)) continue;
+        for (let k = 0; k < scores.length; k++) {
+          for (let j = h * valueWidth; j < (h + 1) * valueWidth; j++) output[j] += scores[k] * values[k][j];
+        }
+      }
+      return output;
+    });
+    seen[name] = weights;
+    return this.linear(mixed, `${name}.output`);
+  }
+
+  linear(x, name) {
+    return linear(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`]);
+  }
+}
+
+const ACTIVATIONS = {
+  relu: (x) => Math.max(0, x),
+  silu: (x) => x / (1 + Math.exp(-x)),
+  gelu: (x) => (x * (1 + erf(x / Math.SQRT2))) / 2,
+};
+
+// Rows (in) → rows (out).
+function linear(x, { data, rows, columns, scales }, bias) {
+  const results = x.map(() => new Float32Array(rows));
+  for (let o = 0; o < rows; o++) {
+    const offset = o * columns;
+    const scale = scales ? scales[o] : 1;
+    const shift = bias ? bias.data[o] : 0;
+    for (let n = 0; n < x.length; n++) {
+      results[n][o] = dot(data, offset, x[n], columns) * scale + shift;
+    }
+  }
+  return results;
+}
+
+function dot(data, offset, row, width) {
+  let [a, b, c, d] = [0, 0, 0, 0]; // four sums, which the processor can add at once
+  let j = 0;
+  for (; j + 3 < width; j += 4) {
+    a += data[offset + j] * row[j];
+    b += data[offset + j + 1] * row[j + 1];
+    c += data[offset + j + 2] * row[j + 2];
+    d += data[offset + j + 3] * row[j + 3];
+  }
+  for (; j < width; j++) a += data[offset + j] * row[j];
+  return a + b + (c + d);
+}
+
+function softmax(scores) {
+  let highest = -Infinity;
+  for (const score of scores) highest = Math.max(highest, score);
+  let sum = 0;
+  for (let i = 0; i < scores.length; i++) sum += scores[i] = Math.exp(scores[i] - highest);
+  for (let i = 0; i < scores.length; i++) scores[i] /= sum;
+}
+
+function logSoftmax(logits, banned) {
+  for (const id of banned) logits[id] = -Infinity;
+  let highest = -Infinity;
+  for (const logit of logits) highest = Math.max(highest, logit);
+  let sum = 0;
+  for (const logit of logits) sum += Math.exp(logit - highest);
+  const normalizer = highest + Math.log(sum);
+  return logits.map((logit) => logit - normalizer);
+}
+
+// The error function, by the series erf(x) = 2/√π Σ (−1)ⁿ x²ⁿ⁺¹ / (n! (2n + 1)); beyond ±4 it is 1 but for 2·10⁻⁸.
+function erf(x) {
+  if (Math.abs(x) > 4) return Math.sign(x);
+  let term = x;
+  let sum = x;
+  for (let n = 1; Math.abs(term) > 1e-12; n++) {
+    term *= (-x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}
