@@ -52,6 +52,7 @@ class Bundle:
     longest_source: int = 0  # tokens; 99.9 % of the training sources are no longer. 0: unknown
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
+    probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
 
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file is written whole or not at all, `config.json` last."""
@@ -66,6 +67,7 @@ class Bundle:
             "decode": asdict(self.decode),
             "normalization": asdict(self.normalization),
             "languages": dict(zip(("source", "target"), self.languages, strict=True)),
+            "probes": list(self.probes),
             "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copy_statistics)},
         }
         write_whole(folder / "config.json", to_json(config, indent=2) + "\n")
@@ -118,6 +120,7 @@ class Bundle:
             longest_source=longest_source,
             normalization=normalization,
             languages=_languages(folder, config),
+            probes=_probes(folder, config),
         )
 
 
@@ -193,6 +196,13 @@ def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
     if not isinstance(table, dict) or not all(isinstance(table.get(side, ""), str) for side in ("source", "target")):
         raise BundleError(f"{folder}/config.json, languages, must name a source and a target; got {table!r:.80}")
     return table.get("source", ""), table.get("target", "")
+
+
+def _probes(folder: Path, config: dict[str, Any]) -> tuple[str, ...]:
+    probes = config.get("probes", [])  # a bundle of an earlier version has none
+    if not isinstance(probes, list) or not all(isinstance(text, str) for text in probes):
+        raise BundleError(f"{folder}/config.json, probes, must be a list of texts; got {probes!r:.80}")
+    return tuple(probes)
 
 
 def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, int]:

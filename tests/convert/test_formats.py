@@ -16,11 +16,17 @@ from allyouneed.convert.proof import prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError
 from bundles import make_bundle
 
-LIBRARIES = {"ctranslate2": "ctranslate2", "onnx": "onnxruntime", "huggingface": "transformers"}
+LIBRARIES = {
+    "ctranslate2": "ctranslate2",
+    "onnx": "onnxruntime",
+    "huggingface": "transformers",
+    "html": "py_mini_racer",
+}
 
 
 def test_the_proof_is_written_beside_the_export(tmp_path: Path) -> None:
-    proof = export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2", texts=["abc", "jj"], sentences=3)
+    bundle = replace(make_bundle(), probes=("abc", "jj"))
+    proof = export_bundle(bundle, tmp_path / "out", to="ctranslate2", sentences=3)
     stored = json.loads((tmp_path / "out/proof.json").read_text())
     assert stored["sentences"] == proof.sentences == 5
     assert stored["beams"] == [1, 4]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast, get_args
@@ -15,7 +14,12 @@ from ..inference.custom_parts import find_custom_part
 from .precision import ExportPrecision
 from .proof import ConvertedModel, Proof, prove, random_sources, require_passed
 
-FORMATS = {"ctranslate2": "CTranslate2Exporter", "onnx": "ONNXExporter", "huggingface": "HuggingFaceExporter", "html": "HTMLExporter"}
+FORMATS = {
+    "ctranslate2": "CTranslate2Exporter",
+    "onnx": "ONNXExporter",
+    "huggingface": "HuggingFaceExporter",
+    "html": "HTMLExporter",
+}
 
 
 class Exporter(Protocol):
@@ -56,11 +60,10 @@ def export_bundle(
     *,
     to: str,
     precision: str | None = None,
-    texts: Sequence[str] = (),
     sentences: int = 50,
     seed: int = 1,
 ) -> Proof:
-    """Write `bundle` into a new folder in the format `to`, and prove the export on `texts` and random `sentences`.
+    """Write `bundle` into a new folder in the format `to`, and prove the export on its probes and random `sentences`.
 
     An export that is not proven is removed. Refuses what the format cannot express, and a folder that exists.
     """
@@ -77,7 +80,7 @@ def export_bundle(
     if folder.exists():
         raise ExportError(f"{folder} exists already; an export needs a folder of its own")
     chosen.require_library()
-    encoded = bundle.source_tokenizer.encode_all([bundle.normalization(text) for text in texts])
+    encoded = bundle.source_tokenizer.encode_all([bundle.normalization(text) for text in bundle.probes])
     longest = bundle.model.config.max_length
     sources = [ids for ids in encoded if len(ids) <= longest] + random_sources(bundle, sentences, seed=seed)
     folder.mkdir(parents=True)

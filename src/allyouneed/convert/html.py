@@ -55,9 +55,11 @@ class HTMLExporter:
         parts = {
             "title": escape(title),
             "style": _read("page.css"),
-            "example": "",
+            "example": escape(next(iter(bundle.probes), "")),
             "beam": str(min(8, bundle.decode.beam)),
-            "footer": escape(f"{bundle.model.parameter_count():,} parameters, weights in {precision}. Made by allyouneed."),
+            "footer": escape(
+                f"{bundle.model.parameter_count():,} parameters, weights in {precision}. Made by allyouneed."
+            ),
             "bundle": _json(_describe(bundle, index, shared)),
             "weights": b64encode(blob).decode(),
             "library": "\n".join(_read(name) for name in LIBRARY),
@@ -85,7 +87,7 @@ class HTMLFolder:
         """As in `ConvertedModel`."""
         self._engine.eval("translator.config.decode.alpha = 0")
         return [
-            self._call(
+            self.evaluate(
                 f"search(translator.model, {source}, {{ beam: {beam}, maxLength: {max_length} }}).hypotheses[0].ids"
             )
             for source in sources
@@ -94,7 +96,7 @@ class HTMLFolder:
     def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """As in `ConvertedModel`."""
         return [
-            self._call(
+            self.evaluate(
                 f"""(() => {{
                     let state = translator.model.start(translator.model.encode({source}));
                     const target = {target};
@@ -111,14 +113,15 @@ class HTMLFolder:
     def text(self, source: str, *, beam: int = 1) -> str:
         """What the page shows as the translation of a text."""
         return cast(
-            str, self._call(f"translator.translate({json.dumps(source)}, {{ beam: {beam} }}).hypotheses[0].text")
+            str, self.evaluate(f"translator.translate({json.dumps(source)}, {{ beam: {beam} }}).hypotheses[0].text")
         )
 
     def close(self) -> None:
         """End V8."""
         self._engine.close()
 
-    def _call(self, expression: str) -> Any:
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, by way of JSON; `translator` is the page's."""
         return json.loads(self._engine.eval(f"JSON.stringify({expression})"))
 
 

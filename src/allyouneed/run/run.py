@@ -39,6 +39,8 @@ from .log import RunLog
 from .model_card import model_card
 from .report import write_report
 
+PROBES = 20  # sources of validation pairs that a bundle keeps
+
 
 class Run:
     """A model, its training data, and the state of its training."""
@@ -222,6 +224,7 @@ class Run:
             copy_statistics=self.data.copy_statistics,
             longest_source=self.data.train.source.length_quantile(0.999),
             normalization=Normalization.from_config(self.recipe.clean),
+            probes=tuple(pair.source for pair in self.data.validation_samples(PROBES)),
         )
 
     def _record(self, validation: Validation) -> None:

@@ -137,7 +137,7 @@ const DECODERS = {
     let bytes = [];
     const flush = () => {
       const text = fromUtf8(bytes);
-      texts.push(text.includes("\ufffd") ? "\ufffd".repeat(bytes.length) : text);
+      texts.push(utf8(text).join() === bytes.join() ? text : "\ufffd".repeat(bytes.length));
       bytes = [];
     };
     for (const token of tokens) {
@@ -169,18 +169,21 @@ function utf8(text) {
   return [...unescape(encodeURIComponent(text.toWellFormed ? text.toWellFormed() : text))].map((c) => c.charCodeAt(0));
 }
 
+// Text of bytes; what is no UTF-8 becomes U+FFFD, one for each longest beginning of a character.
 function fromUtf8(bytes) {
   let text = "";
   for (let i = 0; i < bytes.length; ) {
-    const length = bytes[i] < 0x80 ? 1 : bytes[i] < 0xe0 ? 2 : bytes[i] < 0xf0 ? 3 : 4;
-    const encoded = bytes.slice(i, i + length).map((byte) => `%${byte.toString(16).padStart(2, "0")}`);
-    try {
-      text += decodeURIComponent(encoded.join(""));
-      i += length;
-    } catch {
-      text += "\ufffd";
-      i += 1;
+    const first = bytes[i++];
+    const more = first < 0x80 ? 0 : first >= 0xc2 && first < 0xe0 ? 1 : first >= 0xe0 && first < 0xf0 ? 2 : first >= 0xf0 && first < 0xf5 ? 3 : -1;
+    let code = more > 0 ? first & (0x3f >> more) : first;
+    let low = first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80; // no longer spelling than needed
+    let high = first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf; // no surrogates, nothing beyond U+10FFFF
+    let left = more;
+    for (; left > 0 && bytes[i] >= low && bytes[i] <= high; left--) {
+      code = (code << 6) | (bytes[i++] & 0x3f);
+      [low, high] = [0x80, 0xbf];
     }
+    text += left === 0 ? String.fromCodePoint(code) : "\ufffd";
   }
   return text;
 }

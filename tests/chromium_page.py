@@ -1,0 +1,39 @@
+"""A file in a browser, for tests."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+_INSTALL = "tests of pages need Chromium: apt-get install --no-install-recommends chromium"
+
+
+def chromium() -> str:
+    """The path of Chromium; without one a test fails where `CI` is true, and is skipped elsewhere."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not path and os.environ.get("CI") == "true":
+        pytest.fail(_INSTALL)
+    if not path:
+        pytest.skip(_INSTALL)
+    return path
+
+
+@contextmanager
+def open_page(file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
+    """A file as a page. In the end it must have reported no error, and have asked for nothing but itself."""
+    errors: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda one: None if one.url.startswith(("file:", "blob:")) else errors.append(one.url))
+        page.goto(file.as_uri())
+        yield page
+        browser.close()
+    assert errors == []

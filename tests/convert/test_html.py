@@ -1,0 +1,152 @@
+"""The exported page: its JavaScript in V8, beside our tokenizers, model and search; and the page in a browser."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed import Translator
+from allyouneed.bundle import Bundle
+from allyouneed.convert.formats import export_bundle
+from allyouneed.convert.html import HTMLExporter, HTMLFolder
+from allyouneed.text.tokenizer import Tokenizer
+from bundles import make_bundle
+from chromium_page import open_page
+
+TEXTS = [
+    "The house is small, isn't it?",
+    "Das Haus – 25 m² – ist klein.",
+    "é à 日本語 naïve",
+    "a a a b",
+    "  two  blanks ",
+] * 3
+CODES = ["#version: 0.2", "t h", "th e</w>", "h o", "i s</w>", "a</w> x"]
+TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
+    "characters": lambda: Tokenizer.characters("abcdefghij "),
+    "characters and bytes": lambda: Tokenizer.characters("abcdefghij ", byte_fallback=True),
+    "bpe": lambda: Tokenizer.train_bpe(TEXTS, vocab_size=300),
+    "words": lambda: Tokenizer.train_words(TEXTS, vocab_size=30),
+    "unigram": lambda: Tokenizer.train_unigram(TEXTS, vocab_size=330),
+    "codes": lambda: Tokenizer.from_bpe_codes(CODES, TEXTS),
+}
+
+
+@pytest.fixture(scope="module", params=TOKENIZERS)
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Bundle, HTMLFolder]]:
+    tokenizer = TOKENIZERS[request.param]()
+    bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8)
+    bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
+    folder = tmp_path_factory.mktemp("html")
+    HTMLExporter().write(bundle, folder, "float32")
+    page = HTMLFolder(folder, bundle)
+    yield bundle, page
+    page.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(st.text(max_size=20), st.text("abcdefghij the,.é\u0301 日²", max_size=30), st.sampled_from(TEXTS)))
+def test_the_tokenizer_of_the_page_is_ours(both: tuple[Bundle, HTMLFolder], text: str) -> None:
+    bundle, page = both
+    tokenizer = bundle.source_tokenizer
+    if tokenizer.unk_id is None and tokenizer._spellable is not None:
+        text = "".join(letter for letter in text if letter in "abcdefghij ")
+    ids = tokenizer.encode(bundle.normalization(text))
+    assert page.evaluate(f"translator.source.encode({json.dumps(text)})") == ids
+    assert page.evaluate(f"translator.source.decode({ids})") == tokenizer.decode(ids)
+    assert page.evaluate(f"{ids}.map((id) => translator.source.piece(id))") == tokenizer.pieces(ids)
+
+
+def test_500_greedy_translations_are_ours_token_for_token(tmp_path: Path) -> None:
+    bundle = make_bundle(d_model=32, d_ff=32, max_length=16)
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path, bundle)
+    rng = Random(1)
+    texts = ["".join(rng.choices("abcdefghij", k=rng.randint(1, 12))) for _ in range(500)]
+    greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False)
+    assert [page.text(text) for text in texts] == greedy.translate(texts)
+    page.close()
+
+
+@pytest.mark.parametrize("precision", ["float16", "int8"])
+def test_rounded_weights_come_close(tmp_path: Path, precision: str) -> None:
+    proof = export_bundle(make_bundle(), tmp_path / "out", to="html", precision=precision, sentences=5)
+    assert 1e-5 < proof.mean_difference < 0.1
+
+
+def test_every_model_can_be_a_page(tmp_path: Path) -> None:
+    sizes = {"norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7}
+    proof = export_bundle(make_bundle(**sizes), tmp_path / "out", to="html", precision="float32", sentences=5)
+    assert proof.identical == 5
+    assert proof.max_difference < 1e-4
+
+
+def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
+    bundle = make_bundle()
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path, bundle)
+    source = bundle.source_tokenizer.encode("abcd")
+
+    def first_step(switches: str) -> list[float]:
+        script = f"""(() => {{
+            const switches = {{ ...ALL_ON, {switches} }};
+            const state = translator.model.start(translator.model.encode({source}, switches));
+            return Array.from(translator.model.decode([10, 1, 2], state, switches).logProbabilities.slice(0, 10));
+        }})()"""
+        return list(page.evaluate(script))
+
+    usual = first_step("")
+    for switches in (
+        "positions: false",
+        "scaling: false",
+        "causal: false",
+        "headsOff: new Set(['encoder.layers.0.attention:1'])",
+    ):
+        assert first_step(switches) != usual, switches
+    with torch.no_grad():  # a head that is switched off writes nothing: its columns of the output map are 0
+        bundle.model.get_submodule("encoder.layers.0.attention.output").get_parameter("weight")[:, 8:] = 0
+        logits = bundle.model(torch.tensor([source]), torch.tensor([[10, 1, 2]]))[0, -1]
+    logits[[10, 12]] = -torch.inf
+    expected = logits.log_softmax(-1)[:10].tolist()
+    assert first_step("headsOff: new Set(['encoder.layers.0.attention:1'])") == pytest.approx(expected, abs=1e-5)
+    page.close()
+
+
+def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
+    page = HTMLFolder(folder, bundle)
+    switches = "{ ...ALL_ON, positions: false }"
+    result = page.evaluate(f"translator.translate({json.dumps(text)}, {{ beam: 4, switches: {switches} }})")
+    page.close()
+    return str(result["hypotheses"][0]["text"])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
+    bundle = replace(make_bundle(), probes=("abc",))
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    greedy = Translator(bundle).using(beam=4, copy_untranslatable=False, retry_repetition=False)
+    with open_page(tmp_path / "index.html", width=width) as page:
+        page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(greedy('abc'))}")
+        page.fill("#input", "jihg")
+        page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(greedy('jihg'))}")
+        page.fill("#input", "jix")
+        page.wait_for_function("document.getElementById('error').textContent.includes('“x” is not in the vocabulary')")
+        page.fill("#input", "ab")
+        page.wait_for_selector("#error", state="hidden")
+        page.focus("#steps")
+        for _ in range(40):
+            page.keyboard.press("ArrowRight")
+        assert page.locator(".step").last.get_attribute("aria-selected") == "true"
+        without_positions = search_without_positions(tmp_path, bundle, "ab")
+        page.uncheck("[data-switch=positions]")
+        page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(without_positions)}")
+        page.select_option("#layer", "encoder.layers.0.attention")
+        assert page.locator("#matrix tbody tr").count() == 4  # <sos> a b <eos>
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
