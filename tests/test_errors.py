@@ -35,7 +35,9 @@ def test_every_error_survives_pickling(error: errors.AllYouNeedError) -> None:
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
 
 
-@pytest.mark.parametrize("extra", ["ctranslate2", "data", "fast", "huggingface", "onnx", "tasks", "tensorboard"])
+@pytest.mark.parametrize(
+    "extra", ["ctranslate2", "data", "fast", "html", "huggingface", "onnx", "tasks", "tensorboard"]
+)
 def test_what_is_missing_is_named_as_pip_takes_it_with_this_python(extra: str) -> None:
     """`allyouneed[extra]` would be looked for on an index, where a checkout does not stand."""
     _, _, command = str(errors.MissingExtraError("this", extra)).partition(": ")

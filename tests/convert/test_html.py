@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 import torch
+from axe_core_python.sync_playwright import Axe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,3 +151,5 @@ def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
         page.select_option("#layer", "encoder.layers.0.attention")
         assert page.locator("#matrix tbody tr").count() == 4  # <sos> a b <eos>
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        faults = Axe().run(page)["violations"]
+        assert [fault["id"] for fault in faults if fault["impact"] in ("serious", "critical")] == []
