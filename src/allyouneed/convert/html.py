@@ -78,10 +78,10 @@ class HTMLFolder:
 
     def __init__(self, folder: Path, bundle: Bundle) -> None:
         page = (folder / "index.html").read_text(encoding="utf-8")
-        found = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', page, re.DOTALL))
+        scripts = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', page, re.DOTALL))
         self._engine = _library().MiniRacer()
-        self._engine.eval(found["library"])
-        self._engine.eval(f"var translator = new Translator({found['bundle']}, {json.dumps(found['weights'])})")
+        self._engine.eval(scripts["library"])
+        self._engine.eval(f"var translator = new Translator({scripts['bundle']}, {json.dumps(scripts['weights'])})")
 
     def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
         """As in `ConvertedModel`."""
