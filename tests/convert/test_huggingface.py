@@ -1,11 +1,13 @@
 """The export to Hugging Face transformers, beside transformers."""
 
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.huggingface import marian_order
 from allyouneed.nn.position import sinusoids
@@ -19,6 +21,11 @@ def test_generate_translates_equally(tmp_path: Path, activation: str, tied: str)
     proof = export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=5)
     assert proof.identical + proof.ties == proof.sentences == 5
     assert proof.max_difference < 1e-4
+
+
+def test_a_bundle_of_greedy_search_is_exported_too(tmp_path: Path) -> None:
+    bundle = replace(make_bundle(), decode=DecodeConfig(beam=1))
+    assert export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=5).beams == (1,)
 
 
 def test_the_permutation_gives_marians_positions() -> None:

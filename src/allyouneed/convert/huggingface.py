@@ -152,11 +152,12 @@ class MarianFolder:
     @torch.inference_mode()
     def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
         """As in `ConvertedModel`."""
+        no_penalty = {"length_penalty": 0.0} if beam > 1 else {}
         special = {self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id}
         written = []
         for source in sources:
             (ids,) = self._model.generate(
-                torch.tensor([source]), num_beams=beam, max_new_tokens=max_length, max_length=None, length_penalty=0.0
+                torch.tensor([source]), num_beams=beam, max_new_tokens=max_length, max_length=None, **no_penalty
             ).tolist()
             written.append([i for i in ids if i not in special])
         return written
@@ -208,8 +209,7 @@ def _generation_config(library: Any, bundle: Bundle) -> Any:
     tokenizer, decode = bundle.target_tokenizer, bundle.decode
     return library.GenerationConfig(
         num_beams=decode.beam,
-        length_penalty=decode.alpha,
-        early_stopping=False,
+        **({"length_penalty": decode.alpha, "early_stopping": False} if decode.beam > 1 else {}),
         max_length=bundle.model.config.max_length,
         suppress_tokens=list(banned_ids(tokenizer)),
         pad_token_id=tokenizer.pad_id,
