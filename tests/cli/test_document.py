@@ -71,7 +71,8 @@ def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> N
         (["{page}", "--output", "out.html", "--format", "pdf"], "--format must be lines or one of txt, "),
         (["-", "--column", "2"], "--column is for documents"),
         (["a.html.gz", "--output", "out"], "is a packed document; unpack it first"),
-        (["a.TMX"], "is a document of a format that is not known; known are txt, "),
+        (["a.PDF"], "is a document of a format that is not known; known are txt, "),
+        (["a.TMX"], "is a translation memory, which has translations already: train on it with allyouneed train"),
         (["missing.html", "--output", "out.html"], "missing.html does not exist"),
     ],
 )

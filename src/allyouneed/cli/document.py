@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LINES = "lines"
 # Documents of other kinds: translating them line by line would damage them.
-OTHER_DOCUMENTS = re.compile(r"\.(tmx|xml|pptx|xlsx|epub|pdf|rtf|ass|jsonl|ndjson|ya?ml|parquet)", re.IGNORECASE)
+OTHER_DOCUMENTS = re.compile(r"\.(xml|pptx|xlsx|epub|pdf|rtf|ass|jsonl|ndjson|ya?ml|parquet)", re.IGNORECASE)
 COPIED = ("urls", "emails", "placeholders")  # kinds of spans, if neither the call nor the bundle names any
 _SHOWN = 20  # units to review, on the screen
 
@@ -68,6 +68,11 @@ def document_kind(file: str, form: str | None) -> str | None:
     kind = document_format(name)
     if kind and is_archive:
         raise InputError(f"{file} is a packed document; unpack it first, or translate its lines with --format {LINES}")
+    if Path(name).suffix.lower() == ".tmx":
+        raise InputError(
+            f"{file} is a translation memory, which has translations already: train on it with allyouneed train, or "
+            "name it in a recipe"
+        )
     if OTHER_DOCUMENTS.fullmatch(Path(name).suffix):
         raise InputError(
             f"{file} is a document of a format that is not known; known are {', '.join(FORMATS)}. "
