@@ -22,6 +22,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
     "json": (".json", ".arb"),
+    "docx": (".docx", ".docm", ".dotx"),
     "html": (".html", ".htm", ".xhtml"),
 }
 

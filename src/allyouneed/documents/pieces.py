@@ -50,8 +50,13 @@ class Spacing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InlineRun:
-    """The pieces of one unit. `tags` are its tags' pieces by number: an open and its close, or a point."""
+    """The pieces `start` to `end` of those read, which are one unit.
 
+    `tags` are its tags' pieces by number: an open and its close, or a point.
+    """
+
+    start: int
+    end: int
     pieces: tuple[Piece, ...]
     unit: TranslationUnit
     tags: dict[int, tuple[Piece, ...]]
@@ -97,12 +102,13 @@ def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> It
     """
     pieces = _with_boundaries(pieces)
     start = 0
-    for end in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
-        for run in _short_runs(pieces[start:end]):
-            trimmed = _trimmed(run)
+    for boundary in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
+        for first, last in _short_runs(pieces, start, boundary):
+            run = _trimmed(pieces, first, last)
+            trimmed = pieces[run.start : run.stop]
             if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text")):
-                yield _inline_run(trimmed, collapse, key)
-        start = end + 1
+                yield _inline_run(run, trimmed, collapse, key)
+        start = boundary + 1
 
 
 def is_translatable(text: str) -> bool:
@@ -152,34 +158,33 @@ def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
     ]
 
 
-def _short_runs(pieces: list[Piece]) -> Iterator[list[Piece]]:
+def _short_runs(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run in parts of at most `MAX_TAGS` tags, if it can be cut between tags."""
-    part: list[Piece] = []
     depth = tags = 0
-    for piece in pieces:
-        depth += (piece.kind == "open") - (piece.kind == "close")
-        tags += piece.kind in ("open", "point")
-        part.append(piece)
+    for index in range(start, end):
+        kind = pieces[index].kind
+        depth += (kind == "open") - (kind == "close")
+        tags += kind in ("open", "point")
         if tags >= MAX_TAGS and depth == 0:
-            yield part
-            part, tags = [], 0
-    yield part
+            yield start, index + 1
+            start, tags = index + 1, 0
+    yield start, end
 
 
-def _trimmed(pieces: list[Piece]) -> list[Piece]:
+def _trimmed(pieces: Sequence[Piece], first: int, last: int) -> range:
     """The pieces from the first text to the last, without the tags around all of them."""
-    partners = _partners(pieces)
-    texts = [i for i, piece in enumerate(pieces) if piece.kind == "text" and piece.text.strip()]
+    partners = _partners(pieces[first:last])
+    texts = [i for i in range(first, last) if pieces[i].kind == "text" and pieces[i].text.strip()]
     if not texts:
-        return []
+        return range(0)
     start, end = texts[0], texts[-1] + 1
     # A tag that has text inside and outside these bounds belongs to the run; widen it to such tags.
-    before = [i for i in range(start) if pieces[i].kind == "open" and start <= partners[i] < end]
-    after = [i for i in range(end, len(pieces)) if pieces[i].kind == "close" and start <= partners[i] < end]
-    return pieces[min(before, default=start) : max(after, default=end - 1) + 1]
+    before = [i for i in range(first, start) if pieces[i].kind == "open" and start <= partners[i - first] + first < end]
+    after = [i for i in range(end, last) if pieces[i].kind == "close" and start <= partners[i - first] + first < end]
+    return range(min(before, default=start), max(after, default=end - 1) + 1)
 
 
-def _inline_run(pieces: list[Piece], collapse: bool, key: str) -> InlineRun:
+def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -> InlineRun:
     parts = list(pieces)
     after_blank = False
     for index, part in enumerate(parts):
@@ -220,7 +225,7 @@ def _inline_run(pieces: list[Piece], collapse: bool, key: str) -> InlineRun:
     text = "".join(part.text for part in parts)
     opaque = frozenset(number for number, (first, *_) in tags.items() if first.kind == "point" and first.text)
     unit = TranslationUnit(text=text, marks=tuple(marks), opaque=opaque, key=key)
-    return InlineRun(tuple(pieces), unit, tags, spacings)
+    return InlineRun(run.start, run.stop, tuple(pieces), unit, tags, spacings)
 
 
 def _glue(parts: list[Piece], index: int) -> tuple[str, str]:

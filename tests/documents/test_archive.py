@@ -1,0 +1,72 @@
+"""Archives from strangers: too large, broken or encrypted ones are refused before they do harm."""
+
+import io
+import zipfile
+
+import pytest
+
+from allyouneed.documents import archive
+from allyouneed.documents.archive import Archive
+from allyouneed.errors import DocumentError
+from archives import packed, unpacked
+
+
+def test_the_other_parts_stay_as_they_are() -> None:
+    data = packed({"b": "one", "a": b"\x00" * 99, "c": "three"})
+    assert Archive(data).replaced({}) == data
+    result = Archive(data).replaced({"c": b"new"})
+    assert list(unpacked(result).items()) == [("b", b"one"), ("a", b"\x00" * 99), ("c", b"new")]
+
+
+def test_parts_may_be_replaced_again_and_again() -> None:
+    opened = Archive(packed({"a": "one"}))
+    assert opened.replaced({"a": b"two"}) == opened.replaced({"a": b"two"})
+    assert opened.read("a") == b"one"
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
+    bomb = packed({"a": bytes(archive.SMALL + 1)})
+    assert len(bomb) < 20_000
+    with pytest.raises(DocumentError, match="would be 16 MiB unpacked, which is too much for"):
+        Archive(bomb)
+
+
+def test_a_part_larger_than_it_says_is_refused() -> None:
+    data = packed({"a": b"x" * 1000})
+    size = (1000).to_bytes(4, "little")
+    assert data.count(size) == 2
+    with pytest.raises(DocumentError, match="is damaged: a: "):
+        Archive(data.replace(size, (10).to_bytes(4, "little"))).read("a")
+
+
+def test_very_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_PARTS", 2)
+    with pytest.raises(DocumentError, match="has 3 parts; at most 2 are read"):
+        Archive(packed({"a": "", "b": "", "c": ""}))
+
+
+def test_two_parts_of_one_name_are_refused() -> None:
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w") as file:
+        file.writestr("a", "1")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            file.writestr("a", "2")
+    with pytest.raises(DocumentError, match="has two parts of the same name"):
+        Archive(output.getvalue())
+
+
+WHOLE = packed({"a": "text " * 100})
+ENCRYPTED = bytearray(WHOLE)
+for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+    ENCRYPTED[WHOLE.index(signature) + offset] |= 1
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive", WHOLE[:-30], WHOLE[:20], WHOLE[20:], bytes(ENCRYPTED)])
+def test_what_is_no_whole_archive_is_refused(data: bytes) -> None:
+    with pytest.raises(DocumentError, match="no zip archive|damaged"):
+        Archive(data).read("a")
+
+
+def test_a_missing_part_is_named() -> None:
+    with pytest.raises(DocumentError, match="has no part word/document.xml"):
+        Archive(WHOLE).read("word/document.xml")
