@@ -12,7 +12,7 @@ from ..errors import DocumentError
 MAX_PARTS = 10_000
 MAX_SIZE = 512 << 20  # bytes of all parts unpacked
 MAX_RATIO = 200  # unpacked bytes for one packed; text and markup come to 10 to 30
-SMALL = 16 << 20  # bytes unpacked that are allowed whatever the ratio
+ALWAYS_ALLOWED = 16 << 20  # bytes unpacked that are allowed whatever the ratio
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -43,7 +43,7 @@ class Archive:
         size = sum(info.file_size for info in self._infos)
         if len(names) > MAX_PARTS:
             raise DocumentError(f"has {len(names):,} parts; at most {MAX_PARTS:,} are read")
-        if size > MAX_SIZE or size > max(SMALL, MAX_RATIO * len(data)):
+        if size > MAX_SIZE or size > max(ALWAYS_ALLOWED, MAX_RATIO * len(data)):
             raise DocumentError(f"would be {size >> 20:,} MiB unpacked, which is too much for {len(data):,} bytes")
         if len(set(names)) < len(names):
             raise DocumentError("has two parts of the same name")

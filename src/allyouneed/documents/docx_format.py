@@ -27,7 +27,7 @@ _NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # not seen by a reader
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
-class Format(NamedTuple):
+class RunFormat(NamedTuple):
     """The properties of a run (`w:rPr`), and the same as a key to compare them by."""
 
     key: str
@@ -44,7 +44,7 @@ class Wrapper(NamedTuple):
 class RunChild(NamedTuple):
     """An element in a run, such as a line break, with the format of its run."""
 
-    format: Format
+    format: RunFormat
     element: etree._Element
 
 
@@ -69,7 +69,7 @@ class Paragraph(NamedTuple):
 
     element: etree._Element
     pieces: list[Piece]
-    base: Format | None
+    base: RunFormat | None
     runs: list[InlineRun]
 
 
@@ -137,7 +137,7 @@ def _name(element: etree._Element, namespace: str) -> str:
 
 
 def _items(parent: etree._Element, namespace: str, field: "OpenField") -> Iterator[Piece]:
-    """The content of a paragraph; the source of a text is its `Format`."""
+    """The content of a paragraph; the source of a text is its `RunFormat`."""
     for child in parent:
         name = _name(child, namespace)
         if name == "r":
@@ -183,18 +183,18 @@ def _run_items(run: etree._Element, namespace: str, field: "OpenField") -> Itera
             yield Piece("point", source=single, stands_for="break" if name in ("br", "cr") else "")
 
 
-def _read_format(element: etree._Element | None, namespace: str) -> Format:
+def _read_format(element: etree._Element | None, namespace: str) -> RunFormat:
     properties = [
         (str(one.tag), *sorted((str(name), str(value)) for name, value in one.items()))
         for one in (element if element is not None else ())
         if _name(one, namespace) not in _NO_FORMAT
     ]
-    return Format(repr(properties), element)
+    return RunFormat(repr(properties), element)
 
 
-def _most_frequent(items: Sequence[Piece]) -> Format | None:
+def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
     """The format of most characters."""
-    sizes, forms = Counter[str](), dict[str, Format]()
+    sizes, forms = Counter[str](), dict[str, RunFormat]()
     for item in items:
         if item.kind == "text":
             sizes[item.source.key] += len(item.text)
@@ -202,7 +202,7 @@ def _most_frequent(items: Sequence[Piece]) -> Format | None:
     return forms[sizes.most_common(1)[0][0]] if sizes else None
 
 
-def _formatted(items: Sequence[Piece], base: Format | None) -> Iterator[Piece]:
+def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece]:
     """The items with tags around neighbouring texts of a format that is not the base."""
     current: Piece | None = None  # the open tag of a format
     waiting: list[Piece] = []  # points after its text, which are inside if more text of this format follows
@@ -249,7 +249,7 @@ def _build(paragraph: Paragraph, pieces: Sequence[Piece]) -> None:
         if piece.kind == "text":
             if piece.text:
                 parts[-1].append(_text_run(element, namespace, formats[-1], piece.text))
-        elif isinstance(source, Format):
+        elif isinstance(source, RunFormat):
             if piece.kind == "close" or (piece.kind == "boundary" and formats[-1] is source):
                 formats.pop()
             else:
@@ -283,11 +283,11 @@ def _run_with(parent: etree._Element, namespace: str, single: RunChild) -> etree
     return run
 
 
-def _text_run(parent: etree._Element, namespace: str, form: Format | None, content: str) -> etree._Element:
+def _text_run(parent: etree._Element, namespace: str, form: RunFormat | None, content: str) -> etree._Element:
     text = parent.makeelement(f"{{{namespace}}}t")
     text.text = _NOT_XML.sub("", content)
     text.set(_SPACE, "preserve")
-    return _run_with(parent, namespace, RunChild(form or Format("", None), text))
+    return _run_with(parent, namespace, RunChild(form or RunFormat("", None), text))
 
 
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
