@@ -64,7 +64,7 @@ class StopAt(Notebook):
             raise KeyboardInterrupt
 
 
-def weights_of(folder: Path) -> bytes:
+def read_weights(folder: Path) -> bytes:
     return (folder / "weights.safetensors").read_bytes()
 
 

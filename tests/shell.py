@@ -27,10 +27,10 @@ def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> sub
     """The same in this process, which spares it the time to start."""
     from allyouneed.cli import main
 
-    read, written, told = (io.TextIOWrapper(io.BytesIO(content), "utf-8") for content in (stdin, b"", b""))
+    read, written, errors = (io.TextIOWrapper(io.BytesIO(content), "utf-8") for content in (stdin, b"", b""))
     code = 0
     with (
-        mock.patch.multiple(sys, argv=["allyouneed", *map(str, words)], stdin=read, stdout=written, stderr=told),
+        mock.patch.multiple(sys, argv=["allyouneed", *map(str, words)], stdin=read, stdout=written, stderr=errors),
         mock.patch.dict(os.environ, ENVIRONMENT),
         contextlib.chdir(cwd or Path.cwd()),
     ):
@@ -40,8 +40,8 @@ def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> sub
             code = int(left.code or 0)
         finally:
             written.flush()
-            told.flush()
-    out, err = (stream.buffer.getvalue() for stream in (written, told))
+            errors.flush()
+    out, err = (stream.buffer.getvalue() for stream in (written, errors))
     return subprocess.CompletedProcess([*map(str, words)], code, out, err)
 
 

@@ -41,8 +41,8 @@ class Table:
     evenness: float = 1.0
 
     def after(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
-        chance = torch.Generator().manual_seed(hash((self.seed, sentence, prefix)) % 2**31)
-        logits = torch.randn(self.vocabulary, generator=chance, dtype=torch.float64) / self.evenness
+        rng = torch.Generator().manual_seed(hash((self.seed, sentence, prefix)) % 2**31)
+        logits = torch.randn(self.vocabulary, generator=rng, dtype=torch.float64) / self.evenness
         logits[SOS] = -torch.inf
         return logits.log_softmax(-1)
 

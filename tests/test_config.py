@@ -179,9 +179,11 @@ NUMBERS = [
 
 
 def test_every_setting_says_what_it_means() -> None:
-    told = [known.metadata["help"] for kind in (*SECTIONS.values(), CorpusConfig) for known in dataclasses.fields(kind)]
-    assert len(told) > 90
-    assert all(told)
+    meanings = [
+        known.metadata["help"] for kind in (*SECTIONS.values(), CorpusConfig) for known in dataclasses.fields(kind)
+    ]
+    assert len(meanings) > 90
+    assert all(meanings)
 
 
 @pytest.mark.parametrize(("kind", "known"), NUMBERS, ids=lambda part: getattr(part, "name", None) or part.__name__)

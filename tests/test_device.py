@@ -20,15 +20,15 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_is_done_at_once_keeps_its_order_and_each_has_a_thread(count: int) -> None:
     torch.set_num_threads(count)
-    with parallel_map(count) as each:
-        assert list(each(lambda n: (n, torch.get_num_threads()), range(9))) == [(n, 1) for n in range(9)]
+    with parallel_map(count) as map_parallel:
+        assert list(map_parallel(lambda n: (n, torch.get_num_threads()), range(9))) == [(n, 1) for n in range(9)]
     assert torch.get_num_threads() == count
     torch.set_num_threads(1)
 
 
 def test_an_error_among_what_is_done_at_once_is_told() -> None:
-    with pytest.raises(ZeroDivisionError), parallel_map(2) as each:
-        list(each(lambda n: 1 // n, [1, 0, 1]))
+    with pytest.raises(ZeroDivisionError), parallel_map(2) as map_parallel:
+        list(map_parallel(lambda n: 1 // n, [1, 0, 1]))
 
 
 def test_products_of_many_shapes_do_not_fill_the_memory() -> None:

@@ -74,14 +74,14 @@ def ends_well(*words: object, stdin: bytes = b"", cwd: Path) -> int:
     with bounded():
         result = run_here(*words, stdin=stdin, cwd=cwd)
     torch.set_flush_denormal(False)
-    told = result.stderr.decode().splitlines()
+    error_lines = result.stderr.decode().splitlines()
     if words[0] == "check" and result.returncode == 1:  # a model may be unsound
         return 1
-    assert result.returncode in (0, 2), (words, told)
+    assert result.returncode in (0, 2), (words, error_lines)
     if result.returncode == 2:
-        assert told[-1].startswith("allyouneed: "), (words, told)
-        assert sum(line.startswith("allyouneed: ") for line in told) == 1, told
-    assert not any("Traceback" in line for line in told), told
+        assert error_lines[-1].startswith("allyouneed: "), (words, error_lines)
+        assert sum(line.startswith("allyouneed: ") for line in error_lines) == 1, error_lines
+    assert not any("Traceback" in line for line in error_lines), error_lines
     return result.returncode
 
 
@@ -285,8 +285,8 @@ CHANGES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), BYTES), max_si
 
 def changed(content: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     """`content` with some bytes, each place a share of the whole, replaced by others."""
-    for place, length, new in changes:
-        start = int(place * len(content))
+    for position, length, new in changes:
+        start = int(position * len(content))
         content = content[:start] + new + content[start + length :]
     return content
 

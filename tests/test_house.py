@@ -28,7 +28,7 @@ for number, file_on_the_ground in enumerate(FLOORS[-1]):
 FILES = [file for file in HOUSE.rglob("*.py") if file != HOUSE / "__init__.py"]
 
 
-def room_of(file: Path) -> str:
+def find_room(file: Path) -> str:
     return file.relative_to(HOUSE).parts[0].removesuffix(".py")
 
 
@@ -51,7 +51,7 @@ def climbs(file: Path) -> list[str]:
     return [
         f"{file.relative_to(HOUSE)} imports {room}"
         for room in sorted(rooms_imported_by(file))
-        if room != room_of(file) and room not in MAY_IMPORT[room_of(file)]
+        if room != find_room(file) and room not in MAY_IMPORT[find_room(file)]
     ]
 
 
@@ -116,7 +116,7 @@ def test_every_test_file_has_its_file_in_the_house() -> None:
         "test_clients.py", "test_openapi.py", "test_commands.py", "test_fuzz.py", "test_threads.py",
     }  # fmt: skip
     for test in tests.rglob("test_*.py"):
-        place = test.relative_to(tests)
-        if place.name not in of_the_house:
-            there = HOUSE / place.with_name(place.name.removeprefix("test_"))
-            assert there.is_file() or there.with_suffix("").is_dir(), place
+        path = test.relative_to(tests)
+        if path.name not in of_the_house:
+            there = HOUSE / path.with_name(path.name.removeprefix("test_"))
+            assert there.is_file() or there.with_suffix("").is_dir(), path

@@ -31,9 +31,9 @@ def set_python(checkout: Path, *, torch_works: bool) -> None:
 def make(checkout: Path, target: str) -> tuple[int, list[str]]:
     """Its exit code, and every package it asked pip for."""
     result = subprocess.run(["make", target], cwd=checkout, capture_output=True, check=False)
-    asked = (checkout / "asked").read_text() if (checkout / "asked").exists() else ""
+    calls = (checkout / "asked").read_text() if (checkout / "asked").exists() else ""
     (checkout / "asked").unlink(missing_ok=True)
-    return result.returncode, re.findall(r"pip install .*-c constraints\.txt (.+)$", asked, re.MULTILINE)
+    return result.returncode, re.findall(r"pip install .*-c constraints\.txt (.+)$", calls, re.MULTILINE)
 
 
 def test_what_cannot_be_imported_is_not_installed_and_tried_again(checkout: Path) -> None:
@@ -55,10 +55,10 @@ def test_the_tools_of_the_tests_are_installed_only_for_them(checkout: Path) -> N
 
 def test_every_library_has_an_exact_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [
+    required = [
         *project["dependencies"],
         *(line for extra in project["optional-dependencies"].values() for line in extra),
     ]
-    names = {re.split(r"[\[>;=]", line)[0].lower().replace("_", "-") for line in wanted} - {"allyouneed"}
+    names = {re.split(r"[\[>;=]", line)[0].lower().replace("_", "-") for line in required} - {"allyouneed"}
     exact = re.findall(r"^(\S+)==\S+$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert names <= {name.lower().replace("_", "-") for name in exact}

@@ -28,12 +28,12 @@ def pages() -> ModuleType:
 
 
 def test_every_table_is_as_the_records_have_it(pages: ModuleType) -> None:
-    found = set()
+    named = set()
     for path in DOCS.rglob("*.md"):
         page = path.read_text(encoding="utf-8")
         assert pages.filled(page) == page, f"{path} is out of date: python docs/make/pages.py"
-        found |= set(re.findall(r"<!-- table: (.+?) -->", page))
-    assert found == set(pages.TABLES)
+        named |= set(re.findall(r"<!-- table: (.+?) -->", page))
+    assert named == set(pages.TABLES)
 
 
 def test_a_changed_table_is_written_anew(pages: ModuleType) -> None:

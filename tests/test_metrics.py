@@ -36,15 +36,15 @@ def test_what_does_not_pair_or_is_empty_is_refused(score: object) -> None:
 def test_the_nearest_of_several_references_counts() -> None:
     several = [["the cat is on the mat", "the cat sat on the mat"], ["the dog"]]
     assert exact_match(OURS, several).value == 50.0
-    theirs = sacrebleu.corpus_bleu(OURS, [["the cat is on the mat", "the dog"], ["the cat sat on the mat", None]])  # type: ignore[list-item]
-    assert bleu(OURS, several).value == theirs.score
+    raw = sacrebleu.corpus_bleu(OURS, [["the cat is on the mat", "the dog"], ["the cat sat on the mat", None]])  # type: ignore[list-item]
+    assert bleu(OURS, several).value == raw.score
     assert "nrefs:var" in bleu(OURS, several).signature
 
 
 def test_text_that_is_tokenised_is_taken_as_it_is() -> None:
-    ours, theirs = ["a man , smiling , walks"], ["a man,smiling , walks by"]
-    assert bleu(ours, theirs, tokenize="none").value < bleu(ours, theirs).value
-    assert "tok:none" in bleu(ours, theirs, tokenize="none").signature
+    ours, raw = ["a man , smiling , walks"], ["a man,smiling , walks by"]
+    assert bleu(ours, raw, tokenize="none").value < bleu(ours, raw).value
+    assert "tok:none" in bleu(ours, raw, tokenize="none").signature
 
 
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:

@@ -67,9 +67,9 @@ def test_a_few_sentences_are_computed_by_one_thread(bundle: Bundle, monkeypatch:
     seen: list[int] = []
 
     def noting(work: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*given: Any) -> Any:
+        def noted(*arguments: Any) -> Any:
             seen.append(torch.get_num_threads())
-            return work(*given)
+            return work(*arguments)
 
         return noted
 
@@ -114,17 +114,17 @@ def test_an_empty_text_stays_empty(bundle: Bundle) -> None:
 
 
 def test_each_batch_says_how_many_it_finished(bundle: Bundle) -> None:
-    told: list[int] = []
-    Translator(bundle).translate(TEXTS, on_progress=told.append)
-    assert told == [3, 2]
+    counts: list[int] = []
+    Translator(bundle).translate(TEXTS, on_progress=counts.append)
+    assert counts == [3, 2]
 
 
 def test_an_output_has_at_most_so_many_tokens_more_than_its_input(bundle: Bundle) -> None:
     torch.nn.init.zeros_(bundle.model.source_embedding.table)  # every word is as likely, so the end may never come
     for extra in (1, 4):
         translator = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=extra))
-        (found,) = translator.translations(["ab"])
-        assert found.tokens <= 2 + extra
+        (result,) = translator.translations(["ab"])
+        assert result.tokens <= 2 + extra
 
 
 @pytest.mark.parametrize("setting", [{"beam": 1}, {"beam": 4}, {"beam": 4, "beam_groups": 2}, {"sample": True}])
@@ -135,12 +135,12 @@ def test_the_shortest_and_the_longest_output_count_alike(bundle: Bundle, setting
         table = bundle.model.projection.get_parameter("table")
         table[bundle.source_tokenizer.eos_id] = 3 * table[bundle.source_tokenizer.encode("a")[1]]
     for lengths in ({"min_length": 5, "max_length": 5}, {"min_ratio": 9.0, "extra_length": 3}):
-        (found,) = (
+        (result,) = (
             Translator(bundle)
             .using(**setting, **lengths, copy_untranslatable=False, retry_repetition=False)
             .translations(["bc"])
         )
-        assert (found.text, found.tokens, found.flags) == ("aaaa", 5, ())
+        assert (result.text, result.tokens, result.flags) == ("aaaa", 5, ())
 
 
 def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
@@ -151,11 +151,11 @@ def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
 
 
 def test_a_text_that_is_too_long_is_refused_before_any_is_translated(bundle: Bundle) -> None:
-    told: list[int] = []
+    counts: list[int] = []
     with pytest.raises(InputError, match="has 18 tokens and no place to cut it; this model reads") as refused:
-        Translator(bundle).translate(["a", "a" * 16], on_progress=told.append)
+        Translator(bundle).translate(["a", "a" * 16], on_progress=counts.append)
     assert refused.value.line == 2
-    assert told == []
+    assert counts == []
 
 
 def test_a_stranger_is_refused_by_line(bundle: Bundle) -> None:
@@ -224,11 +224,11 @@ def test_what_goes_round_in_circles_is_decoded_again_and_flagged(bundle: Bundle)
     loud(bundle, "a")
     guarded = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=12))
     (bare,) = guarded.using(copy_untranslatable=False, retry_repetition=False).translations(["bc"])
-    (found,) = guarded.translations(["bc"])
+    (result,) = guarded.translations(["bc"])
     assert bare.text == "a" * 14
     assert bare.flags == ("unfinished",)
-    assert "aaaaaa" not in found.text
-    assert "repeats" in found.flags
+    assert "aaaaaa" not in result.text
+    assert "repeats" in result.flags
 
 
 @given(
@@ -247,9 +247,9 @@ def test_every_model_ends_within_its_cap_and_answers_every_text(
     untrained = Bundle(
         Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=beam, batch_size=3, extra_length=extra)
     )
-    found = list(Translator(untrained).translations(texts))
-    assert [translation.source for translation in found] == texts
-    for text, translation in zip(texts, found, strict=True):
+    result = list(Translator(untrained).translations(texts))
+    assert [translation.source for translation in result] == texts
+    for text, translation in zip(texts, result, strict=True):
         assert translation.tokens <= min(17, len(text) + extra)
         assert translation.confidence <= 0
         assert bool(text) or translation.text == ""
@@ -274,9 +274,9 @@ def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
         assert same(decomposed) == translator(composed)
         assert "".join(same.stream(decomposed)) == "".join(translator.stream(composed))
         (expected,) = translator.translations([composed], prefix="é", align="words")
-        (found,) = same.translations([decomposed], prefix="e\u0301", align="words")
-        assert replace(found, source=composed) == expected
-        assert found.source == decomposed
+        (result,) = same.translations([decomposed], prefix="e\u0301", align="words")
+        assert replace(result, source=composed) == expected
+        assert result.source == decomposed
         assert [one.text for one in same.alternatives(decomposed, after="e\u0301", count=2)] == [
             one.text for one in translator.alternatives(composed, after="é", count=2)
         ]
@@ -298,9 +298,9 @@ def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
     translator = Translator(bundle).using(glossary={"abc": ["ij", "ji"], "d": "fff"}, nbest=2)
     texts = ["abc", "e", "d", "abcd", "b"]
     for translation in translator.translations(texts):
-        for found in (translation, *translation.alternatives):
-            assert translation.source != "abc" or "ij" in found.text or "ji" in found.text
-            assert translation.source != "d" or "fff" in found.text
+        for result in (translation, *translation.alternatives):
+            assert translation.source != "abc" or "ij" in result.text or "ji" in result.text
+            assert translation.source != "d" or "fff" in result.text
     free = Translator(bundle)
     assert translator(texts[1]) == free(texts[1])
     with pytest.raises(InputError, match="says all it must within 17 tokens"):
@@ -330,9 +330,9 @@ def percents() -> Bundle:
 def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
     free, bound = Translator(percents()), Translator(percents()).using(copy_spans=["placeholders"])
     assert spans_differ(text, free(text), ["placeholders"])
-    (found,) = bound.translations([text])
-    assert not spans_differ(text, found.text, ["placeholders"])
-    assert "wrong_spans" not in found.flags
+    (result,) = bound.translations([text])
+    assert not spans_differ(text, result.text, ["placeholders"])
+    assert "wrong_spans" not in result.flags
 
 
 @pytest.mark.parametrize("text", ["%s a", "%s a %d", "ab %s b"])
@@ -351,9 +351,9 @@ def test_every_further_translation_is_searched_again_too(text: str) -> None:
 def test_where_the_spans_are_wrong_all_the_same_the_translation_says_so() -> None:
     """A prefix that begins a placeholder leaves no way out: whatever follows, one too many comes out."""
     bound = Translator(percents()).using(copy_spans=["placeholders"], nbest=2)
-    (found,) = bound.translations(["ab"], prefix="%", alternatives=1)
-    assert "%%" in found.text
-    assert "wrong_spans" in found.flags
+    (result,) = bound.translations(["ab"], prefix="%", alternatives=1)
+    assert "%%" in result.text
+    assert "wrong_spans" in result.flags
 
 
 @given(
@@ -365,9 +365,9 @@ def test_every_translation_has_the_spans_of_its_source_or_a_flag(words: list[str
     kinds = ["placeholders", "tags"]
     bundle = percents()
     bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
-    for found in Translator(bundle).using(copy_spans=kinds, nbest=2, extra_length=20).translations([" ".join(words)]):
-        for each in (found, *found.alternatives):
-            assert spans_differ(found.source, each.text, kinds) == ("wrong_spans" in each.flags)
+    for result in Translator(bundle).using(copy_spans=kinds, nbest=2, extra_length=20).translations([" ".join(words)]):
+        for item in (result, *result.alternatives):
+            assert spans_differ(result.source, item.text, kinds) == ("wrong_spans" in item.flags)
 
 
 def test_arguments_without_a_number_keep_their_order() -> None:
@@ -377,8 +377,8 @@ def test_arguments_without_a_number_keep_their_order() -> None:
         torch.manual_seed(seed)
         bundle = percents()
         bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
-        (found,) = Translator(bundle).using(copy_spans=["placeholders"]).translations(["%s a %d"])
-        flagged += "wrong_spans" in found.flags
+        (result,) = Translator(bundle).using(copy_spans=["placeholders"]).translations(["%s a %d"])
+        flagged += "wrong_spans" in result.flags
         free += spans_differ(
             "%s a %d", Translator(bundle).using(glossary={"%s": "%s", "%d": "%d"})("%s a %d"), ["placeholders"]
         )
@@ -388,8 +388,8 @@ def test_arguments_without_a_number_keep_their_order() -> None:
 
 def test_what_training_copied_is_copied(bundle: Bundle) -> None:
     habits = CopyStatistics.from_pairs([("go to 7", "va a 7")] * 20)
-    (found,) = Translator(replace(bundle, copy_statistics=habits)).translations([" 👍 "])
-    assert (found.text, found.flags) == ("👍", ("copied",))
+    (result,) = Translator(replace(bundle, copy_statistics=habits)).translations([" 👍 "])
+    assert (result.text, result.flags) == ("👍", ("copied",))
     with pytest.raises(InputError, match="not in the vocabulary"):
         Translator(bundle)("👍")
 
@@ -403,9 +403,9 @@ def test_a_long_text_is_split_translated_and_joined() -> None:
     translator = Translator(
         Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig(beam=2, extra_length=3))
     )
-    (found,) = translator.translations(["Abc de. Bcd ef gh. Cab."], align="words")
-    assert "split" in found.flags
-    assert found.text == " ".join(translator.translate(["Abc de.", "Bcd ef gh.", "Cab."]))
+    (result,) = translator.translations(["Abc de. Bcd ef gh. Cab."], align="words")
+    assert "split" in result.flags
+    assert result.text == " ".join(translator.translate(["Abc de.", "Bcd ef gh.", "Cab."]))
 
 
 def reading(longest_source: int, *, max_length: int = 30) -> Translator:
@@ -421,30 +421,30 @@ def reading(longest_source: int, *, max_length: int = 30) -> Translator:
 
 def test_one_long_sentence_is_cut_at_the_length_the_model_has_learned() -> None:
     translator = reading(12)
-    (found,) = translator.translations(["abc de, fgh ij ab cd ef"])
-    assert found.text == " ".join(translator.translate(["abc de,", "fgh ij ab", "cd ef"]))
-    assert "split" in found.flags
-    assert "long" not in found.flags
-    (found,) = translator.translations(["abcdefghijabcdef"])
-    assert "long" in found.flags
-    assert "split" not in found.flags
+    (result,) = translator.translations(["abc de, fgh ij ab cd ef"])
+    assert result.text == " ".join(translator.translate(["abc de,", "fgh ij ab", "cd ef"]))
+    assert "split" in result.flags
+    assert "long" not in result.flags
+    (result,) = translator.translations(["abcdefghijabcdef"])
+    assert "long" in result.flags
+    assert "split" not in result.flags
 
 
 def test_no_cut_goes_through_a_term() -> None:
     translator = reading(12, max_length=40).using(glossary={"Abc. Bab ij": "jjj"})
     for text in ("gg hh Abc. Bab ij. Cab gg.", "ab cd ef gh Abc. Bab ij", "Abc. Bab ij"):
-        (found,) = translator.translations([text])
-        assert "jjj" in found.text.lower()
+        (result,) = translator.translations([text])
+        assert "jjj" in result.text.lower()
 
 
 def test_a_prefix_begins_the_first_piece_alone() -> None:
     translator = reading(12).using(beam=1)
-    (found,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j")
+    (result,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j")
     (first,) = translator.translations(["Abc de."], prefix="j, j")
     assert first.text.startswith("j, j")
-    assert found.text == f"{first.text} {translator('Bcd ef gh.')}"
-    (found,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j", alternatives=2)
-    assert found.text.startswith("j, j")
+    assert result.text == f"{first.text} {translator('Bcd ef gh.')}"
+    (result,) = translator.translations(["Abc de. Bcd ef gh."], prefix="j, j", alternatives=2)
+    assert result.text.startswith("j, j")
 
 
 def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
@@ -466,8 +466,8 @@ def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> No
 
 def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
     translator = Translator(bundle)
-    found = [translation for translation in translator.translations(["abc", "de", "fghij"]) if not translation.flags]
-    for translation, scored in zip(found, translator.score((each.source, each.text) for each in found), strict=True):
+    result = [translation for translation in translator.translations(["abc", "de", "fghij"]) if not translation.flags]
+    for translation, scored in zip(result, translator.score((item.source, item.text) for item in result), strict=True):
         assert scored.log_probability == pytest.approx(translation.log_probability, abs=1e-4)
         assert len(scored.pieces) == translation.tokens
 
@@ -491,9 +491,9 @@ def test_scores_give_no_chance_to_what_the_search_never_says() -> None:
 
 
 def test_alternatives_go_on_differently_after_the_same_beginning(bundle: Bundle) -> None:
-    found = Translator(bundle).alternatives("abc", after="de", count=4)
-    assert all(translation.text.startswith("de") for translation in found)
-    assert len({translation.text[2] for translation in found}) == 4
+    result = Translator(bundle).alternatives("abc", after="de", count=4)
+    assert all(translation.text.startswith("de") for translation in result)
+    assert len({translation.text[2] for translation in result}) == 4
 
 
 def spaced(**decode: Any) -> Translator:
@@ -509,9 +509,9 @@ def spaced(**decode: Any) -> Translator:
 def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
     translator = spaced(extra_length=9)
     bound = translator.using(glossary={"abc": "ij"})
-    for found in bound.alternatives("abc", after="de", count=4):
-        assert found.text.startswith("de")
-        assert "ij" in found.text.split()
+    for result in bound.alternatives("abc", after="de", count=4):
+        assert result.text.startswith("de")
+        assert "ij" in result.text.split()
     assert "ij" in "".join(bound.stream("abc")).split()
     assert "".join(bound.stream("de")) == translator.using(beam=1, copy_untranslatable=False, retry_repetition=False)(
         "de"
@@ -531,10 +531,10 @@ def test_a_stream_keeps_the_rules(bundle: Bundle) -> None:
 
 def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
     translator = Translator(bundle)
-    for text, found in zip(TEXTS, translator.translations(TEXTS, prefix="d", alternatives=3), strict=True):
+    for text, result in zip(TEXTS, translator.translations(TEXTS, prefix="d", alternatives=3), strict=True):
         alone = translator.alternatives(text, after="d", count=3)
-        assert [found.text, *(other.text for other in found.alternatives)] == [each.text for each in alone]
-        assert len(found.alternatives) == (2 if text else 0)
+        assert [result.text, *(other.text for other in result.alternatives)] == [item.text for item in alone]
+        assert len(result.alternatives) == (2 if text else 0)
 
 
 def test_tokens_are_aligned_as_well_as_words() -> None:
@@ -582,19 +582,19 @@ def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
     )
     (plain,) = translator.translations(["the okapi sees a dog"])
     assert "<unk>" not in plain.text
-    (found,) = translator.using(replace_unknown=True).translations(["the okapi sees a dog"])
-    assert "<unk>" not in found.text
-    assert set(found.text.split()) <= {"the", "okapi", "sees", "a", "dog"}
-    assert len(found.text.split()) == 3
+    (result,) = translator.using(replace_unknown=True).translations(["the okapi sees a dog"])
+    assert "<unk>" not in result.text
+    assert set(result.text.split()) <= {"the", "okapi", "sees", "a", "dog"}
+    assert len(result.text.split()) == 3
 
 
 def test_a_penalty_leaves_the_log_probabilities_true(bundle: Bundle) -> None:
     translator = Translator(bundle)
     for setting in ({"repetition_penalty": 1.5}, {"beam": 4, "beam_groups": 2, "nbest": 2}):
-        for found in translator.using(**setting).translations(["abc", "defg"]):
-            if "unfinished" not in found.flags:
-                (scored,) = translator.score([(found.source, found.text)])
-                assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-4)
+        for result in translator.using(**setting).translations(["abc", "defg"]):
+            if "unfinished" not in result.flags:
+                (scored,) = translator.score([(result.source, result.text)])
+                assert scored.log_probability == pytest.approx(result.log_probability, abs=1e-4)
 
 
 @pytest.mark.parametrize("setting", [{"repetition_penalty": 3.0}, {"beam_groups": 4, "diversity_penalty": 3.0}])
@@ -618,10 +618,10 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     texts = ["abc", "X", "", "a" * 30, "de"]
     refused: list[InputError] = []
     translator = Translator(bundle)
-    found = list(translator.translations(texts, first_line=11, on_refused=refused.append))
+    result = list(translator.translations(texts, first_line=11, on_refused=refused.append))
     assert [error.line for error in refused] == [12, 14]
-    assert [translation.source for translation in found] == texts
-    assert [translation.text for translation in found] == translator.translate(["abc", "", "", "", "de"])
+    assert [translation.source for translation in result] == texts
+    assert [translation.text for translation in result] == translator.translate(["abc", "", "", "", "de"])
     forced = translator.using(glossary={"a": "bcdefghij" * 3})  # longer than any translation can be
     refused.clear()
     assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""

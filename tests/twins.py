@@ -6,17 +6,17 @@ from torch import nn
 from allyouneed.nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention
 
 
-def same_linear(theirs: nn.Linear, ours: nn.Linear) -> None:
-    theirs.load_state_dict(ours.state_dict())
+def same_linear(reference: nn.Linear, ours: nn.Linear) -> None:
+    reference.load_state_dict(ours.state_dict())
 
 
-def same_norm(theirs: nn.LayerNorm, ours: LayerNorm) -> None:
-    theirs.load_state_dict({"weight": ours.gain, "bias": ours.bias})
+def same_norm(reference: nn.LayerNorm, ours: LayerNorm) -> None:
+    reference.load_state_dict({"weight": ours.gain, "bias": ours.bias})
 
 
-def same_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+def same_attention(reference: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
     parts = (ours.query, ours.key, ours.value)
-    theirs.load_state_dict(
+    reference.load_state_dict(
         {
             "in_proj_weight": torch.cat([part.weight for part in parts]),
             "in_proj_bias": torch.cat([part.bias for part in parts]),
@@ -26,25 +26,25 @@ def same_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> N
     )
 
 
-def same_feed_forward(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward) -> None:
-    same_linear(theirs.linear1, ours.inner)
-    same_linear(theirs.linear2, ours.outer)
+def same_feed_forward(reference: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward) -> None:
+    same_linear(reference.linear1, ours.inner)
+    same_linear(reference.linear2, ours.outer)
 
 
-def same_encoder_layer(theirs: nn.TransformerEncoderLayer, ours: EncoderBlock) -> None:
-    same_attention(theirs.self_attn, ours.attention)
-    same_feed_forward(theirs, ours.feed_forward)
-    same_norm(theirs.norm1, ours.attention_residual.norm)
-    same_norm(theirs.norm2, ours.feed_forward_residual.norm)
+def same_encoder_layer(reference: nn.TransformerEncoderLayer, ours: EncoderBlock) -> None:
+    same_attention(reference.self_attn, ours.attention)
+    same_feed_forward(reference, ours.feed_forward)
+    same_norm(reference.norm1, ours.attention_residual.norm)
+    same_norm(reference.norm2, ours.feed_forward_residual.norm)
 
 
-def same_decoder_layer(theirs: nn.TransformerDecoderLayer, ours: DecoderBlock) -> None:
-    same_attention(theirs.self_attn, ours.self_attention)
-    same_attention(theirs.multihead_attn, ours.cross_attention)
-    same_feed_forward(theirs, ours.feed_forward)
-    same_norm(theirs.norm1, ours.self_attention_residual.norm)
-    same_norm(theirs.norm2, ours.cross_attention_residual.norm)
-    same_norm(theirs.norm3, ours.feed_forward_residual.norm)
+def same_decoder_layer(reference: nn.TransformerDecoderLayer, ours: DecoderBlock) -> None:
+    same_attention(reference.self_attn, ours.self_attention)
+    same_attention(reference.multihead_attn, ours.cross_attention)
+    same_feed_forward(reference, ours.feed_forward)
+    same_norm(reference.norm1, ours.self_attention_residual.norm)
+    same_norm(reference.norm2, ours.cross_attention_residual.norm)
+    same_norm(reference.norm3, ours.feed_forward_residual.norm)
 
 
 def scatter(module: nn.Module) -> None:

@@ -109,7 +109,7 @@ def measure(name: str) -> list[dict[str, float]]:
     def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
         # By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
         model, tokenizer = bundle.model, bundle.source_tokenizer
-        found = greedy_search(
+        result = greedy_search(
             make_step(model, banned_ids=(tokenizer.pad_id, tokenizer.sos_id)),
             model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),
             SearchLimits(
@@ -118,7 +118,7 @@ def measure(name: str) -> list[dict[str, float]]:
                 max_lengths=torch.full((len(pairs),), model.config.max_length),
             ),
         )
-        written = [tokenizer.decode(one.ids) for one in found]
+        written = [tokenizer.decode(one.ids) for one in result]
         return Evaluation({"exact": exact_match(written, [pair.target for pair in pairs]).value})
 
     with tempfile.TemporaryDirectory() as folder, replaced():

@@ -94,8 +94,8 @@ def record(name: str) -> dict[str, Any]:
 def filled(page: str) -> str:
     """A page with its tables as the records have them."""
 
-    def table(place: re.Match[str]) -> str:
-        return place[1] + "\n".join(TABLES[place[2]]()) + "\n" + place[3]
+    def table(marker: re.Match[str]) -> str:
+        return marker[1] + "\n".join(TABLES[marker[2]]()) + "\n" + marker[3]
 
     return _PLACE.sub(table, page)
 

@@ -70,14 +70,14 @@ def normalized(trace: Trace) -> Figure:
 
 
 def logits(trace: Trace) -> Figure:
-    """What the projection says at every place: the likeliest letters."""
-    chances = trace.recording["logits"].softmax(-1)
-    shown = sorted({int(i) for i in chances.topk(2).indices.flatten()})
+    """The probabilities that the projection gives at every position, of the most probable characters."""
+    probabilities = trace.recording["logits"].softmax(-1)
+    likely = sorted({int(i) for i in probabilities.topk(2).indices.flatten()})
     figure = new_figure(8.5, 4.0)
     axes = figure.subplots()
-    image = matrix(axes, chances[:, shown].T, low=0, high=1, colours=SHARES)
+    image = matrix(axes, probabilities[:, likely].T, low=0, high=1, colours=SHARES)
     axes.set_xticks(range(len(trace.decoder_inputs)), trace.decoder_inputs, family="monospace", rotation=90)
-    axes.set_yticks(range(len(shown)), [trace.pieces.get(i, "?") for i in shown], family="monospace", fontsize=8)
+    axes.set_yticks(range(len(likely)), [trace.pieces.get(i, "?") for i in likely], family="monospace", fontsize=8)
     axes.set(xlabel="given", title="probability of the next letter")
     figure.colorbar(image, ax=axes, shrink=0.8)
     return figure

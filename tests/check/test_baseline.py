@@ -19,8 +19,8 @@ from allyouneed.text.tokenizer import Tokenizer
     ids=["characters", "bpe"],
 )
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
-    found = text_round_trips([(tokenizer, ["a-b c"])])
-    assert found.passed, found.explanation
+    result = text_round_trips([(tokenizer, ["a-b c"])])
+    assert result.passed, result.explanation
 
 
 def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,9 +28,9 @@ def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pyte
         return "".join(self.pieces(i for i in ids if i < 9))
 
     monkeypatch.setattr(Tokenizer, "decode", forgetful)
-    found = text_round_trips([(bundle.source_tokenizer, ["abcj"])])
-    assert not found.passed
-    assert "'abcj' is 'abc' after encoding and decoding" in found.explanation
+    result = text_round_trips([(bundle.source_tokenizer, ["abcj"])])
+    assert not result.passed
+    assert "'abcj' is 'abc' after encoding and decoding" in result.explanation
 
 
 def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_a_model_that_changed_is_found(bundle: Bundle, tmp_path: Path) -> None:
     assert matches_baseline(bundle, tmp_path).passed
     with torch.no_grad():
         bundle.model.source_embedding.table.mul_(-1)
-    found = matches_baseline(bundle, tmp_path)
-    assert found.passed is False
-    assert "'abc' was " in found.explanation
+    result = matches_baseline(bundle, tmp_path)
+    assert result.passed is False
+    assert "'abc' was " in result.explanation
 
 
 def test_nothing_to_remember_and_broken_probes_are_refused(bundle: Bundle, tmp_path: Path) -> None:

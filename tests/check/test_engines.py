@@ -37,11 +37,11 @@ def names(verdicts: Any) -> list[str]:
 
 
 def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids) -> None:
-    found = list(engines.engines_agree(long, ids))
-    assert [verdict.check for verdict in found] == [
+    results = list(engines.engines_agree(long, ids))
+    assert [verdict.check for verdict in results] == [
         "plain", "fast", "compiled", "int8 maps", "int8", "int8 compiled",
     ]  # fmt: skip
-    assert names(found) == []
+    assert names(results) == []
     assert names([engines.positions_differ(long), engines.beam_search_is_exhaustive()]) == []
     assert names([engines.losses_match_definition(long, ids)]) == []
 
@@ -68,9 +68,9 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
         return encoding[torch.arange(start, start + length) % 16]
 
     monkeypatch.setattr(position, "_cut", wrapped)
-    found = engines.positions_differ(long)
-    assert not found.passed
-    assert "positions 0 and 16 of the source" in found.explanation
+    outcome = engines.positions_differ(long)
+    assert not outcome.passed
+    assert "positions 0 and 16 of the source" in outcome.explanation
 
 
 def test_a_source_that_is_reversed_beyond_20_words_is_found(
@@ -104,8 +104,8 @@ def test_int8_scales_that_are_a_tenth_off_are_found(
         return numbers, 1.1 * scale
 
     monkeypatch.setattr(of, "quantize", larger)
-    found = names(engines.engines_agree(long, ids))
-    assert found[0] == ("int8 maps" if of is int8 else "int8 compiled")
+    results = names(engines.engines_agree(long, ids))
+    assert results[0] == ("int8 maps" if of is int8 else "int8 compiled")
 
 
 def over_padding(logits: Tensor, target: Tensor, *, smoothing: float, pad_id: int) -> Tensor:
@@ -126,18 +126,18 @@ def test_a_loss_over_padding_is_found(
         return wrong(vectors @ table.T, target, **others)
 
     monkeypatch.setattr(engines, way, wrong if way == "mean_loss" else projected)
-    found = engines.losses_match_definition(long, ids)
-    assert not found.passed
-    assert way in found.explanation
+    outcome = engines.losses_match_definition(long, ids)
+    assert not outcome.passed
+    assert way in outcome.explanation
 
 
 def test_a_gradient_of_the_wrong_sign_is_found(long: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     into = loss._into_gradient
 
     def upwards(logits: Tensor, *others: Any) -> Tensor:
-        found = into(logits, *others)
+        results = into(logits, *others)
         logits.neg_()
-        return found
+        return results
 
     monkeypatch.setattr(loss, "_into_gradient", upwards)
     assert "gradient" in engines.losses_match_definition(long, ids).explanation
@@ -151,5 +151,5 @@ def test_a_length_penalty_the_other_way_round_is_found(monkeypatch: pytest.Monke
         return beam.beam_search(step, state, limits, replace(options, penalty=inverted))
 
     monkeypatch.setattr(engines, "beam_search", searched)
-    found: CheckResult = engines.beam_search_is_exhaustive()
-    assert not found.passed
+    outcome: CheckResult = engines.beam_search_is_exhaustive()
+    assert not outcome.passed

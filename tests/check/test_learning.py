@@ -35,9 +35,9 @@ def test_a_sound_model_starts_by_guessing_and_learns_memorized(new: Transformer,
 def test_weights_of_a_wrong_scale_are_found(new: Transformer, ids: Ids) -> None:
     with torch.no_grad():
         new.projection.table.mul_(20)
-    found = initial_loss_is_log_vocabulary(new, ids)
-    assert not found.passed
-    assert "wrong scale" in found.explanation
+    outcome = initial_loss_is_log_vocabulary(new, ids)
+    assert not outcome.passed
+    assert "wrong scale" in outcome.explanation
 
 
 def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> None:

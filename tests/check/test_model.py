@@ -36,8 +36,8 @@ def verdict(check: Check, model: Transformer, ids: Ids) -> CheckResult:
 
 @pytest.mark.parametrize("check", ALL)
 def test_a_sound_model_is_found_sound(check: Check, model: Transformer, ids: Ids) -> None:
-    found = verdict(check, model, ids)
-    assert found.passed, found.explanation
+    outcome = verdict(check, model, ids)
+    assert outcome.passed, outcome.explanation
 
 
 def test_the_sentences_have_different_lengths_and_their_signs(model: Transformer, ids: Ids) -> None:
@@ -62,16 +62,16 @@ def test_a_wrong_mask_over_the_past_is_found(
     mask: Callable[[int], Tensor], words: str, model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transformer, "causal_mask", lambda length, device=None: mask(length))
-    found = verdict(checks.no_leak_from_the_future, model, ids)
-    assert not found.passed
-    assert words in found.explanation
+    outcome = verdict(checks.no_leak_from_the_future, model, ids)
+    assert not outcome.passed
+    assert words in outcome.explanation
 
 
 def test_ignored_padding_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformer, "padding_mask", lambda x, pad_id: torch.ones_like(x).bool()[:, None, None])
-    found = verdict(checks.padding_changes_nothing, model, ids)
-    assert not found.passed
-    assert "padding after the source" in found.explanation
+    outcome = verdict(checks.padding_changes_nothing, model, ids)
+    assert not outcome.passed
+    assert "padding after the source" in outcome.explanation
 
 
 def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,9 +86,9 @@ def test_sentences_that_are_mixed_are_found(model: Transformer, ids: Ids) -> Non
             return x + x.mean(0, keepdim=True)
 
     model.encoder.norm = Mixing()
-    found = verdict(checks.batch_changes_nothing, model, ids)
-    assert not found.passed
-    assert "mixed" in found.explanation
+    outcome = verdict(checks.batch_changes_nothing, model, ids)
+    assert not outcome.passed
+    assert "mixed" in outcome.explanation
 
 
 def test_a_position_that_is_off_while_decoding_is_found(
@@ -101,9 +101,9 @@ def test_a_position_that_is_off_while_decoding_is_found(
         return logits, replace(after, length=state.length + 1)
 
     monkeypatch.setattr(Transformer, "step", late)
-    found = verdict(checks.cache_matches_full_pass, model, ids)
-    assert not found.passed
-    assert "at token 1" in found.explanation
+    outcome = verdict(checks.cache_matches_full_pass, model, ids)
+    assert not outcome.passed
+    assert "at token 1" in outcome.explanation
 
 
 def test_a_search_that_errs_is_found(model: Transformer, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_a_dead_head_is_found(part: str, model: Transformer, ids: Ids) -> None:
     assert isinstance(weight, Tensor)
     with torch.no_grad():
         (weight[8:] if part == "value" else weight[:, 8:]).zero_()
-    found = verdict(checks.heads_and_units_are_alive, model, ids)
-    assert not found.passed
-    assert "decoder.layers.1.cross_attention, head 3." in found.explanation
+    outcome = verdict(checks.heads_and_units_are_alive, model, ids)
+    assert not outcome.passed
+    assert "decoder.layers.1.cross_attention, head 3." in outcome.explanation
 
 
 def test_dead_units_are_found(model: Transformer, ids: Ids) -> None:
@@ -130,6 +130,6 @@ def test_dead_units_are_found(model: Transformer, ids: Ids) -> None:
     assert isinstance(bias, Tensor)
     with torch.no_grad():
         bias.fill_(-100.0)
-    found = verdict(checks.heads_and_units_are_alive, model, ids)
-    assert not found.passed
-    assert "encoder.layers.1.feed_forward, 20 of 20 units" in found.explanation
+    outcome = verdict(checks.heads_and_units_are_alive, model, ids)
+    assert not outcome.passed
+    assert "encoder.layers.1.feed_forward, 20 of 20 units" in outcome.explanation

@@ -19,9 +19,9 @@ def test_a_test_that_was_trained_on_is_found() -> None:
     fresh = [Pair(str(i), "y") for i in range(300)]
     assert no_overlap(train, fresh).passed
     assert no_overlap(train, fresh[1:] + train[:1]).passed
-    found = no_overlap(train, fresh[:-9] + train[:9])
-    assert found.passed is False
-    assert "9 of 300 held-out pairs (3.00 %)" in found.explanation
+    result = no_overlap(train, fresh[:-9] + train[:9])
+    assert result.passed is False
+    assert "9 of 300 held-out pairs (3.00 %)" in result.explanation
     assert no_overlap(train, []).passed is None
 
 
@@ -32,8 +32,8 @@ def test_every_corpus_counts_as_training_selects_it(overlap: str, fine: bool, tm
     corpora = [{"train": first}, {"train": second, "test": test}]
     recipe = Recipe.from_tables({"data": {"corpus": corpora, "held_out": 0.1}, "clean": {"overlap": overlap}})
     train, held_out = load_pairs(recipe)
-    found = no_overlap(train, held_out)
-    assert found.passed is fine, found.explanation
+    result = no_overlap(train, held_out)
+    assert result.passed is fine, result.explanation
     assert {pair.source for pair in held_out} > {f"{i} dogs run" for i in range(150, 250)}  # and a share of the rest
 
 

@@ -33,9 +33,9 @@ def test_a_spoilt_model_fails_and_json_says_why(saved: Path) -> None:
     bundle.save(saved)
     result = CliRunner().invoke(app, ["check", str(saved), "--json"])
     assert result.exit_code == 1
-    told = json.loads(result.stdout)
-    assert told["sound"] is False
-    assert [one["check"] for one in told["checks"] if one["passed"] is False] == ["alive"]
+    report = json.loads(result.stdout)
+    assert report["sound"] is False
+    assert [one["check"] for one in report["checks"] if one["passed"] is False] == ["alive"]
 
 
 def test_an_untrained_recipe_is_checked() -> None:

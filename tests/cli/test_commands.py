@@ -54,8 +54,8 @@ def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_the_versions_are_told(option: str) -> None:
-    told = run_here(option).stdout.decode()
-    assert re.fullmatch(r"allyouneed \d\S+, torch \d\S+, Python 3\.\d+\.\d+\S*\n", told)
+    version = run_here(option).stdout.decode()
+    assert re.fullmatch(r"allyouneed \d\S+, torch \d\S+, Python 3\.\d+\.\d+\S*\n", version)
 
 
 def test_shells_can_complete_commands() -> None:
@@ -104,16 +104,16 @@ def test_a_word_taken_for_markup_is_seen() -> None:
 def test_help_of_train_names_every_shipped_recipe() -> None:
     from allyouneed.recipes import recipe_names
 
-    shown = " ".join(run_here("train", "--help").stdout.decode().split())
-    assert f"Shipped recipes: {', '.join(recipe_names())};" in shown
+    screen = " ".join(run_here("train", "--help").stdout.decode().split())
+    assert f"Shipped recipes: {', '.join(recipe_names())};" in screen
 
 
 def test_train_translate_evaluate(tmp_path: Path) -> None:
     trained = run("train", "dates", *TINY, "--output", tmp_path / "run")
     assert trained.returncode == 0, trained.stderr.decode()
-    shown = trained.stderr.decode()
-    assert "200 pairs to train on, 20 to validate, vocabulary of 68" in shown
-    assert re.search(r"update +loss +valid loss +perplexity +right % +bleu +chrf +exact +seconds", shown)
+    screen = trained.stderr.decode()
+    assert "200 pairs to train on, 20 to validate, vocabulary of 68" in screen
+    assert re.search(r"update +loss +valid loss +perplexity +right % +bleu +chrf +exact +seconds", screen)
     assert trained.stdout == b""
 
     text = tmp_path / "days.txt"
@@ -140,9 +140,9 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
 
 def test_what_training_prints_at_its_end_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
     folder = tmp_path / "a run [fast]"
-    shown = run_here("train", "dates", *TINY, "--output", folder).stderr.decode()
-    assert f"{folder}/report.html" in shown
-    assert f"allyouneed translate '{folder}'" in shown
+    screen = run_here("train", "dates", *TINY, "--output", folder).stderr.decode()
+    assert f"{folder}/report.html" in screen
+    assert f"allyouneed translate '{folder}'" in screen
 
 
 def test_a_test_set_may_have_several_references(saved: Path, tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
     (tmp_path / "pairs.tsv").write_text("".join(f"a {i} dog\tein {i} Hund\n" for i in range(300)))
     sizes = [word for word in TINY if word.startswith(("model.", "train."))]
     trained = run_here("train", tmp_path / "pairs.tsv", *sizes, "data.held_out=0.1", "-o", tmp_path / "run")
-    shown = trained.stderr.decode()
+    screen = trained.stderr.decode()
     test_pairs = [json.loads(line) for line in (tmp_path / "run/data/test.jsonl").read_text().splitlines()]
-    assert re.search(r"\n  Validation chrf: \d", shown)
+    assert re.search(r"\n  Validation chrf: \d", screen)
     assert re.search(
-        rf"\n  Test bleu .*, chrf .*: greedy search, {len(test_pairs)} of {len(test_pairs)} test pairs", shown
+        rf"\n  Test bleu .*, chrf .*: greedy search, {len(test_pairs)} of {len(test_pairs)} test pairs", screen
     )
-    assert f"allyouneed evaluate {tmp_path / 'run'}" in shown
+    assert f"allyouneed evaluate {tmp_path / 'run'}" in screen
 
     scored = run_here("evaluate", tmp_path / "run")
     assert f"{len(test_pairs)} test pairs that {tmp_path / 'run'} held out" in scored.stderr.decode()
@@ -356,10 +356,10 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     while not (tmp_path / "run/config.json").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1].decode().splitlines()[-1]
+    last_line = process.communicate(timeout=60)[1].decode().splitlines()[-1]
     assert process.returncode == code
     assert re.fullmatch(
-        r"allyouneed: stopped after update \d+ and saved; the same command with --resume continues", said
+        r"allyouneed: stopped after update \d+ and saved; the same command with --resume continues", last_line
     )
     assert (tmp_path / "run/checkpoint.safetensors").is_file()
 

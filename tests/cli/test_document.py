@@ -28,10 +28,10 @@ def test_a_document_is_translated_into_a_file(saved: Path, page: Path) -> None:
     written = output.read_text()
     assert written.startswith('<html lang="it"><p>')
     assert written.count("<b>") == written.count("</b>") == 1
-    said = result.stderr.decode()
-    assert f"{output}: 2 units, 2 translated, 0 kept" in said
-    assert "2 to review" in said
-    assert "  line 1: " in said
+    message = result.stderr.decode()
+    assert f"{output}: 2 units, 2 translated, 0 kept" in message
+    assert "2 to review" in message
+    assert "  line 1: " in message
     items = [json.loads(line) for line in review.read_text().splitlines()]
     assert [item["source"] for item in items] == ["abcedea", "badecab"]
     assert all("low confidence" in " ".join(item["reasons"]) for item in items)

@@ -142,9 +142,9 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
 
 def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a\n" * 40 + "X\n")
-    said = refusal("translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out")
-    assert "line 41: 'X' at position 1" in said
-    assert "mend it, then --resume" in said
+    message = refusal("translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out")
+    assert "line 41: 'X' at position 1" in message
+    assert "mend it, then --resume" in message
     (tmp_path / "in").write_text("a\n" * 40 + "b\n")
     words = ["translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out", "--resume"]
     assert run_here(*words).returncode == 0
@@ -188,8 +188,8 @@ def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
         == greedy.stdout
     )
     assert "line 2: 'X' at position 1" in run_here("translate", saved, "--stream", stdin=b"a\nX\n").stderr.decode()
-    said = refusal("translate", saved, "--stream", "--json", "--beam", "3", stdin=b"a\n")
-    assert "--stream shows one greedy translation as it is written; leave out --json, --beam" in said
+    message = refusal("translate", saved, "--stream", "--json", "--beam", "3", stdin=b"a\n")
+    assert "--stream shows one greedy translation as it is written; leave out --json, --beam" in message
 
 
 def test_alternatives_stand_side_by_side(saved: Path) -> None:
@@ -240,10 +240,10 @@ def test_a_refused_line_can_be_left_out(saved: Path, tmp_path: Path) -> None:
     assert plain.returncode == 3
     first, *middle, last = plain.stdout.decode().splitlines()
     assert (bool(first), middle, bool(last)) == (True, ["", "", ""], True)
-    told = plain.stderr.decode()
-    assert "in, line 2, left out: 'X' at position 1" in told
-    assert "in, line 4, left out: is not UTF-8: byte 0xff at position 1" in told
-    assert told.endswith("2 lines were refused and left empty\n")
+    messages = plain.stderr.decode()
+    assert "in, line 2, left out: 'X' at position 1" in messages
+    assert "in, line 4, left out: is not UTF-8: byte 0xff at position 1" in messages
+    assert messages.endswith("2 lines were refused and left empty\n")
     rows = run_here("translate", saved, tmp_path / "in", "--skip-refused", "--json", "--output", tmp_path / "out")
     assert rows.returncode == 3
     errors = [json.loads(line).get("error", "")[:12] for line in (tmp_path / "out").read_text().splitlines()]

@@ -39,10 +39,10 @@ def test_an_ablation_leaves_its_table_and_its_picture(tmp_path: Path) -> None:
 
 
 def test_a_file_of_pairs_gets_a_small_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Recipe] = []
+    recipes: list[Recipe] = []
 
     def ablate(recipe: Recipe, output: Path, **_: object) -> list[AblationResult]:
-        asked.append(recipe)
+        recipes.append(recipe)
         output.mkdir()
         return [AblationResult(ROWS[0], recipe, 1, 2.0, 3.0, 4.0)]
 
@@ -50,7 +50,7 @@ def test_a_file_of_pairs_gets_a_small_base(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     words = ["paper", "--ablate", str(tmp_path / "pairs.tsv"), "--output", str(tmp_path / "out")]
     assert CliRunner().invoke(app, words).exit_code == 0
-    assert (asked[0].data.train, asked[0].model.d_model) == (str(tmp_path / "pairs.tsv"), 64)
+    assert (recipes[0].data.train, recipes[0].model.d_model) == (str(tmp_path / "pairs.tsv"), 64)
 
 
 def test_figures_are_drawn(saved: Path, tmp_path: Path) -> None:

@@ -97,9 +97,9 @@ def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(sav
     )  # fmt: skip
     codes = [int(code) for code in forks.stdout.split()]
     for i, (case, code) in enumerate(zip(CASES, codes, strict=True)):
-        told = (tmp_path / f"err{i}").read_text() if case.stderr == "err" else ""
-        assert code == case.code, (case, told)
-        assert case.says in told, case
-        assert "Traceback" not in told, case
+        message = (tmp_path / f"err{i}").read_text() if case.stderr == "err" else ""
+        assert code == case.code, (case, message)
+        assert case.says in message, case
+        assert "Traceback" not in message, case
         if code:
-            assert len(told.splitlines()) == (case.code == 2 and case.stderr == "err"), (case, told)
+            assert len(message.splitlines()) == (case.code == 2 and case.stderr == "err"), (case, message)

@@ -54,8 +54,8 @@ def test_messages_are_pairs_and_fuzzy_ones_are_not_translated(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("forms", "last"), [(["uno"], "uno"), (["один", "два", "пять"], "пять")])
 def test_of_plurals_the_first_form_and_the_last_make_pairs(tmp_path: Path, forms: list[str], last: str) -> None:
-    said = "".join(f'msgstr[{number}] "{form}"\n' for number, form in enumerate(forms))
-    (tmp_path / "a.po").write_text(f'msgid "one"\nmsgid_plural "many"\n{said}')
+    translated = "".join(f'msgstr[{number}] "{form}"\n' for number, form in enumerate(forms))
+    (tmp_path / "a.po").write_text(f'msgid "one"\nmsgid_plural "many"\n{translated}')
     assert list(read_po(tmp_path / "a.po")) == [Pair("one", forms[0]), Pair("many", last)]
 
 

@@ -74,10 +74,10 @@ def test_a_stray_quotation_mark_costs_its_own_line_alone(tmp_path: Path) -> None
     content[100] = '"a,b\n'
     content[300], content[303] = 'a,"b\n', 'a,b"\n'
     content[400] = '"two, with\na blank line\n\nbetween",b\n'
-    found = rows(tmp_path / "a.csv", "".join(content))
-    assert [row.line for row in found if isinstance(row, Fault)] == [101, 301]
-    assert len(found) == 600
-    assert found[400] == Pair("two, with\na blank line\n\nbetween", "b")
+    result = rows(tmp_path / "a.csv", "".join(content))
+    assert [row.line for row in result if isinstance(row, Fault)] == [101, 301]
+    assert len(result) == 600
+    assert result[400] == Pair("two, with\na blank line\n\nbetween", "b")
 
 
 def test_a_row_of_other_columns_counts_the_lines_it_takes(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from allyouneed.errors import DataError
 HEAD = '<?xml version="1.0"?>\n{}<tmx version="1.4">\n<header srclang="en"/>\n<body>\n'
 
 
-def unit(**said: str) -> str:
-    return "<tu>" + "".join(f'<tuv xml:lang="{key}"><seg>{text}</seg></tuv>' for key, text in said.items()) + "</tu>\n"
+def unit(**texts: str) -> str:
+    return "<tu>" + "".join(f'<tuv xml:lang="{key}"><seg>{text}</seg></tuv>' for key, text in texts.items()) + "</tu>\n"
 
 
 def memory(path: Path, *units: str, before: str = "") -> Path:

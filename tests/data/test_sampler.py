@@ -25,8 +25,8 @@ def load_pairs(lengths: list[tuple[int, int]]) -> EncodedPairs:
 
 
 def some_pairs(count: int = 500) -> EncodedPairs:
-    chance = np.random.default_rng(0)
-    return load_pairs([(int(a), int(b)) for a, b in chance.integers(2, 40, (count, 2))])
+    rng = np.random.default_rng(0)
+    return load_pairs([(int(a), int(b)) for a, b in rng.integers(2, 40, (count, 2))])
 
 
 def longest_sides(pairs: EncodedPairs) -> NDArray[np.int32]:

@@ -14,7 +14,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.corpus.dates import date_pairs
 from allyouneed.decode import BeamOptions, PhraseConstraint, Step, beam_search, greedy_search, length_penalty
-from allyouneed.decode import search as search_of
+from allyouneed.decode import search as run_search
 from allyouneed.decode.beam import top_continuations
 from allyouneed.inference import compiled
 from allyouneed.translator import Translator
@@ -24,8 +24,8 @@ from tables import EOS, Prefixes, Table, limits
 
 
 def search(table: Table, lengths: list[int], *, beam: int, alpha: float = 0.6) -> list[tuple[list[int], float, float]]:
-    found = beam_search(table, table.start(len(lengths)), limits(*lengths), BeamOptions(beam=beam, alpha=alpha))
-    return [(best.ids, best.log_probability, best.score) for best, *_ in found]
+    result = beam_search(table, table.start(len(lengths)), limits(*lengths), BeamOptions(beam=beam, alpha=alpha))
+    return [(best.ids, best.log_probability, best.score) for best, *_ in result]
 
 
 def best_of_all(table: Table, sentence: int, longest: int, alpha: float) -> tuple[tuple[int, ...], float]:
@@ -40,8 +40,8 @@ def best_of_all(table: Table, sentence: int, longest: int, alpha: float) -> tupl
 @pytest.mark.parametrize("seed", range(12))
 def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_sentences(seed: int, alpha: float) -> None:
     table, longest = Table(vocabulary=6, seed=seed, evenness=2.0), 4  # the signs and four words
-    found = search(table, [longest, longest], beam=4**longest + 1, alpha=alpha)
-    for sentence, (ids, log_probability, score) in enumerate(found):
+    result = search(table, [longest, longest], beam=4**longest + 1, alpha=alpha)
+    for sentence, (ids, log_probability, score) in enumerate(result):
         expected, best = best_of_all(table, sentence, longest, alpha)
         assert (*ids, EOS) == expected
         assert math.isclose(score, best)
@@ -73,8 +73,8 @@ def test_many_together_are_as_one_by_one(seed: int, lengths: list[int], beam: in
 
     def alone(sentence: int) -> list[int]:
         state = Prefixes(torch.empty(1, 0, dtype=torch.int64), torch.tensor([sentence]))
-        ((found,),) = beam_search(table, state, limits(lengths[sentence]), BeamOptions(beam=beam, alpha=0.6))
-        return found.ids
+        ((result,),) = beam_search(table, state, limits(lengths[sentence]), BeamOptions(beam=beam, alpha=0.6))
+        return result.ids
 
     assert [ids for ids, _, _ in search(table, lengths, beam=beam)] == [alone(i) for i in range(len(lengths))]
 
@@ -86,12 +86,12 @@ def test_no_sentence_passes_its_bound_and_all_log_probabilities_are_true(
 ) -> None:
     table = Table(vocabulary=7, seed=seed)
     for sentence, (ids, log_probability, score) in enumerate(search(table, lengths, beam=beam)):
-        said = (*ids, EOS)
-        if len(said) > lengths[sentence]:  # cut off at the bound: it never got to its end sign
-            said = tuple(ids)
-        assert len(said) <= lengths[sentence]
-        assert math.isclose(log_probability, table.log_probability(sentence, said), abs_tol=1e-9)
-        assert math.isclose(score, log_probability / length_penalty(len(said), alpha=0.6), abs_tol=1e-9)
+        output_ids = (*ids, EOS)
+        if len(output_ids) > lengths[sentence]:  # cut off at the bound: it never got to its end sign
+            output_ids = tuple(ids)
+        assert len(output_ids) <= lengths[sentence]
+        assert math.isclose(log_probability, table.log_probability(sentence, output_ids), abs_tol=1e-9)
+        assert math.isclose(score, log_probability / length_penalty(len(output_ids), alpha=0.6), abs_tol=1e-9)
 
 
 def test_a_wider_beam_finds_better_sentences() -> None:
@@ -110,14 +110,14 @@ def test_a_step_worked_by_hand() -> None:
         (b,): {EOS: 0.95, a: 0.05},
     }
 
-    ((found,),) = beam_search(
+    ((result,),) = beam_search(
         make_step(after, 4),
         Table(4, 0).start(1),
         limits(5),
         BeamOptions(beam=2, alpha=0.0),
     )
-    assert found.ids == [b]
-    assert math.isclose(found.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
+    assert result.ids == [b]
+    assert math.isclose(result.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
 
 
 def make_step(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
@@ -144,14 +144,14 @@ def test_bad_sentences_that_end_early_do_not_stop_the_search(searching: str, bea
         config = DecodeConfig(beam=2 * beam, beam_groups=2, diversity_penalty=0.0)
     else:
         config = DecodeConfig(beam=beam)
-    ((found,),) = search_of(
+    ((result,),) = run_search(
         make_step(after, 4),
         Table(4, 0).start(1),
         config,
         limits(20),
         constraints=[[PhraseConstraint(((a,),))]] if searching == "with demands" else [],
     )
-    assert found.ids == [a] * 8
+    assert result.ids == [a] * 8
 
 
 def scores(translator: Translator, texts: Sequence[str], beam: int) -> tuple[list[float], list[str]]:
@@ -200,10 +200,10 @@ def test_the_length_penalty_of_wu_et_al() -> None:
 @given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 4), st.integers(1, 700), st.integers(1, 9))
 @settings(deadline=None, max_examples=80)
 def test_the_best_continuations_are_those_of_all(seed: int, rows: int, beam: int, length: int, count: int) -> None:
-    chance = torch.Generator().manual_seed(seed)
-    gains = torch.randn(rows * beam, length, generator=chance)
+    rng = torch.Generator().manual_seed(seed)
+    gains = torch.randn(rows * beam, length, generator=rng)
     gains[:, ::3] = -torch.inf
-    totals = torch.randn(rows, beam, generator=chance)
+    totals = torch.randn(rows, beam, generator=rng)
     every = (totals[:, :, None] + gains.view(rows, beam, length)).flatten(1)
     count = min(count, every.size(1))
     for quick in (top_continuations, compiled.compiled_top_continuations):

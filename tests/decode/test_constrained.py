@@ -46,10 +46,10 @@ def search(
 
 def says(ids: tuple[int, ...], phrases: list[PhraseConstraint], seams: WordBoundaries) -> bool:
     """By trying every place: whether all phrases stand in `ids`, each in a place of its own, no end glued."""
-    wanted = [phrase for phrase in phrases for _ in range(phrase.times)]
-    if not wanted:
+    required = [phrase for phrase in phrases for _ in range(phrase.times)]
+    if not required:
         return True
-    first, *rest = wanted
+    first, *rest = required
     owed = [PhraseConstraint(phrase.spellings) for phrase in rest]
     for spelling in first.spellings:
         for i in range(len(ids) - len(spelling) + 1):
@@ -94,15 +94,15 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_sentences_that_say_all(
     table, longest = Table(vocabulary=6, seed=seed), 5
     scored = sorted(
         (
-            (table.log_probability(0, said) / length_penalty(len(said), alpha=0.6), said)
-            for said in table.every_sentence(longest)
-            if says(said[:-1], phrases, seams)
+            (table.log_probability(0, sentence_ids) / length_penalty(len(sentence_ids), alpha=0.6), sentence_ids)
+            for sentence_ids in table.every_sentence(longest)
+            if says(sentence_ids[:-1], phrases, seams)
         ),
         reverse=True,
     )
-    (found,) = search(table, [phrases], [longest], beam=4**4, seams=seams, nbest=3)
-    assert [tuple(hypothesis.ids) for hypothesis in found] == [said[:-1] for _, said in scored[:3]]
-    for hypothesis, (score, _) in zip(found, scored, strict=False):
+    (result,) = search(table, [phrases], [longest], beam=4**4, seams=seams, nbest=3)
+    assert [tuple(hypothesis.ids) for hypothesis in result] == [sentence_ids[:-1] for _, sentence_ids in scored[:3]]
+    for hypothesis, (score, _) in zip(result, scored, strict=False):
         assert math.isclose(hypothesis.score, score, rel_tol=1e-5)
 
 
@@ -125,10 +125,10 @@ def test_whatever_is_demanded_is_said(
     """A narrow beam too, within `max_constrained_length` ids: word 9 is never sticky, so there is always a way."""
     table = Table(vocabulary=10, seed=seed)
     lengths = [max_constrained_length(phrases) + 2 for phrases in demands]
-    for phrases, limit, found in zip(
+    for phrases, limit, result in zip(
         demands, lengths, search(table, demands, lengths, beam=beam, seams=seams), strict=True
     ):
-        (best,) = found
+        (best,) = result
         assert says(tuple(best.ids), phrases, seams)
         assert len(best.ids) + best.finished <= limit
 
@@ -190,8 +190,8 @@ def test_no_demands_are_a_beam_as_any_other_or_better() -> None:
 
 
 def test_a_bound_too_low_for_the_demands_gives_nothing() -> None:
-    (found,) = search(Table(6, 0), [[PhraseConstraint(((A, B, C),))]], [2], beam=4)
-    assert found == []
+    (result,) = search(Table(6, 0), [[PhraseConstraint(((A, B, C),))]], [2], beam=4)
+    assert result == []
 
 
 def test_a_phrase_inside_a_longer_word_does_not_count() -> None:

@@ -10,7 +10,7 @@ def first_words(diversity: float) -> int:
     different = 0
     for seed in range(20):
         table = Table(vocabulary=9, seed=seed)
-        (found,) = diverse_beam_search(
+        (result,) = diverse_beam_search(
             table,
             table.start(1),
             limits(6),
@@ -18,8 +18,8 @@ def first_words(diversity: float) -> int:
             groups=3,
             diversity=diversity,
         )
-        assert len({tuple(hypothesis.ids) for hypothesis in found}) == len(found)
-        different += len({tuple(hypothesis.ids[:1]) for hypothesis in found})
+        assert len({tuple(hypothesis.ids) for hypothesis in result}) == len(result)
+        different += len({tuple(hypothesis.ids[:1]) for hypothesis in result})
     return different
 
 
@@ -34,7 +34,7 @@ def test_many_together_are_as_one_by_one(seed: int, lengths: list[int], vocabula
     table = Table(vocabulary=vocabulary, seed=seed)
 
     def search(sentences: list[int]) -> list[list[list[int]]]:
-        found = diverse_beam_search(
+        result = diverse_beam_search(
             table,
             table.start(len(lengths)).keep(torch.tensor(sentences)),
             limits(*(lengths[sentence] for sentence in sentences)),
@@ -42,7 +42,7 @@ def test_many_together_are_as_one_by_one(seed: int, lengths: list[int], vocabula
             groups=3,
             diversity=2.0,
         )
-        return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
+        return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in result]
 
     together = search(list(range(len(lengths))))
     assert together == [alone for sentence in range(len(lengths)) for alone in search([sentence])]

@@ -28,10 +28,12 @@ SEARCHES = st.sampled_from(
 SEEDS = st.integers(0, 10_000)
 
 
-def found(config: DecodeConfig, seed: int, lengths: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
+def run_search(config: DecodeConfig, seed: int, lengths: Sequence[int], rules: list[Rule]) -> list[Hypothesis]:
     table = Table(vocabulary=7, seed=seed)
-    chance = [torch.Generator().manual_seed(seed + sentence) for sentence in range(len(lengths))]
-    lists = search(table, table.start(len(lengths)), config, limits(*lengths), rules=rules, generators=chance)
+    generators_by_sentence = [torch.Generator().manual_seed(seed + sentence) for sentence in range(len(lengths))]
+    lists = search(
+        table, table.start(len(lengths)), config, limits(*lengths), rules=rules, generators=generators_by_sentence
+    )
     return [best for best, *_ in lists]
 
 
@@ -39,7 +41,7 @@ def found(config: DecodeConfig, seed: int, lengths: Sequence[int], rules: list[R
 @settings(deadline=None, max_examples=25)
 def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, shortest: list[int]) -> None:
     rule = minimum_length(torch.tensor(shortest), eos_id=EOS)
-    for least, best in zip(shortest, found(config, seed, [7] * len(shortest), [rule]), strict=True):
+    for least, best in zip(shortest, run_search(config, seed, [7] * len(shortest), [rule]), strict=True):
         assert len(best.ids) + 1 >= least
 
 
@@ -47,7 +49,7 @@ def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, sho
 @settings(deadline=None, max_examples=25)
 def test_no_run_of_n_stands_twice(config: DecodeConfig, seed: int, n: int) -> None:
     rules = [minimum_length(torch.tensor([5, 5]), eos_id=EOS), no_repeated_ngram(n)]
-    for best in found(config, seed, [5 if n == 1 else 9] * 2, rules):
+    for best in run_search(config, seed, [5 if n == 1 else 9] * 2, rules):
         runs = [tuple(best.ids[i : i + n]) for i in range(len(best.ids) - n + 1)]
         assert len(runs) == len(set(runs))
 
@@ -55,7 +57,9 @@ def test_no_run_of_n_stands_twice(config: DecodeConfig, seed: int, n: int) -> No
 @given(SEARCHES, SEEDS, st.lists(st.lists(st.integers(2, 6), max_size=4), min_size=1, max_size=3))
 @settings(deadline=None, max_examples=25)
 def test_every_sentence_begins_as_forced(config: DecodeConfig, seed: int, prefixes: list[list[int]]) -> None:
-    for prefix, best in zip(prefixes, found(config, seed, [8] * len(prefixes), [forced_prefix(prefixes)]), strict=True):
+    for prefix, best in zip(
+        prefixes, run_search(config, seed, [8] * len(prefixes), [forced_prefix(prefixes)]), strict=True
+    ):
         assert best.ids[: len(prefix)] == prefix
 
 
@@ -66,7 +70,7 @@ def test_a_word_said_before_is_less_likely() -> None:
 
 
 def test_a_rule_that_leaves_nothing_to_say_is_lifted() -> None:
-    (best,) = found(
+    (best,) = run_search(
         DecodeConfig(beam=1), 3, [9], [minimum_length(torch.tensor([10]), eos_id=EOS), no_repeated_ngram(1)]
     )
     assert len(best.ids) == 9
@@ -86,7 +90,7 @@ def test_what_is_limited_does_not_exceed_its_limit(
 ) -> None:
     weights = dict(zip(words, (1, 2), strict=False))
     rules = [minimum_length(torch.tensor([6, 6]), eos_id=EOS), at_most([[(weights, limit)], []])]
-    limited, _ = found(config, seed, [7, 7], rules)
+    limited, _ = run_search(config, seed, [7, 7], rules)
     assert sum(weights.get(i, 0) for i in limited.ids) <= limit
 
 
@@ -96,8 +100,8 @@ def test_what_has_an_order_is_not_said_before_its_turn(config: DecodeConfig, see
     """2 3 (or 4 3) before 5, and 5 before 2 6, which begins like the first."""
     order: Order = [[(2, 3), (4, 3)], [(5,)], [(2, 6)]]
     rules = [minimum_length(torch.tensor([8]), eos_id=EOS), in_order([[order]])]
-    (best,) = found(config, seed, [9], rules)
-    said = "".join(map(str, best.ids))
-    first = min((said.find(text) for text in ("23", "43") if text in said), default=len(said))
-    assert said.find("5") == -1 or said.find("5") > first
-    assert said.find("26") == -1 or -1 < said.find("5") < said.find("26")
+    (best,) = run_search(config, seed, [9], rules)
+    digits = "".join(map(str, best.ids))
+    first = min((digits.find(text) for text in ("23", "43") if text in digits), default=len(digits))
+    assert digits.find("5") == -1 or digits.find("5") > first
+    assert digits.find("26") == -1 or -1 < digits.find("5") < digits.find("26")

@@ -27,15 +27,15 @@ def test_a_beam_of_one_over_a_model_is_greedy(model: Transformer, source: torch.
 def test_a_search_over_a_model_says_true_log_probabilities(model: Transformer, source: torch.Tensor) -> None:
     """What the beam claims of its sentence is what the full pass says of it."""
     with torch.inference_mode():
-        found = beam_search(
+        result = beam_search(
             make_step(model),
             model.start(source),
             SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.tensor([6, 6])),
             BeamOptions(beam=4, alpha=0.6),
         )
-        for row, (hypothesis,) in zip(source, found, strict=True):
-            said = [*hypothesis.ids, 2][:6]
-            target = torch.tensor([[1, *said]])
+        for row, (hypothesis,) in zip(source, result, strict=True):
+            tokens = [*hypothesis.ids, 2][:6]
+            target = torch.tensor([[1, *tokens]])
             log_probabilities = model(row[None], target[:, :-1]).log_softmax(-1)
             expected = log_probabilities.gather(-1, target[:, 1:, None]).sum()
             torch.testing.assert_close(torch.tensor(hypothesis.log_probability), expected)

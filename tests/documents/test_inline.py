@@ -31,7 +31,7 @@ def show(text: str, marks: Marks) -> str:
     )
 
 
-def place(marked: str, target: str, links: str) -> str:
+def place_tags_in(marked: str, target: str, links: str) -> str:
     text, marks = parse(marked)
     pairs = [(int(i), int(j)) for i, j in (link.split("-") for link in links.split())]
     return show(target, place_marks(text, marks, target, pairs))
@@ -114,7 +114,7 @@ def test_another_case_of_every_word_changes_no_mark_between_words(source: Pair) 
     ],
 )
 def test_worked_cases(marked: str, target: str, links: str, expected: str) -> None:
-    assert place(marked, target, links) == expected
+    assert place_tags_in(marked, target, links) == expected
 
 
 def test_an_opaque_tag_takes_no_word_of_others() -> None:
@@ -124,8 +124,8 @@ def test_an_opaque_tag_takes_no_word_of_others() -> None:
 
 
 def test_a_tag_parted_by_the_word_order_keeps_its_longer_part() -> None:
-    assert place("<1>call up</1> him", "chiama lui su", "0-0 2-1 1-2") == "<1>chiama</1> lui su"
+    assert place_tags_in("<1>call up</1> him", "chiama lui su", "0-0 2-1 1-2") == "<1>chiama</1> lui su"
 
 
 def test_an_unlinked_word_between_two_of_a_tag_belongs_to_it() -> None:
-    assert place("<1>red car</1> stops", "rote das Auto hält", "0-0 1-2 2-3") == "<1>rote das Auto</1> hält"
+    assert place_tags_in("<1>red car</1> stops", "rote das Auto hält", "0-0 1-2 2-3") == "<1>rote das Auto</1> hält"

@@ -64,5 +64,5 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
         last.get_parameter("bias").fill_(1.0)
     plain = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=12))
     for translator in (plain, plain.using(copy_untranslatable=False, retry_repetition=False, no_repeat_ngram_size=2)):
-        found = trace_search(translator, "bc").hypothesis
-        assert translator.source_tokenizer.decode(found.ids) == translator("bc") != "a" * 14
+        result = trace_search(translator, "bc").hypothesis
+        assert translator.source_tokenizer.decode(result.ids) == translator("bc") != "a" * 14

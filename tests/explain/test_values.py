@@ -20,4 +20,4 @@ def test_candidates_and_beginnings_are_those_of_the_search(trace: Trace) -> None
     assert data["tree"][0]["pieces"] == []
     assert len(data["tree"]) == len(trace.search.log_probabilities)
     first = [candidate["probability"] for candidate in data["steps"][0]]
-    assert first == pytest.approx([chance for _, chance in trace.search.best((), 5)], abs=1e-4)
+    assert first == pytest.approx([probability for _, probability in trace.search.best((), 5)], abs=1e-4)

@@ -112,4 +112,4 @@ def test_translations_do_not_depend_on_the_engine(precision: str) -> None:
 def translations(engine: AnyEngine, source: torch.Tensor) -> list[list[int]]:
     limits = SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.full((len(source),), 8))
     step, state = EngineStep(engine, banned_ids=(0, 1)), engine.start(source)
-    return [found.ids for found in greedy_search(step, state, limits)]
+    return [result.ids for result in greedy_search(step, state, limits)]

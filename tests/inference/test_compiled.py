@@ -24,14 +24,14 @@ WITH_VPDPBUSD = compiled.has_vpdpbusd()
 @given(st.integers(0, 2**31), st.integers(1, 9), st.integers(1, 70), st.integers(1, 140))
 @settings(deadline=None, max_examples=40)
 def test_a_map_of_floats_is_linear(seed: int, rows: int, deep: int, wide: int) -> None:
-    chance = torch.Generator().manual_seed(seed)
-    x, weight = torch.randn(rows, deep, generator=chance), torch.randn(wide, deep, generator=chance)
-    bias, found = torch.randn(wide, generator=chance), torch.empty(rows, wide)
-    kernels.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=False), found.numpy())
-    torch.testing.assert_close(found, F.linear(x, weight, bias), atol=1e-4, rtol=1e-4)
+    rng = torch.Generator().manual_seed(seed)
+    x, weight = torch.randn(rows, deep, generator=rng), torch.randn(wide, deep, generator=rng)
+    bias, results = torch.randn(wide, generator=rng), torch.empty(rows, wide)
+    kernels.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=False), results.numpy())
+    torch.testing.assert_close(results, F.linear(x, weight, bias), atol=1e-4, rtol=1e-4)
     numbers, scale = quantize(weight)
-    kernels.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=True), found.numpy())
-    torch.testing.assert_close(found, F.linear(x, scale[:, None] * numbers, bias), atol=1e-4, rtol=1e-4)
+    kernels.map_rows(x.numpy(), compiled.pack_float32([(weight, bias)], int8=True), results.numpy())
+    torch.testing.assert_close(results, F.linear(x, scale[:, None] * numbers, bias), atol=1e-4, rtol=1e-4)
 
 
 def plain_product(rows: int) -> Callable[..., None]:
@@ -61,20 +61,20 @@ def test_a_map_of_bytes_is_linear_of_what_was_rounded(
     apply: Callable[..., None], seed: int, rows: int, deep: int, wide: int, middle: int
 ) -> None:
     """Of every row by itself, to 256 steps between its least and greatest number, 0 among them."""
-    chance = torch.Generator().manual_seed(seed)
-    x = middle + torch.randn(rows, deep, generator=chance)
-    weight, bias = torch.randn(wide, deep, generator=chance), torch.randn(wide, generator=chance)
+    rng = torch.Generator().manual_seed(seed)
+    x = middle + torch.randn(rows, deep, generator=rng)
+    weight, bias = torch.randn(wide, deep, generator=rng), torch.randn(wide, generator=rng)
     low, high = x.amin(1, keepdim=True).clamp(max=0), x.amax(1, keepdim=True).clamp(min=0)
     step = (high - low) / 255
     numbers, scale = quantize(weight)
-    found = torch.empty(rows, wide)
-    apply(x.numpy(), compiled.pack_int8([(weight, bias)]), found.numpy())
+    results = torch.empty(rows, wide)
+    apply(x.numpy(), compiled.pack_int8([(weight, bias)]), results.numpy())
     in_steps = ((x - low) / step + 0.5).floor()
     expected = F.linear(low + step * in_steps, scale[:, None] * numbers, bias)
     # A number in the middle between two steps may go to either.
     atol = 1e-3 + float((step * weight.abs().amax()).max()) * 2
-    torch.testing.assert_close(found, expected, atol=atol, rtol=1e-4)
-    assert (found - expected).abs().median() < 1e-3
+    torch.testing.assert_close(results, expected, atol=atol, rtol=1e-4)
+    assert (results - expected).abs().median() < 1e-3
 
 
 @pytest.mark.parametrize("sizes", [{}, {"norm": "pre"}, {"d_k": 5, "d_v": 7, "activation": "gelu"}])
@@ -86,8 +86,8 @@ def test_bytes_read_and_write_nearly_as_floats(
     scatter(model)
     exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=True)
     with torch.inference_mode():
-        for each in (1, 3):
-            order = torch.arange(len(source)).repeat_interleave(each)
+        for beam in (1, 3):
+            order = torch.arange(len(source)).repeat_interleave(beam)
             state, expected_state = fast.start(source).reorder(order), exact.start(source).reorder(order)
             for _ in range(5):
                 last = torch.randint(3, 900, (len(order),))
@@ -99,8 +99,8 @@ def test_bytes_read_and_write_nearly_as_floats(
 @given(st.integers(0, 2**31), st.integers(1, 4), st.integers(2, 300), st.floats(0.01, 40))
 @settings(deadline=None, max_examples=40)
 def test_log_softmax_is_that_of_pytorch(seed: int, rows: int, vocabulary: int, spread: float) -> None:
-    chance = torch.Generator().manual_seed(seed)
-    logits = spread * torch.randn(rows, vocabulary, generator=chance) - 50
+    rng = torch.Generator().manual_seed(seed)
+    logits = spread * torch.randn(rows, vocabulary, generator=rng) - 50
     never = torch.tensor([0])
     expected = logits.double().index_fill(1, never, -torch.inf).log_softmax(-1).float()
     torch.testing.assert_close(compiled.compiled_log_softmax(logits, never), expected, atol=1e-4, rtol=1e-5)
@@ -108,8 +108,8 @@ def test_log_softmax_is_that_of_pytorch(seed: int, rows: int, vocabulary: int, s
 
 def test_exponential_is_right_to_six_digits() -> None:
     x = torch.linspace(-87, 0, 5_000)
-    found = torch.tensor([kernels.exponential(number) for number in x.numpy()])
-    torch.testing.assert_close(found.double(), x.double().exp(), rtol=1e-6, atol=0)
+    results = torch.tensor([kernels.exponential(number) for number in x.numpy()])
+    torch.testing.assert_close(results.double(), x.double().exp(), rtol=1e-6, atol=0)
     assert kernels.exponential(x.numpy()[0] * 2) < 1e-37
 
 
@@ -122,9 +122,9 @@ def test_it_is_used_where_it_is_quicker(
     def counted(name: str) -> Any:
         real = getattr(kernels, name)
 
-        def call(*given: Any) -> None:
+        def call(*arguments: Any) -> None:
             used.append(name)
-            real(*given)
+            real(*arguments)
 
         return call
 

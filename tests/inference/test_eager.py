@@ -43,9 +43,9 @@ def test_it_equals_the_full_pass(
     for rows in (slice(0, 2), slice(1, 2)):  # two sentences, and one whose source is padded
         with torch.inference_mode():
             full, state = model(source[rows], target[rows]), fast.start(source[rows])
-            for place in range(target.size(1)):
-                logits, state = fast.step(target[rows, place], state)
-                torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
+            for position in range(target.size(1)):
+                logits, state = fast.step(target[rows, position], state)
+                torch.testing.assert_close(logits, full[:, position], atol=1e-5, rtol=1e-4)
         assert state.length == target.size(1)
 
 
@@ -53,11 +53,11 @@ def test_it_equals_the_full_pass(
 @settings(deadline=None, max_examples=20)
 def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sentences: int, compiled: bool) -> None:
     """Hypotheses are dropped and forked, and sentences leave, at every step."""
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
     model = Transformer(config).eval()
     fast = make_engine(model, compiled=compiled)
-    source = torch.randint(1, 13, (sentences, 5), generator=chance)
+    source = torch.randint(1, 13, (sentences, 5), generator=rng)
     with torch.inference_mode():
         state = fast.start(source).reorder(torch.arange(sentences).repeat_interleave(width))
         written = torch.ones(sentences, width, 1, dtype=torch.int64)
@@ -65,13 +65,13 @@ def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sent
             logits, state = fast.step(written[:, :, -1].flatten(), state)
             expected = model(source.repeat_interleave(width, 0), written.flatten(0, 1))[:, -1]
             torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-4)
-            parents = torch.randint(width, (len(source), width), generator=chance)
+            parents = torch.randint(width, (len(source), width), generator=rng)
             state = state.reorder((torch.arange(len(source))[:, None] * width + parents).flatten())
             written = written.gather(1, parents[:, :, None].expand_as(written))
-            if len(source) > 1 and torch.rand((), generator=chance) < 0.4:
-                kept = torch.randperm(len(source), generator=chance)[:-1]
+            if len(source) > 1 and torch.rand((), generator=rng) < 0.4:
+                kept = torch.randperm(len(source), generator=rng)[:-1]
                 source, written, state = source[kept], written[kept], state.keep(kept)
-            new = torch.randint(1, 13, (*written.shape[:2], 1), generator=chance)
+            new = torch.randint(1, 13, (*written.shape[:2], 1), generator=rng)
             written = torch.cat((written, new), 2)
 
 
@@ -130,8 +130,8 @@ def test_a_step_may_give_log_probabilities(
             last = torch.full((len(source[rows]),), 3)
             logits, _ = fast.step(last, fast.start(source[rows]))
             expected = logits.index_fill(1, never, -torch.inf).log_softmax(-1)
-            found, state = fast.log_probabilities(last, fast.start(source[rows]), never)
-            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+            results, state = fast.log_probabilities(last, fast.start(source[rows]), never)
+            torch.testing.assert_close(results, expected, atol=1e-5, rtol=1e-5)
             assert state.length == 1
 
 
@@ -191,7 +191,7 @@ CUSTOM: dict[str, Callable[[Transformer], object]] = {
     "a map": lambda model: _become(model.get_submodule("decoder.layers.0.self_attention.value"), Longer),
     "a closing norm": lambda model: setattr(model.encoder, "norm", torch.nn.Tanh()),
     "a hook": lambda model: model.get_submodule("decoder.layers.0.feed_forward").register_forward_hook(
-        lambda module, given, result: 2 * result
+        lambda module, arguments, result: 2 * result
     ),
     "a forward of its own": lambda model: setattr(
         model.projection, "forward", lambda x: x @ model.projection.table.T / 2
@@ -216,12 +216,12 @@ def test_a_part_of_ones_own_is_run_as_it_is(
         assert not torch.allclose(before, full, atol=1e-3)
         fast = make_engine(model)
         state = fast.start(source)
-        for place in range(target.size(1)):
-            logits, state = fast.step(target[:, place], state)
-            torch.testing.assert_close(logits, full[:, place], atol=1e-5, rtol=1e-4)
-        found, _ = fast.log_probabilities(target[:, 0], fast.start(source), torch.tensor([0]))
+        for position in range(target.size(1)):
+            logits, state = fast.step(target[:, position], state)
+            torch.testing.assert_close(logits, full[:, position], atol=1e-5, rtol=1e-4)
+        results, _ = fast.log_probabilities(target[:, 0], fast.start(source), torch.tensor([0]))
         expected = full[:, 0].index_fill(1, torch.tensor([0]), -torch.inf).log_softmax(-1)
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(results, expected, atol=1e-5, rtol=1e-4)
     assert pick_precision(model) == "float32"
     for settings_of_speed in ({"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}):
         with pytest.raises(ConfigError, match=r"does not know; use precision \"float32\" without compiled"):
@@ -236,7 +236,7 @@ def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
     assert Translator(bundle).precision == "float32"
 
 
-def test_its_own_parts_are_what_a_model_is_made_of(model: Transformer) -> None:
+def test_a_plain_model_has_no_custom_part(model: Transformer) -> None:
     assert find_custom_part(model) is None
     assert find_custom_part(model.train()) is None
 
@@ -281,13 +281,13 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
 
     @torch.inference_mode()
     def translated(rows: list[list[int]]) -> list[list[int]]:
-        found = beam_search(
+        results = beam_search(
             step,
             fast.start(pad(rows, 0)),
             SearchLimits(sos_id=1, eos_id=2, max_lengths=torch.full((len(rows),), 10)),
             BeamOptions(beam=4, alpha=0.6),
         )
-        return [hypotheses[0].ids for hypotheses in found]
+        return [hypotheses[0].ids for hypotheses in results]
 
     alone = [translated([source])[0] for source in sources]
     pairs = [ids for i in range(0, 60, 2) for ids in translated(sources[i : i + 2])]

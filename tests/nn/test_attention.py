@@ -60,12 +60,12 @@ def test_a_query_that_may_look_at_nothing_spreads_evenly_and_is_no_nan() -> None
 @pytest.mark.parametrize("masked", [False, True])
 def test_many_heads_equal_those_of_pytorch(masked: bool) -> None:
     ours = MultiHeadAttention(d_model=12, heads=3)
-    theirs = nn.MultiheadAttention(12, 3, batch_first=True)
+    reference = nn.MultiheadAttention(12, 3, batch_first=True)
     scatter(ours)
-    same_attention(theirs, ours)
+    same_attention(reference, ours)
     query, memory = torch.randn(B, T, 12), torch.randn(B, S, 12)
     real = torch.tensor([[True] * S, [True] * 4 + [False] * 3])
-    expected, weights = theirs(
+    expected, weights = reference(
         query, memory, memory, key_padding_mask=~real if masked else None, average_attn_weights=False
     )
     may_look = real[:, None, None] if masked else None

@@ -13,20 +13,20 @@ from twins import same_decoder_layer, scatter
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_block_equals_that_of_pytorch(config: ModelConfig, norm: Literal["post", "pre"]) -> None:
     ours = DecoderBlock(replace(config, norm=norm)).eval()
-    theirs = nn.TransformerDecoderLayer(12, 3, 20, norm_first=norm == "pre", batch_first=True).eval()
+    reference = nn.TransformerDecoderLayer(12, 3, 20, norm_first=norm == "pre", batch_first=True).eval()
     scatter(ours)
-    same_decoder_layer(theirs, ours)
+    same_decoder_layer(reference, ours)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
-    expected = theirs(x, memory, tgt_mask=~causal_mask(5), memory_key_padding_mask=~real)
+    expected = reference(x, memory, tgt_mask=~causal_mask(5), memory_key_padding_mask=~real)
     torch.testing.assert_close(ours(x, memory, real[:, None, None], causal_mask(5)), expected)
 
 
 def test_steps_with_a_state_equal_the_full_pass(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     full, state = model(source, target), model.start(source)
-    for place in range(target.size(1)):
-        logits, state = model.step(target[:, place], state)
-        torch.testing.assert_close(logits, full[:, place])
+    for position in range(target.size(1)):
+        logits, state = model.step(target[:, position], state)
+        torch.testing.assert_close(logits, full[:, position])
     assert state.length == target.size(1)
 
 

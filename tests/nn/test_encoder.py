@@ -18,13 +18,13 @@ def test_a_block_equals_that_of_pytorch(
     config: ModelConfig, norm: Literal["post", "pre"], activation: Literal["relu", "gelu"]
 ) -> None:
     ours = EncoderBlock(replace(config, norm=norm, activation=activation)).eval()
-    theirs = nn.TransformerEncoderLayer(
+    reference = nn.TransformerEncoderLayer(
         12, 3, 20, norm_first=norm == "pre", activation=activation, batch_first=True
     ).eval()
     scatter(ours)
-    same_encoder_layer(theirs, ours)
+    same_encoder_layer(reference, ours)
     x = torch.randn(2, 5, 12)
-    expected = theirs(x, src_key_padding_mask=~REAL)
+    expected = reference(x, src_key_padding_mask=~REAL)
     torch.testing.assert_close(ours(x, REAL[:, None, None])[REAL], expected[REAL])
 
 
@@ -33,15 +33,15 @@ def test_a_stack_equals_that_of_pytorch(config: ModelConfig, norm: Literal["post
     ours = Encoder(replace(config, norm=norm)).eval()
     scatter(ours)
     layer = nn.TransformerEncoderLayer(12, 3, 20, norm_first=norm == "pre", batch_first=True)
-    theirs = nn.TransformerEncoder(
+    reference = nn.TransformerEncoder(
         layer, 2, norm=nn.LayerNorm(12) if norm == "pre" else None, enable_nested_tensor=False
     ).eval()
-    for their_layer, our_layer in zip(theirs.layers, ours.layers, strict=True):
+    for their_layer, our_layer in zip(reference.layers, ours.layers, strict=True):
         same_encoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
-    if theirs.norm is not None:
-        same_norm(theirs.norm, ours.norm)  # type: ignore[arg-type]
+    if reference.norm is not None:
+        same_norm(reference.norm, ours.norm)  # type: ignore[arg-type]
     x = torch.randn(2, 5, 12)
-    expected = theirs(x, src_key_padding_mask=~REAL)
+    expected = reference(x, src_key_padding_mask=~REAL)
     torch.testing.assert_close(ours(x, REAL[:, None, None])[REAL], expected[REAL])
 
 

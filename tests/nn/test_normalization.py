@@ -14,19 +14,19 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_module_definition_and_pytorch_are_equal(dtype: torch.dtype) -> None:
-    ours, theirs = LayerNorm(11).to(dtype), nn.LayerNorm(11).to(dtype)
+    ours, reference = LayerNorm(11).to(dtype), nn.LayerNorm(11).to(dtype)
     scatter(ours)
-    same_norm(theirs, ours)
+    same_norm(reference, ours)
     x = torch.randn(3, 5, 11, dtype=dtype) * 4 + 2
-    torch.testing.assert_close(ours(x), theirs(x))
-    torch.testing.assert_close(layer_norm(x, ours.gain, ours.bias, eps=ours.eps), theirs(x))
+    torch.testing.assert_close(ours(x), reference(x))
+    torch.testing.assert_close(layer_norm(x, ours.gain, ours.bias, eps=ours.eps), reference(x))
 
 
 def test_eps_stands_inside_the_root() -> None:
     constant = torch.full((4,), 3.0)
     constant[0] += 1e-3
-    ours, theirs = LayerNorm(4, eps=1e-2), nn.LayerNorm(4, eps=1e-2)
-    torch.testing.assert_close(ours(constant), theirs(constant))
+    ours, reference = LayerNorm(4, eps=1e-2), nn.LayerNorm(4, eps=1e-2)
+    torch.testing.assert_close(ours(constant), reference(constant))
 
 
 def test_gradients_equal_those_of_the_definition() -> None:
@@ -34,5 +34,5 @@ def test_gradients_equal_those_of_the_definition() -> None:
     x = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
     grads = torch.autograd.grad(layer(x).square().sum(), (x, layer.gain, layer.bias))
     defined = layer_norm(x, layer.gain, layer.bias, eps=layer.eps).square().sum()
-    for ours, theirs in zip(grads, torch.autograd.grad(defined, (x, layer.gain, layer.bias)), strict=True):
-        torch.testing.assert_close(ours, theirs)
+    for ours, reference in zip(grads, torch.autograd.grad(defined, (x, layer.gain, layer.bias)), strict=True):
+        torch.testing.assert_close(ours, reference)

@@ -20,11 +20,11 @@ def test_ids_become_logits(model: Transformer, source: torch.Tensor, target: tor
 
 def test_a_word_never_sees_the_words_after_it(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     before = model(source, target)
-    for place in range(1, target.size(1)):
+    for position in range(1, target.size(1)):
         changed = target.clone()
-        changed[:, place:] = 6
-        torch.testing.assert_close(model(source, changed)[:, :place], before[:, :place])
-        assert not torch.allclose(model(source, changed)[:, place], before[:, place])
+        changed[:, position:] = 6
+        torch.testing.assert_close(model(source, changed)[:, :position], before[:, :position])
+        assert not torch.allclose(model(source, changed)[:, position], before[:, position])
 
 
 def test_padding_changes_nothing(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
@@ -34,9 +34,9 @@ def test_padding_changes_nothing(model: Transformer, source: torch.Tensor, targe
 
 def test_every_word_of_the_source_matters(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
     before = model(source, target)
-    for place in range(source.size(1)):
+    for position in range(source.size(1)):
         changed = source.clone()
-        changed[0, place] = 12
+        changed[0, position] = 12
         assert not torch.allclose(model(changed, target)[0], before[0])
 
 
@@ -48,17 +48,19 @@ def test_the_whole_equals_that_of_pytorch(
     scatter(ours)
     layer = nn.TransformerEncoderLayer(12, 3, 20, norm_first=norm == "pre", batch_first=True)
     encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(12), enable_nested_tensor=False)
-    theirs = nn.Transformer(12, 3, 2, 3, 20, norm_first=norm == "pre", batch_first=True, custom_encoder=encoder).eval()
-    for their_layer, our_layer in zip(theirs.encoder.layers, ours.encoder.layers, strict=True):
+    reference = nn.Transformer(
+        12, 3, 2, 3, 20, norm_first=norm == "pre", batch_first=True, custom_encoder=encoder
+    ).eval()
+    for their_layer, our_layer in zip(reference.encoder.layers, ours.encoder.layers, strict=True):
         same_encoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
-    for their_layer, our_layer in zip(theirs.decoder.layers, ours.decoder.layers, strict=True):
+    for their_layer, our_layer in zip(reference.decoder.layers, ours.decoder.layers, strict=True):
         same_decoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
     if norm == "pre":
-        same_norm(theirs.encoder.norm, ours.encoder.norm)  # type: ignore[arg-type]
-        same_norm(theirs.decoder.norm, ours.decoder.norm)  # type: ignore[arg-type]
+        same_norm(reference.encoder.norm, ours.encoder.norm)  # type: ignore[arg-type]
+        same_norm(reference.decoder.norm, ours.decoder.norm)  # type: ignore[arg-type]
     else:  # PyTorch puts a norm at the end of either stack in any case
-        theirs.encoder.norm = theirs.decoder.norm = None
-    vectors = theirs(
+        reference.encoder.norm = reference.decoder.norm = None
+    vectors = reference(
         ours.source_position(ours.source_embedding(source)),
         ours.target_position(ours.target_embedding(target)),
         tgt_mask=~causal_mask(7),

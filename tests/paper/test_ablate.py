@@ -93,7 +93,7 @@ def test_the_picture_shows_each_row_against_the_first(dates: Recipe) -> None:
     ]
     left, right = ablation_figure(results).axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["base", "A1"]
-    theirs, ours = (line.get_xdata() for line in left.lines[1:])
-    assert theirs == pytest.approx([0, 100 * (5.29 / 4.92 - 1)])
+    printed, ours = (line.get_xdata() for line in left.lines[1:])
+    assert printed == pytest.approx([0, 100 * (5.29 / 4.92 - 1)])
     assert ours == pytest.approx([0, 10])
     assert right.lines[2].get_xdata() == pytest.approx([0, -1])

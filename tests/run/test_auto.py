@@ -14,7 +14,7 @@ from allyouneed.run.auto import (
     round_to_two_digits,
 )
 from allyouneed.train.schedule import learning_rate_at
-from runs import TINY, Notebook, weights_of
+from runs import TINY, Notebook, read_weights
 
 SMALL = Corpus(pairs=30_000, tokens=500_000, longest=60, has_valid=True, exact=False, gpu=False)
 
@@ -51,8 +51,8 @@ def test_what_is_given_stays_and_the_rest_follows_it() -> None:
     recipe, choices = draft.complete(SMALL)
     assert (recipe.model.d_model, recipe.train.steps, recipe.train.batch_tokens) == (32, 500, 4_000)
     assert (recipe.train.warmup, recipe.train.cooldown) == (25, 475)
-    told = {name for choice in choices for name in choice.settings}
-    assert not told & {"model.d_model", "train.steps", "train.batch_tokens"}
+    chosen_names = {name for choice in choices for name in choice.settings}
+    assert not chosen_names & {"model.d_model", "train.steps", "train.batch_tokens"}
 
 
 @pytest.mark.parametrize(("schedule", "cooldown"), [("paper", 475), ("cosine", 0), ("inverse-sqrt", 475)])
@@ -80,13 +80,13 @@ def test_numbers_are_rounded_for_people(number: int, round_one: int) -> None:
     assert round_to_two_digits(number) == round_one
 
 
-def draft_of(recipe: Recipe, **train: object) -> Draft:
+def make_draft(recipe: Recipe, **train: object) -> Draft:
     tables = recipe.tables()
     return Draft.from_tables({"data": tables["data"], "train": {"threads": 1, "tensorboard": False, **train}})
 
 
 def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
-    draft, watch = draft_of(TINY, steps=6, patience=0), Notebook()
+    draft, watch = make_draft(TINY, steps=6, patience=0), Notebook()
     fit(draft, tmp_path / "run", callback=watch)
     chosen = Recipe.read(tmp_path / "run/recipe.toml")
     assert (chosen.model.d_model, chosen.train.steps) == (64, 6)
@@ -96,7 +96,7 @@ def test_a_draft_runs_and_goes_on_with_what_it_chose(tmp_path: Path) -> None:
     fit(draft, tmp_path / "run", callback=again, resume=True)
     assert again.lines == ["resume: this run was finished after update 6; nothing is left to do"]
     with pytest.raises(ConfigError, match="train.learning_rate was .*, is 0.5"):
-        fit(draft_of(TINY, steps=6, patience=0, learning_rate=0.5), tmp_path / "run", resume=True)
+        fit(make_draft(TINY, steps=6, patience=0, learning_rate=0.5), tmp_path / "run", resume=True)
 
 
 def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_path: Path) -> None:
@@ -109,15 +109,15 @@ def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_p
     result = fit(special, tmp_path / "special")
     before = Bundle.load(tmp_path / "general")
     assert result.source_tokenizer.pieces(range(42)) == before.source_tokenizer.pieces(range(42))
-    for ours, theirs in zip(result.model.parameters(), before.model.parameters(), strict=True):
-        assert (ours - theirs).abs().max() < 1e-6
+    for ours, other in zip(result.model.parameters(), before.model.parameters(), strict=True):
+        assert (ours - other).abs().max() < 1e-6
     assert "starting from" in result.card
-    assert weights_of(tmp_path / "special") != weights_of(tmp_path / "general")
+    assert read_weights(tmp_path / "special") != read_weights(tmp_path / "general")
 
 
 def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "general")
-    draft = draft_of(TINY, init_from=str(tmp_path / "general"))
+    draft = make_draft(TINY, init_from=str(tmp_path / "general"))
     recipe, _ = draft.complete(replace(SMALL, pairs=200, tokens=4_000))
     assert recipe.model.d_model == TINY.model.d_model
     assert recipe.train.steps < 1_000

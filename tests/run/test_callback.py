@@ -13,7 +13,7 @@ import torch
 from allyouneed import fit
 from allyouneed.config import TrainConfig
 from allyouneed.nn import Transformer
-from runs import TINY, StopAt, weights_of
+from runs import TINY, StopAt, read_weights
 
 PAGE = (Path(__file__).parents[2] / "docs/training.md").read_text(encoding="utf-8")
 
@@ -50,6 +50,6 @@ def test_a_run_with_an_optimizer_of_the_user_is_resumed_exactly(tmp_path: Path) 
     with pytest.raises(KeyboardInterrupt):
         fit(recipe, tmp_path / "run", optimizer=nadam, evaluate=None, callback=StopAt(6))
     fit(recipe, tmp_path / "run", optimizer=nadam, evaluate=None, resume=True)
-    assert weights_of(tmp_path / "run") == weights_of(tmp_path / "straight")
+    assert read_weights(tmp_path / "run") == read_weights(tmp_path / "straight")
     fit(recipe, tmp_path / "adam", evaluate=None)
-    assert weights_of(tmp_path / "adam") != weights_of(tmp_path / "straight")
+    assert read_weights(tmp_path / "adam") != read_weights(tmp_path / "straight")

@@ -48,10 +48,10 @@ def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
     assert back.losses == state.losses
     assert torch.equal(back.ema["x"], torch.ones(2))
     assert torch.equal(torch.rand(5), drawn)
-    for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(ours, theirs)
+    for ours, restored in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(ours, restored)
         for key, value in optimizer.state[ours].items():
-            assert torch.equal(value, other_optimizer.state[theirs][key])
+            assert torch.equal(value, other_optimizer.state[restored][key])
 
 
 def test_another_model_other_data_or_a_broken_file_are_refused(config: ModelConfig, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from allyouneed.run.curves import HEIGHT, WIDTH, draw_curves, ticks
     ],
 )  # fmt: skip
 def test_ticks_are_round_and_reach_around(low: float, high: float, expected: list[float]) -> None:
-    found = ticks(low, high, 4)
-    assert found[0] <= low
-    assert found[-1] >= high
-    assert found == expected
+    result = ticks(low, high, 4)
+    assert result[0] <= low
+    assert result[-1] >= high
+    assert result == expected
 
 
 def test_a_curve_is_drawn_inside_its_figure() -> None:

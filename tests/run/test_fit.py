@@ -9,7 +9,7 @@ import pytest
 
 from allyouneed import fit
 from allyouneed.errors import AllYouNeedError
-from runs import StopAt, eventful, weights_of
+from runs import StopAt, eventful, read_weights
 
 
 def truncated(path: Path) -> None:
@@ -18,8 +18,8 @@ def truncated(path: Path) -> None:
 
 def flipped(path: Path) -> None:
     content = bytearray(path.read_bytes())
-    for place in (len(content) // 3, len(content) // 2):
-        content[place] ^= 0x81
+    for position in (len(content) // 3, len(content) // 2):
+        content[position] ^= 0x81
     path.write_bytes(content)
 
 
@@ -52,4 +52,4 @@ def test_every_file_of_a_run_may_be_damaged(stopped: Path, tmp_path: Path, harm:
         harm(copy / name)
         with suppress(AllYouNeedError, OSError):  # the command tells both in one line
             fit(eventful(), copy, resume=True)
-            assert weights_of(copy) == weights_of(stopped / "straight"), name
+            assert read_weights(copy) == read_weights(stopped / "straight"), name

@@ -14,7 +14,7 @@ from allyouneed.config import CleanConfig
 from allyouneed.data.prepare import prepare
 from allyouneed.run import replaced, source_paths
 from allyouneed.run.replace import unrelated
-from runs import TINY, Notebook, StopAt, prepare_in_store, run_slowly, weights_of
+from runs import TINY, Notebook, StopAt, prepare_in_store, read_weights, run_slowly
 from shell import refusal, run_here
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -32,11 +32,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_new_run_takes_the_place_of_the_old_one_when_it_has_ended(run: Path) -> None:
-    before = weights_of(run)
+    before = read_weights(run)
     with replaced(run, sources=()) as folder:
         fit(OTHER, folder)
-        assert weights_of(run) == before
-    assert weights_of(run) != before
+        assert read_weights(run) == before
+    assert read_weights(run) != before
     assert (run / "README.md").read_text().startswith("# run\n")
     assert [path.name for path in run.parent.iterdir()] == ["run"]
 
@@ -52,7 +52,7 @@ def test_a_new_run_that_fails_or_is_killed_leaves_the_old_one_and_can_be_gone_on
     fit(OTHER, run.parent / "straight")
     with replaced(run, sources=(), resume=True) as folder:
         fit(OTHER, folder, resume=True)
-    assert weights_of(run) == weights_of(run.parent / "straight")
+    assert read_weights(run) == read_weights(run.parent / "straight")
     with (
         pytest.raises(OutputError, match="there is no unfinished run that would replace .*run; --overwrite alone"),
         replaced(run, sources=(), resume=True),
@@ -169,9 +169,9 @@ def test_several_runs_that_begin_on_one_store_prepare_it_once(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["file", "pipe", "under"])
 def test_a_place_where_no_folder_can_be_is_refused(tmp_path: Path, kind: str) -> None:
-    place = tmp_path / "out"
-    os.mkfifo(place) if kind == "pipe" else place.write_text("dear")
-    where = place / "run" if kind == "under" else place
+    taken = tmp_path / "out"
+    os.mkfifo(taken) if kind == "pipe" else taken.write_text("dear")
+    where = taken / "run" if kind == "under" else taken
     with pytest.raises(OutputError, match="out.* (exists already|could not be written)"):
         fit(TINY, where)
-    assert place.exists()
+    assert taken.exists()

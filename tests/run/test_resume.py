@@ -16,7 +16,7 @@ import pytest
 from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.errors import Interrupted
 from allyouneed.train import Update
-from runs import TINY, Notebook, StopAt, eventful, run_slowly, run_until_write, weights_of
+from runs import TINY, Notebook, StopAt, eventful, read_weights, run_slowly, run_until_write
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["allyouneed.train", "torch._dynamo"])  # the second, Adam imports in its first call
@@ -43,7 +43,7 @@ def test_broken_off_after_an_update(straight: Path, tmp_path: Path, step: int) -
     with pytest.raises(KeyboardInterrupt):
         fit(eventful(), tmp_path / "run", callback=StopAt(step))
     fit(eventful(), tmp_path / "run", resume=True)
-    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
 
 
@@ -61,7 +61,7 @@ def test_with_other_settings(tmp_path: Path, settings: dict[str, Any]) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(recipe, tmp_path / "run", callback=StopAt(8))
     fit(recipe, tmp_path / "run", resume=True)
-    assert weights_of(tmp_path / "run") == weights_of(tmp_path / "straight")
+    assert read_weights(tmp_path / "run") == read_weights(tmp_path / "straight")
 
 
 def test_killed_in_the_middle_of_writing(straight: Path, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_killed_in_the_middle_of_writing(straight: Path, tmp_path: Path) -> None
             assert isinstance(Translator.load(tmp_path / "run")("1845-01-05"), str)
     assert process.exitcode == 0
     assert deaths > 4
-    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
     assert files(tmp_path / "run") == files(straight)
 
@@ -108,15 +108,15 @@ def test_damaged_pairs_are_refused_and_prepared_again_once_removed(straight: Pat
         fit(eventful(), tmp_path / "run", resume=True)
     shutil.rmtree(tmp_path / "run/data")
     fit(eventful(), tmp_path / "run", resume=True)
-    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
 
 
 def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
-    chance, deaths = random.Random(), 0
+    rng, deaths = random.Random(), 0
     process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", eventful()))
     process.start()
     while deaths < 6 and process.exitcode is None:
-        process.join(chance.uniform(0.3, 1.5))
+        process.join(rng.uniform(0.3, 1.5))
         if process.exitcode is None:
             process.kill()
             deaths += 1
@@ -124,7 +124,7 @@ def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
             process.start()
     process.join()
     assert process.exitcode == 0
-    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
 
 
@@ -145,7 +145,7 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
     watch = Notebook()
     fit(eventful(), tmp_path / "run", resume=True, callback=watch)
     assert f"resume: continuing after update {step}" in watch.lines
-    assert weights_of(tmp_path / "run") == weights_of(straight)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
 
 
@@ -173,7 +173,7 @@ def test_in_another_thread_signals_are_left_alone(tmp_path: Path) -> None:
 def test_where_nothing_was_begun_resume_begins(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "a", resume=True)
     fit(TINY, tmp_path / "b")
-    assert weights_of(tmp_path / "a") == weights_of(tmp_path / "b")
+    assert read_weights(tmp_path / "a") == read_weights(tmp_path / "b")
 
 
 def test_a_finished_run_is_left_as_it_is(straight: Path) -> None:

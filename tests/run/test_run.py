@@ -13,7 +13,7 @@ from allyouneed.corpus.readers import Pair
 from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines
 from allyouneed.versions import versions
-from runs import TINY, Notebook, weights_of
+from runs import TINY, Notebook, read_weights
 
 
 def lucky(_: Bundle, pairs: Sequence[Pair]) -> Evaluation:
@@ -24,8 +24,8 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     watch = Notebook()
     result = fit(TINY, tmp_path / "run", callback=watch, evaluate=lucky)
     loaded = Bundle.load(tmp_path / "run")
-    for ours, theirs in zip(result.model.parameters(), loaded.model.parameters(), strict=True):
-        assert torch.equal(ours, theirs)
+    for ours, reference in zip(result.model.parameters(), loaded.model.parameters(), strict=True):
+        assert torch.equal(ours, reference)
     assert watch.lines == [
         "data: 200 pairs to train on, 20 to validate, vocabulary of 42",
         "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters, products in float32",
@@ -50,8 +50,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path: Pat
     other = replace(TINY, train=replace(TINY.train, seed=2))
     for name, recipe in (("a", TINY), ("b", TINY), ("c", other)):
         fit(recipe, tmp_path / name, callback=Notebook())
-    assert weights_of(tmp_path / "a") == weights_of(tmp_path / "b")
-    assert weights_of(tmp_path / "a") != weights_of(tmp_path / "c")
+    assert read_weights(tmp_path / "a") == read_weights(tmp_path / "b")
+    assert read_weights(tmp_path / "a") != read_weights(tmp_path / "c")
 
 
 def test_validating_changes_nothing(tmp_path: Path) -> None:
@@ -59,15 +59,15 @@ def test_validating_changes_nothing(tmp_path: Path) -> None:
     recipe = replace(TINY, model=replace(TINY.model, dropout=0.2), train=replace(TINY.train, average_checkpoints=1))
     fit(recipe, tmp_path / "often", callback=Notebook())
     fit(replace(recipe, train=replace(recipe.train, validate_every=12)), tmp_path / "once", callback=Notebook())
-    assert weights_of(tmp_path / "often") == weights_of(tmp_path / "once")
+    assert read_weights(tmp_path / "often") == read_weights(tmp_path / "once")
 
 
 def test_an_earlier_run_is_not_replaced(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run", callback=Notebook())
-    before = weights_of(tmp_path / "run")
+    before = read_weights(tmp_path / "run")
     with pytest.raises(OutputError, match="run already contains a run"):
         fit(TINY, tmp_path / "run", callback=Notebook())
-    assert weights_of(tmp_path / "run") == before
+    assert read_weights(tmp_path / "run") == before
 
 
 def recipe_of_files(folder: Path, sources: Iterable[str], targets: Iterable[str], **data: object) -> Recipe:
@@ -115,7 +115,7 @@ def test_pairs_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> Non
         "data: 2 left out of data.train: 1 with an empty side, 1 with too many tokens (data-report.json has examples)",
     ]
     report = json.loads((tmp_path / "run/data-report.json").read_text())
-    assert {rule: found["count"] for rule, found in report["train"]["dropped"].items() if found["count"]} == {
+    assert {rule: row["count"] for rule, row in report["train"]["dropped"].items() if row["count"]} == {
         "empty": 1, "max_length": 1,
     }  # fmt: skip
     with pytest.raises(DataError, match="data.train has no pair to use: 1 read, 0 used\n.*an empty side"):

@@ -371,10 +371,10 @@ def test_every_control_is_reached_by_the_tab_key(visit: Visitor) -> None:
 
 def serious_faults(page: Page) -> list[str]:
     """What axe-core finds of the worse two of its four grades; its script is on the page."""
-    found = page.evaluate("axe.run({resultTypes: ['violations'], preload: false}).then(result => result.violations)")
+    result = page.evaluate("axe.run({resultTypes: ['violations'], preload: false}).then(result => result.violations)")
     return [
         f"{fault['id']}: {[node['target'] for node in fault['nodes']]}"
-        for fault in found
+        for fault in result
         if fault["impact"] in ("serious", "critical")
     ]
 

@@ -17,8 +17,8 @@ def test_bpe_without_dropout_is_bpe_and_with_all_dropped_is_letters() -> None:
 
 def test_bpe_dropout_spells_as_often_as_worked_out_by_hand() -> None:
     """Half of all merges left out: a+b is open in 1/2, and then ab+c in half of that; b+c alone in 1/4."""
-    chance = random.Random(1)
-    seen = Counter("|".join(segment_bpe("abc", MERGES, dropout=0.5, rng=chance)) for _ in range(8_000))
+    generator = random.Random(1)
+    seen = Counter("|".join(segment_bpe("abc", MERGES, dropout=0.5, rng=generator)) for _ in range(8_000))
     assert {key: round(count / 8_000, 1) for key, count in seen.items()} == pytest.approx(
         {"abc": 0.25, "ab|c": 0.25, "a|bc": 0.25, "a|b|c": 0.25}, abs=0.06
     )
@@ -28,8 +28,10 @@ def test_unigram_sampling_draws_by_probability() -> None:
     """One piece ab has 0.5, as two 0.5 · 0.5 = 0.25: twice as often; at temperature 0 all are equal."""
     scores = {"ab": -0.6931, "a": -0.6931, "b": -0.6931}
     for temperature, expected in ((1.0, 2 / 3), (0.0, 1 / 2)):
-        chance = random.Random(1)
-        drawn = [segment_unigram("ab", scores, temperature=temperature, rng=chance, unknown=-9.0) for _ in range(4_000)]
+        generator = random.Random(1)
+        drawn = [
+            segment_unigram("ab", scores, temperature=temperature, rng=generator, unknown=-9.0) for _ in range(4_000)
+        ]
         assert sum(len(pieces) == 1 for pieces in drawn) / 4_000 == pytest.approx(expected, abs=0.03)
 
 

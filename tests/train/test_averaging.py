@@ -60,9 +60,9 @@ def test_the_running_mean_by_hand(config: ModelConfig) -> None:
 
 def test_a_model_gets_its_own_weights_back(config: ModelConfig) -> None:
     model = Transformer(config)
-    own = model.source_embedding.table.detach().clone()
+    original = model.source_embedding.table.detach().clone()
     zeros = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
     with swapped_weights(model, zeros):
         assert not model.source_embedding.table.any()
         assert model.projection.table is model.source_embedding.table
-    assert torch.equal(model.source_embedding.table, own)
+    assert torch.equal(model.source_embedding.table, original)

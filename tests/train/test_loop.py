@@ -69,13 +69,13 @@ def test_in_bfloat16_it_learns_too_and_the_weights_stay_float32(config: ModelCon
 
 def test_r_drop_without_dropout_is_no_r_drop(config: ModelConfig) -> None:
     """Both predictions are then the same, so the loss and the gradients are those of one."""
-    found = []
+    results = []
     for r_drop in (0.0, 5.0):
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.0))
         loss = add_gradients(model, [BATCH], replace(CONFIG, r_drop=r_drop))
-        found.append((loss, [parameter.grad for parameter in model.parameters()]))
-    torch.testing.assert_close(found[1], found[0])
+        results.append((loss, [parameter.grad for parameter in model.parameters()]))
+    torch.testing.assert_close(results[1], results[0])
 
 
 def test_r_drop_brings_the_predictions_under_dropout_together(config: ModelConfig) -> None:
@@ -93,15 +93,15 @@ def test_r_drop_brings_the_predictions_under_dropout_together(config: ModelConfi
 def test_accumulating_and_cutting_change_nothing_without_dropout(config: ModelConfig) -> None:
     """Two rows in one batch, as two batches that make one update, or as two pieces of one batch."""
     rows = [Batch(BATCH.source[i : i + 1], BATCH.target[i : i + 1]) for i in range(2)]
-    found = []
+    results = []
     for group, pieces in (([BATCH], 1), (rows, 1), ([BATCH], 2)):
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.0))
         loss = add_gradients(model, group, CONFIG, micro_batches=pieces)
-        found.append((loss, [parameter.grad for parameter in model.parameters()]))
-    for loss, gradients in found[1:]:
-        torch.testing.assert_close(loss, found[0][0])
-        torch.testing.assert_close(gradients, found[0][1])
+        results.append((loss, [parameter.grad for parameter in model.parameters()]))
+    for loss, gradients in results[1:]:
+        torch.testing.assert_close(loss, results[0][0])
+        torch.testing.assert_close(gradients, results[0][1])
 
 
 def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConfig) -> None:

@@ -72,20 +72,20 @@ def test_muon_moves_a_matrix_by_a_fifth_of_the_rate_a_number(model: Transformer)
 
 def test_its_adam_is_torchs(config: ModelConfig) -> None:
     ours = Transformer(replace(config, dropout=0.0))
-    theirs = copy.deepcopy(ours)
-    for model, name in ((ours, "muon"), (theirs, "adam")):
+    adam = copy.deepcopy(ours)
+    for model, name in ((ours, "muon"), (adam, "adam")):
         settings = TrainConfig(steps=1, warmup=1, optimizer=name)  # type: ignore[arg-type]
         list(updates(model, make_optimizer(model, settings), repeat(BATCH), settings))
-    torch.testing.assert_close(ours.projection.table, theirs.projection.table, rtol=0, atol=0)
+    torch.testing.assert_close(ours.projection.table, adam.projection.table, rtol=0, atol=0)
 
 
 def test_weight_decay_draws_matrices_towards_zero(model: Transformer) -> None:
     settings = TrainConfig(steps=1, schedule="constant", warmup=1, learning_rate=0.1, optimizer="muon")
     other = copy.deepcopy(model)
-    for each, decay in ((model, 0.0), (other, 0.5)):
+    for one, decay in ((model, 0.0), (other, 0.5)):
         decayed = replace(settings, weight_decay=decay)
         torch.manual_seed(1)
-        list(updates(each, make_optimizer(each, decayed), repeat(BATCH), decayed))
+        list(updates(one, make_optimizer(one, decayed), repeat(BATCH), decayed))
     assert inner_weight(other).norm() < inner_weight(model).norm()
 
 

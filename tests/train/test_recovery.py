@@ -15,7 +15,7 @@ from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation
 from allyouneed.train import Update, fused_linear_cross_entropy
 from allyouneed.train.recovery import is_out_of_memory
-from runs import TINY, Notebook, StopAt, weights_of
+from runs import TINY, Notebook, StopAt, read_weights
 
 NO_MEMORY = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
@@ -49,11 +49,11 @@ def test_when_memory_runs_out_batches_are_cut_and_it_says_so(
 
     monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", short_of_memory)
     fit(recipe, tmp_path / "run", callback=watch)
-    told = [line for line in watch.lines if line.startswith("memory")]
-    assert told[0] == "memory: out of memory at update 5: each batch is now split into 4 micro-batches"
+    messages = [line for line in watch.lines if line.startswith("memory")]
+    assert messages[0] == "memory: out of memory at update 5: each batch is now split into 4 micro-batches"
     assert [update.micro_batches for update in watch.seen[:5]] == [1, 1, 1, 1, 4]
-    for ours, theirs in zip(watch.seen, straight.seen, strict=True):
-        torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-3, atol=1e-3)
+    for ours, reference in zip(watch.seen, straight.seen, strict=True):
+        torch.testing.assert_close(ours.loss, reference.loss, rtol=1e-3, atol=1e-3)
 
 
 def test_memory_too_small_for_one_sentence_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,11 +80,11 @@ def not_finite_at(monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
     """Make these calls of the loss, counted from 1, give infinity."""
     loss, count = fused_linear_cross_entropy, 0
 
-    def sometimes(*given: object, **more: object) -> torch.Tensor:
+    def sometimes(*arguments: object, **more: object) -> torch.Tensor:
         nonlocal count
         count += 1
-        found = loss(*given, **more)  # type: ignore[arg-type]
-        return found * float("inf") if count in calls else found
+        value = loss(*arguments, **more)  # type: ignore[arg-type]
+        return value * float("inf") if count in calls else value
 
     monkeypatch.setattr("allyouneed.train.loop.fused_linear_cross_entropy", sometimes)
 
@@ -156,7 +156,7 @@ def test_a_full_disk_stops_the_run_with_its_last_checkpoint_intact(
             fit(TINY, tmp_path / "run")
     assert not list((tmp_path / "run").rglob("*.partial"))
     fit(TINY, tmp_path / "run", resume=True)
-    assert weights_of(tmp_path / "run") == weights_of(tmp_path / "straight")
+    assert read_weights(tmp_path / "run") == read_weights(tmp_path / "straight")
 
 
 def test_a_rescued_run_can_be_killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +177,8 @@ class Breaks(Notebook):
         self._models: list[Transformer] = []
         make = Transformer.__init__
 
-        def made(model: Transformer, *given: object) -> None:
-            make(model, *given)  # type: ignore[arg-type]
+        def made(model: Transformer, *arguments: object) -> None:
+            make(model, *arguments)  # type: ignore[arg-type]
             self._models.append(model)
 
         monkeypatch.setattr(Transformer, "__init__", made)

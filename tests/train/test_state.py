@@ -10,31 +10,31 @@ from allyouneed.train import TrainState
 
 
 def judged(*validations: tuple[int, float], first: int = 0, warmup: int = 0) -> tuple[TrainState, list[bool]]:
-    place, best = TrainState(), []
-    for place.step, goodness in validations:
-        best.append(place.update_best(goodness, first=first, warmup=warmup))
-    return place, best
+    state, best = TrainState(), []
+    for state.step, goodness in validations:
+        best.append(state.update_best(goodness, first=first, warmup=warmup))
+    return state, best
 
 
 def test_a_model_that_has_hardly_begun_is_never_the_best() -> None:
-    place, best = judged((2, 9.0), (50, 3.0), (100, 4.0), (150, 3.5), first=100)
+    state, best = judged((2, 9.0), (50, 3.0), (100, 4.0), (150, 3.5), first=100)
     assert best == [True, True, True, False]  # before update 100 each replaces the one before
-    assert (place.best_step, place.best, place.validations_since_best) == (100, 4.0, 1)
+    assert (state.best_step, state.best, state.validations_since_best) == (100, 4.0, 1)
 
 
 def test_patience_is_not_used_up_while_the_rate_still_rises() -> None:
-    place, best = judged((10, 5.0), (20, 4.0), (30, 4.0), (40, 4.0), warmup=30)
+    state, best = judged((10, 5.0), (20, 4.0), (30, 4.0), (40, 4.0), warmup=30)
     assert best == [True, False, False, False]
-    assert (place.best_step, place.validations_since_best) == (10, 1)
+    assert (state.best_step, state.validations_since_best) == (10, 1)
 
 
 def test_a_gain_too_small_to_tell_is_kept_but_does_not_prolong_the_run() -> None:
-    place, best = judged((1, 50.0), (2, 50.02), (3, 50.04))
+    state, best = judged((1, 50.0), (2, 50.02), (3, 50.04))
     assert best == [True, True, True]
-    assert (place.best_step, place.validations_since_best) == (3, 2)
-    place.step = 4
-    assert place.update_best(50.06)  # small gains that add up are a gain
-    assert place.validations_since_best == 0
+    assert (state.best_step, state.validations_since_best) == (3, 2)
+    state.step = 4
+    assert state.update_best(50.06)  # small gains that add up are a gain
+    assert state.validations_since_best == 0
 
 
 def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:
