@@ -1,6 +1,6 @@
 """A server whose translator changes the case of every letter, so that only the shape of the APIs matters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +38,9 @@ class SwapCase:
 
     def join(self, split: SplitTexts, translations: Sequence[Translation], **_: Any) -> list[Translation]:
         return list(translations)
+
+    def stream(self, text: str) -> Iterator[str]:
+        yield from self._translate(text, 0, None).text
 
     def _translate(self, text: str, alternatives: int, align: str | None) -> Translation:
         words = [self._glossary.get(word, word.swapcase()) for word in text.split()]

@@ -27,6 +27,7 @@ from .disconnects import CancelOnDisconnect
 from .document_jobs import DocumentJobs
 from .glossary_store import GlossaryStore
 from .languages import ModelSource
+from .libretranslate_schema import ERROR_ANSWERS
 from .models import ModelStore
 from .monitoring import Monitoring
 from .options import ServeConfig
@@ -112,5 +113,5 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
     app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
     safe_answers(app)
     for api in APIS:
-        app.include_router(api.router)
+        app.include_router(api.router, responses=ERROR_ANSWERS)
     return app

@@ -24,6 +24,8 @@ _TARGET_VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
+# Left out, these would change a translation in a way that its reader may not notice.
+_UNSUPPORTED = ("formality", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions", "style_id")
 UNLIMITED = 10**12  # characters, as DeepL writes a limit that nobody reaches
 
 
@@ -40,6 +42,9 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     mode, tags = fields.get("split_sentences"), fields.text("tag_handling")
     if tags not in ("", "html", "xml"):
         raise Refusal(400, "Bad request: Value for 'tag_handling' not supported.")
+    for name in _UNSUPPORTED:
+        if fields.get(name) not in (None, "", [], "default", "prefer_more", "prefer_less"):
+            raise Refusal(400, f"Bad request: '{name}' is not supported by this server.")
     if str(mode) not in ("None", "0", "1", "nonewlines", "True", "False"):
         raise Refusal(400, "Bad request: Value for 'split_sentences' not supported.")
     pair = ModelKey(base_language(source), base_language(target))

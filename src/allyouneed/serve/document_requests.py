@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ..documents import DocumentOptions, read_document
 from ..translator import Translation
 from ..translator.document_translation import DocumentPlan, finish_document, plan_document
 from .models import ModelKey
-from .request_texts import Answer
+from .request_texts import Answer, translate_in_chunks
 from .scheduler import PLAIN, TranslationOptions
 from .server_state import ServerState
 
+# One file after another: a large one takes seconds, in which short requests should not wait for several.
+_FILES = ThreadPoolExecutor(1, thread_name_prefix="documents")
 _DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
 
 
@@ -32,9 +35,9 @@ async def translate_html(
 
 async def translate_file_content(server: ServerState, content: bytes, kind: str, source: str, target: str) -> bytes:
     """The document in the language `target`. Without a `source` its language is detected."""
-    plan = await asyncio.to_thread(
-        _plan, content, kind, DocumentOptions(source_language=source, target_language=target)
-    )
+    loop = asyncio.get_running_loop()
+    languages = DocumentOptions(source_language=source, target_language=target)
+    plan = await loop.run_in_executor(_FILES, _plan, content, kind, languages)
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         detections = await asyncio.to_thread(server.detector.detect, text)
@@ -42,7 +45,7 @@ async def translate_file_content(server: ServerState, content: bytes, kind: str,
     if source == target:
         return content
     translations = await _translate_plans(server, server.models.pair(source, target), [plan], PLAIN)
-    return (await asyncio.to_thread(finish_document, plan, translations)).data
+    return (await loop.run_in_executor(_FILES, finish_document, plan, translations)).data
 
 
 def _plan(content: bytes, kind: str, languages: DocumentOptions) -> DocumentPlan:
@@ -55,8 +58,7 @@ async def _translate_plans(
     """The translation of each sentence of some documents; those in units with tags have alignments."""
     aligned = list(dict.fromkeys(text for plan in plans for text in plan.aligned))
     plain = list(dict.fromkeys(text for plan in plans for text in plan.plain))
-    with_links, without = await asyncio.gather(
-        server.scheduler.translate(key, aligned, replace(options, align="words")),
-        server.scheduler.translate(key, plain, options),
-    )
-    return dict(zip(plain, without, strict=True)) | dict(zip(aligned, with_links, strict=True))
+    translations: dict[str, Translation] = {}
+    for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
+        translations |= zip(texts, await translate_in_chunks(server, key, texts, some), strict=True)
+    return translations

@@ -18,6 +18,7 @@ _STATUSES = {
     408: "the body came too slowly",
     413: "too large",
     421: "not the name of this server",
+    422: "a field is missing or has a wrong type",
     429: "too many requests",
     500: "an error in the program",
     503: "too many requests are waiting",
@@ -62,6 +63,8 @@ def describe_route(
 def _answer(text: str, error: Schema) -> Schema:
     return {"description": text, "content": {"application/json": {"schema": error}}}
 
+
+ERROR_ANSWERS: Answers = {status: _answer(text, ERROR) for status, text in _STATUSES.items()}
 
 _DETECTION = object_schema(
     {"confidence": {"type": "number", "minimum": 0, "maximum": 100}, "language": CODE}, ("confidence", "language")

@@ -90,7 +90,7 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
 @router.post(
     "/stream",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/event-stream": {}}}},
 )
 async def stream(body: StreamRequest, server: Server, client: Admitted) -> StreamingResponse:
     """Translate a text and send each piece as soon as it is written, as server-sent events.

@@ -66,5 +66,5 @@ async def _answer_http_exception(request: Request, error: Exception) -> JSONResp
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]  # its "input" holds text of the request and is not repeated
-    where = ".".join(str(part) for part in first["loc"][1:])
-    return error_response(request.url.path, 400, f"Invalid request: {where}: {first['msg']}")
+    where = ".".join(str(part) for part in first["loc"])
+    return error_response(request.url.path, 422, f"Invalid request: {where}: {first['msg']}")

@@ -14,6 +14,8 @@ from .models import ModelKey
 from .scheduler import TranslationOptions
 from .server_state import ServerState
 
+_CHUNK = 256  # texts handed to the scheduler at once, so that other requests find room in its queue
+
 
 class Answer(NamedTuple):
     """The translation of one text of a request, with the alternatives that it asked for.
@@ -75,13 +77,23 @@ async def translate_parts(
 ) -> list[Translation]:
     """The translation of each part, the same with alternatives and without; equal parts are translated once."""
     unique = list(dict.fromkeys(parts))
-    plain = server.scheduler.translate(key, unique, replace(options, alternatives=0))
+    plain = translate_in_chunks(server, key, unique, replace(options, alternatives=0))
     if not options.alternatives:
         return _in_order(parts, unique, await plain)
     # One more, because the translation itself is among them.
     wider = replace(options, alternatives=options.alternatives + 1)
-    best, others = await asyncio.gather(plain, server.scheduler.translate(key, unique, wider))
+    best, others = await asyncio.gather(plain, translate_in_chunks(server, key, unique, wider))
     return _in_order(parts, unique, [_with_alternatives(*both) for both in zip(best, others, strict=True)])
+
+
+async def translate_in_chunks(
+    server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
+) -> list[Translation]:
+    """The translations of many texts, which are handed to the scheduler some after the other."""
+    translations: list[Translation] = []
+    for start in range(0, len(texts), _CHUNK):
+        translations += await server.scheduler.translate(key, texts[start : start + _CHUNK], options)
+    return translations
 
 
 def _in_order(parts: Sequence[str], unique: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Literal
 
+from ..errors import DeadlineExceeded
 from .detection import Detection, is_untranslatable
 from .document_requests import translate_html
 from .request_texts import Answer, translate_plain
@@ -47,12 +48,17 @@ async def translate_each(
         if answers[number] is None:
             by_source.setdefault(source, []).append(number)
     keys = {source: server.models.pair(source, target) for source in by_source}  # refused before any is translated
-    for source, numbers in by_source.items():
-        chosen = [texts[number] for number in numbers]
-        if markup == "text":
-            some = await translate_plain(server, keys[source], chosen, options, split_sentences=split_sentences)
-        else:
-            some = await translate_html(server, keys[source], chosen, options)
-        for number, answer in zip(numbers, some, strict=True):
-            answers[number] = answer
+    seconds = server.config.request_timeout
+    try:
+        async with asyncio.timeout(seconds):
+            for source, numbers in by_source.items():
+                chosen = [texts[number] for number in numbers]
+                if markup == "text":
+                    some = await translate_plain(server, keys[source], chosen, options, split_sentences=split_sentences)
+                else:
+                    some = await translate_html(server, keys[source], chosen, options)
+                for number, answer in zip(numbers, some, strict=True):
+                    answers[number] = answer
+    except TimeoutError:
+        raise DeadlineExceeded(f"no translation within {seconds:g} seconds; send less at once") from None
     return [answer for answer in answers if answer is not None]
