@@ -25,6 +25,9 @@ class SwapCase:
     def __init__(self, glossary: dict[str, str] | None = None) -> None:
         self._glossary = glossary or {}
 
+    def using(self, *, glossary: dict[str, str] | None = None) -> "SwapCase":
+        return SwapCase(glossary)
+
     def split(self, texts: Sequence[str], **_: Any) -> SplitTexts:
         if "refuse!" in texts:
             raise InputError("a character that the vocabulary has not", line=1)
