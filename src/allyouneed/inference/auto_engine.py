@@ -2,6 +2,8 @@
 
 import importlib.util
 import threading
+import time
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,13 +15,32 @@ from .eager import EagerEngine
 from .engine import Engine, Precision
 from .kv_cache import CachedState
 
+COMPILING_SECONDS = 300.0  # how long to wait for another process that compiles the kernels
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedState:
+    """The state of a search together with the engine that began the search, which computes it to its end."""
+
+    engine: Engine[CachedState]
+    inner: CachedState
+
+    def reorder(self, hypotheses: Tensor) -> "PinnedState":
+        """As in `State`."""
+        return replace(self, inner=self.inner.reorder(hypotheses))
+
+    def keep(self, sentences: Tensor) -> "PinnedState":
+        """As in `State`."""
+        return replace(self, inner=self.inner.keep(sentences))
+
 
 class AutoEngine:
     """An `EagerEngine` at first, and the `CompiledEngine` of the same weights once a thread has loaded it.
 
-    Numba's cache decides: if it holds the kernels, loading takes about a second; if not, a background process fills
-    it for later processes, and this one stays with PyTorch. Both engines quantize in the same way and share the
-    layout of the KV cache, so that any step may be computed by either.
+    If Numba's cache holds the kernels, loading takes about a second; if not, a background process compiles them into
+    the cache, and they are loaded when it has finished. Both engines give the same log-probabilities to the bit, so a
+    translation does not depend on which of them computed it.
     """
 
     def __init__(self, model: Transformer, *, precision: Precision) -> None:
@@ -30,20 +51,23 @@ class AutoEngine:
 
     @property
     def compiled(self) -> bool:
-        """Whether the compiled engine answers by now."""
+        """Whether the compiled engine computes the searches that begin now."""
         return self._engine.compiled
 
-    def start(self, source: Tensor) -> CachedState:
+    def start(self, source: Tensor) -> PinnedState:
         """As in `Engine`."""
-        return self._engine.start(source)
+        engine = self._engine
+        return PinnedState(engine, engine.start(source))
 
-    def step(self, last: Tensor, state: CachedState) -> tuple[Tensor, CachedState]:
+    def step(self, last: Tensor, state: PinnedState) -> tuple[Tensor, PinnedState]:
         """As in `Engine`."""
-        return self._engine.step(last, state)
+        logits, inner = state.engine.step(last, state.inner)
+        return logits, PinnedState(state.engine, inner)
 
-    def log_probabilities(self, last: Tensor, state: CachedState, banned_ids: Tensor) -> tuple[Tensor, CachedState]:
+    def log_probabilities(self, last: Tensor, state: PinnedState, banned_ids: Tensor) -> tuple[Tensor, PinnedState]:
         """As in `Engine`."""
-        return self._engine.log_probabilities(last, state, banned_ids)
+        log_probabilities, inner = state.engine.log_probabilities(last, state.inner, banned_ids)
+        return log_probabilities, PinnedState(state.engine, inner)
 
     def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
         """As in `Engine`."""
@@ -52,14 +76,18 @@ class AutoEngine:
     def _load(self, model: Transformer) -> None:
         try:  # imports Numba, half a second
             from . import warm_up
-            from .compiled import CompiledEngine
+            from .compiled import make_compiled_engine
         except ImportError:  # Numba is there, but refuses the versions it finds
             return
-        if not warm_up.is_warm(self.precision, model.config.decoder_layers):
-            warm_up.start_in_background(self.precision, model.config.decoder_layers)
-            return
-        if threading.main_thread().is_alive():  # a program that has ended waits for this thread
-            engine = CompiledEngine(model, precision=self.precision)
+        if not warm_up.is_warm(self.precision):
+            warm_up.start_in_background(self.precision)
+        give_up = time.monotonic() + COMPILING_SECONDS
+        while not warm_up.is_warm(self.precision) and time.monotonic() < give_up:
+            if not threading.main_thread().is_alive():  # the program has ended, and waits for this thread
+                return
+            time.sleep(_POLL_SECONDS)
+        if warm_up.is_warm(self.precision) and threading.main_thread().is_alive():
+            engine = make_compiled_engine(model, precision=self.precision)
             warm_up.translate_once(engine)
             self._engine = engine
 

@@ -5,7 +5,7 @@ The first call of each kernel compiles it, half a minute in all; Numba keeps the
 """
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -23,7 +23,7 @@ from ..nn.residual import Residual
 from ..nn.transformer import Transformer
 from . import kernels
 from .dispatch import compiled_float32_pays
-from .eager import EagerEngine, MakeLinear
+from .eager import EagerEngine
 from .engine import Precision
 from .kernels import (
     ACTIVATION_NAMES,
@@ -43,21 +43,35 @@ NO_IDS = np.empty(0, np.int64)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final norm of a stack that has none
 
 
-class CompiledEngine(EagerEngine):
-    """An `Engine` of compiled kernels, on a CPU; where PyTorch is faster (dispatch.py), an `EagerEngine`.
+def make_compiled_engine(model: Transformer, *, precision: Precision = "float32") -> "CompiledEngine":
+    """The compiled engine for `model` on this processor."""
+    if model.projection.table.device.type != "cpu":
+        raise ConfigError(f"compiled=True is for a CPU; the model is on {model.projection.table.device}")
+    kind = VNNIEngine if precision == "int8" and has_vpdpbusd() else CompiledEngine
+    return kind(model, precision=precision)
 
-    In int8 on a processor with VPDPBUSD everything is compiled, for batches of any size, so that a sentence
-    is rounded in one way in any batch. Elsewhere only steps of one sentence are.
+
+class CompiledEngine(EagerEngine):
+    """An `Engine` on a CPU whose steps of one sentence are compiled where that is faster (dispatch.py).
+
+    Everything else is computed as in `EagerEngine`.
     """
 
     compiled = True
 
-    @torch.inference_mode()
-    def __init__(self, model: Transformer, *, precision: Precision = "float32") -> None:
-        if model.projection.table.device.type != "cpu":
-            raise ConfigError(f"compiled=True is for a CPU; the model is on {model.projection.table.device}")
-        self._vnni = precision == "int8" and has_vpdpbusd()
-        super().__init__(model, precision=precision)
+    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
+        """As in `Engine`."""
+        return compiled_top_continuations(totals, log_probabilities, count)
+
+    def _dtype(self, precision: Precision) -> torch.dtype:
+        return torch.float32  # of the KV cache, which the kernels read
+
+    def _prepare(self, model: Transformer) -> None:
+        super()._prepare(model)
+        self._pack(model)
+
+    def _pack(self, model: Transformer) -> None:
+        """Put the weights of encoder and decoder into the arrays that the kernels read."""
         encoder = cast(Sequence[EncoderBlock], model.encoder.layers)
         decoder = cast(Sequence[DecoderBlock], model.decoder.layers)
         self._encoder_weights = self._stack(
@@ -79,62 +93,51 @@ class CompiledEngine(EagerEngine):
             self._maps([block.cross_attention.query] for block in decoder),
             self._maps([block.cross_attention.output] for block in decoder),
         )
-        first = encoder[0]
         self._embedding = EmbeddingWeights(
             _array(model.target_embedding.table),
             model.config.d_model**0.5,
             _array(cast(Tensor, model.target_position.encoding)),
         )
-        self._query_width = first.attention.query.out_features
+        first = encoder[0]
+        self._heads, self._query_width = first.attention.heads, first.attention.query.out_features
+        self._kv_width = self._query_width + first.attention.value.out_features
         self._options = BlockOptions(
-            first.attention.heads,
+            self._heads,
             first.attention_residual.norm_first,
             ACTIVATION_NAMES.index(model.config.activation),
             first.attention_residual.norm.eps,
         )
         self._decoder_size = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))
 
-    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
-        """As in `Engine`."""
-        return compiled_top_continuations(totals, log_probabilities, count)
-
-    def _make_linear(self) -> MakeLinear:
-        return VNNILinear if self._vnni else super()._make_linear()
-
-    def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        if not self._vnni:
-            return super()._encode(x, padding)
-        rows, options, mask = x.flatten(0, 1).numpy(), self._options, _mask_array(padding)
-        kernels.encode_tokens(rows, len(x), self._encoder_weights, options, self._query_width, mask)  # in place
-        return x
-
     def _decode(
         self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
-        if not self._vnni and not compiled_float32_pays(
+        if not compiled_float32_pays(
             multiplications=state.hypotheses * self._decoder_size,
             sentences=state.sentences,
             threads=torch.get_num_threads(),
         ):
             return super()._decode(last, state, mask, banned_ids)
+        caches, inputs = self._inputs(last, state, mask)
+        x = np.empty((len(last), self._embedding.table.shape[1]), np.float32)
+        kernels.decode_tokens(x, *inputs)
+        scores = self.projection(torch.from_numpy(x))
+        return scores if banned_ids is None else compiled_log_softmax(scores, banned_ids), caches
+
+    def _inputs(
+        self, last: Tensor, state: CachedState, mask: Tensor | None
+    ) -> tuple[tuple[KVCache, ...], tuple[Any, ...]]:
+        """The caches with room for the last tokens, and the arguments of `decode_tokens` after `x`.
+
+        Tensors become arrays here: NumPy needs less time than PyTorch for what is left to arrange.
+        """
         width = state.hypotheses // state.sentences
         caches = tuple(cache.reserve(width, after=state.cached) for cache in state.caches)
-        # Tensors become arrays here: NumPy needs less time than PyTorch for what is left to arrange.
-        inputs = (
+        return caches, (
             last.numpy(), state.length, self._embedding, self._decoder_weights, self._cross_weights, self._options,
-            tuple(cache.array for cache in caches), state.cached, NOTHING if mask is None else mask.numpy(),
-            tuple(cache.array for cache in state.memory_caches), _mask_array(state.padding),
+            *_addresses(caches), state.cached, NOTHING if mask is None else mask.numpy(),
+            *_addresses(state.memory_caches), _mask_array(state.padding),
         )  # fmt: skip
-        rows, projection = len(last), self.projection
-        if isinstance(projection, VNNILinear):
-            logits = np.empty((rows, projection.outputs), np.float32)
-            normalize, banned = banned_ids is not None, NO_IDS if banned_ids is None else banned_ids.numpy()
-            kernels.decode_and_project(logits, projection.map, normalize, banned, inputs)
-            return torch.from_numpy(logits), caches
-        x = np.empty((rows, self._embedding.table.shape[1]), np.float32)
-        kernels.decode_tokens(x, *inputs)
-        scores = projection(torch.from_numpy(x))
-        return scores if banned_ids is None else compiled_log_softmax(scores, banned_ids), caches
 
     def _stack(
         self,
@@ -161,7 +164,47 @@ class CompiledEngine(EagerEngine):
         joined = [
             (torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])) for parts in blocks
         ]
-        return pack_int8(joined) if self._vnni else pack_float32(joined, int8=self.precision == "int8")
+        return self._pack_maps(joined)
+
+    def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> FloatWeights | Int8Weights:
+        return pack_float32(maps, int8=self.precision == "int8")
+
+
+class VNNIEngine(CompiledEngine):
+    """The int8 engine of a processor with VPDPBUSD: everything is compiled, for batches of any size."""
+
+    def _prepare(self, model: Transformer) -> None:
+        self._pack(model)
+        cross = [block.cross_attention for block in cast(Sequence[DecoderBlock], model.decoder.layers)]
+        self._memory_maps = [
+            VNNILinear(torch.cat((part.key.weight, part.value.weight)), torch.cat((part.key.bias, part.value.bias)))
+            for part in cross
+        ]
+        self._vnni_projection = VNNILinear(model.projection.table, None)
+
+    def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
+        return pack_int8(maps)
+
+    def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        rows, options, mask = x.flatten(0, 1).numpy(), self._options, _mask_array(padding)
+        kernels.encode_tokens(rows, len(x), self._encoder_weights, options, self._query_width, mask)  # in place
+        return x
+
+    def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
+        sizes = {"heads": self._heads, "width": self._query_width}
+        return (
+            tuple(KVCache(project(memory), memory.size(1), **sizes) for project in self._memory_maps),
+            tuple(KVCache(memory.new_empty(len(memory), 0, self._kv_width), 0, **sizes) for _ in self._memory_maps),
+        )
+
+    def _decode(
+        self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
+    ) -> tuple[Tensor, tuple[KVCache, ...]]:
+        caches, inputs = self._inputs(last, state, mask)
+        logits = np.empty((len(last), self._vnni_projection.outputs), np.float32)
+        normalize, banned = banned_ids is not None, NO_IDS if banned_ids is None else banned_ids.numpy()
+        kernels.decode_and_project(logits, self._vnni_projection.map, normalize, banned, inputs)
+        return torch.from_numpy(logits), caches
 
 
 class VNNILinear:
@@ -216,6 +259,11 @@ def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
     panels = whole.view(count, -1, PANEL, whole.size(2) // 4, 4).transpose(2, 3).flatten(2)
     total = scale * numbers.sum(2, dtype=torch.float32)
     return Int8Weights(_array(panels), _array(scale), _array(total), _array(torch.stack([bias for _, bias in maps])))
+
+
+def _addresses(caches: Sequence[KVCache]) -> tuple[Array, tuple[int, ...]]:
+    """The addresses of contiguous KV caches of one shape, and that shape, (B, capacity, H·K + H·Kv)."""
+    return np.array([cache.tokens.data_ptr() for cache in caches]), tuple(caches[0].tokens.shape)
 
 
 def _mask_array(padding: Tensor | None) -> Array:

@@ -5,7 +5,9 @@
 - Linear maps of the same vector are one product: queries, keys and values of self-attention; keys and
   values of the memory.
 - The KV cache never moves when hypotheses are dropped or forked (kv_cache.py).
-- Weights may be int8 (quantization.py).
+- Weights may be int8 (quantization.py). Norms, attention and log-probabilities are then computed in float64 and
+  rounded once: the next linear map rounds their results to 256 levels, so a difference in the last bit of a float32,
+  which another order of a sum makes, could become one of a whole level. The compiled kernels do the same.
 """
 
 import math
@@ -24,6 +26,7 @@ from ..nn.decoder import DecoderBlock
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.encoder import EncoderBlock
 from ..nn.feedforward import FeedForward
+from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer, require_rows
 from .engine import Precision, banned_log_softmax
@@ -44,17 +47,13 @@ class EagerEngine:
 
     @torch.inference_mode()
     def __init__(self, model: Transformer, *, precision: Precision = "float32") -> None:
-        self.config, self.precision = model.config, precision
-        make = self._make_linear()
+        self.config, self.precision, self.dtype = model.config, precision, self._dtype(precision)
         self.scale = math.sqrt(model.config.d_model)
         self.source_table = model.source_embedding.table.detach()
         self.target_table = model.target_embedding.table.detach()
         self.source_position = cast(Tensor, model.source_position.encoding).detach()
         self.target_position = cast(Tensor, model.target_position.encoding).detach()
-        self.encoder = [_FastEncoderBlock(block, make) for block in model.encoder.layers]  # type: ignore[arg-type]
-        self.decoder = [_FastDecoderBlock(block, make) for block in model.decoder.layers]  # type: ignore[arg-type]
-        self.encoder_norm, self.decoder_norm = model.encoder.norm, model.decoder.norm
-        self.projection = make(model.projection.table, None)
+        self._prepare(model)
 
     def start(self, source: Tensor) -> CachedState:
         """As in `Engine`."""
@@ -63,12 +62,11 @@ class EagerEngine:
         if length > len(self.source_position):
             raise InputError(f"a sequence of {length} tokens is longer than max_length={len(self.source_position)}")
         real = source != self.config.pad_id
-        padding = None if bool(real.all()) else attention_bias(real, self.source_table.dtype)[:, None, None, :]
+        padding = None if bool(real.all()) else attention_bias(real, self.dtype)[:, None, None, :]
         with _refusing_unknown_ids(source, self.source_table):
             x = torch.add(self.source_position[:length], torch.embedding(self.source_table, source), alpha=self.scale)
         x = self._encode(x, padding)
-        memory = tuple(block.project_kv(x) for block in self.decoder)
-        caches = tuple(block.self_attention.empty_cache(x) for block in self.decoder)
+        memory, caches = self._project_memory(x)
         return CachedState(memory, padding, caches, hypotheses=rows)
 
     def step(self, last: Tensor, state: CachedState) -> tuple[Tensor, CachedState]:
@@ -83,8 +81,19 @@ class EagerEngine:
         """As in `Engine`."""
         return top_continuations(totals, log_probabilities, count)
 
-    def _make_linear(self) -> MakeLinear:
-        return Int8Linear if self.precision == "int8" else _FloatLinear
+    def _dtype(self, precision: Precision) -> torch.dtype:
+        """In which attention and norms are computed, and the KV cache is kept."""
+        return torch.float64 if precision == "int8" else torch.float32
+
+    def _prepare(self, model: Transformer) -> None:
+        make, dtype = Int8Linear if self.precision == "int8" else _FloatLinear, self.dtype
+        self.encoder = [_FastEncoderBlock(block, make, dtype) for block in model.encoder.layers]  # type: ignore[arg-type]
+        self.decoder = [_FastDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
+        self.encoder_norm, self.decoder_norm = (
+            _FastNorm(model.encoder.norm, dtype),
+            _FastNorm(model.decoder.norm, dtype),
+        )
+        self.projection: LinearMap = make(model.projection.table, None)
 
     def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
         if state.length == len(self.target_position):
@@ -92,7 +101,7 @@ class EagerEngine:
         width = state.hypotheses // state.sentences
         mask = state.ancestry_mask
         if width > 1 or mask is not None:  # a hypothesis attends to its own newest token, not to the others'
-            newest = _diagonal_bias(state.sentences, width, self.target_table.dtype, self.target_table.device)
+            newest = _diagonal_bias(state.sentences, width, self.dtype, self.target_table.device)
             mask = newest if mask is None else torch.cat((mask, newest), 1)
         with _refusing_unknown_ids(last, self.target_table):
             scores, caches = self._decode(last, state, mask, banned_ids)
@@ -110,7 +119,14 @@ class EagerEngine:
         """Embedded sources → the memory, both (B, S, D)."""
         for block in self.encoder:
             x = block(x, padding)
-        return self.encoder_norm(x)  # type: ignore[no-any-return]
+        return self.encoder_norm(x)
+
+    def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
+        """For each block keys and values of the memory (B, S, D), and an empty KV cache."""
+        return (
+            tuple(block.project_kv(memory) for block in self.decoder),
+            tuple(block.self_attention.empty_cache(memory) for block in self.decoder),
+        )
 
     def _decode(
         self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
@@ -125,7 +141,7 @@ class EagerEngine:
             x, cache = block(x, cache, state.cached, mask, memory, state.padding)
             caches.append(cache)
         logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
-        return logits if banned_ids is None else banned_log_softmax(logits, banned_ids), tuple(caches)
+        return logits if banned_ids is None else banned_log_softmax(logits, banned_ids, self.dtype), tuple(caches)
 
 
 class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` would take 2 µs of every step
@@ -164,37 +180,54 @@ def _joined(make: MakeLinear, *maps: nn.Linear) -> LinearMap:
     return make(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
 
 
+class _FastNorm:
+    """Layer norm computed in `dtype`; anything else that a stack ends in is the identity."""
+
+    def __init__(self, norm: nn.Module, dtype: torch.dtype) -> None:
+        self.norm = norm if isinstance(norm, LayerNorm) else None
+        if self.norm is not None:
+            self.shape, self.eps = self.norm.gain.shape, self.norm.eps
+            self.gain, self.bias = self.norm.gain.detach().to(dtype), self.norm.bias.detach().to(dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.norm is None:
+            return x
+        return torch.layer_norm(x.to(self.gain.dtype), self.shape, self.gain, self.bias, self.eps).to(x.dtype)
+
+
 class _FastResidual:
     """Add & norm: see residual.py."""
 
-    def __init__(self, residual: Residual) -> None:
-        self.norm_first = residual.norm_first
-        self.gain, self.bias, self.eps = residual.norm.gain.detach(), residual.norm.bias.detach(), residual.norm.eps
-        self.shape = self.gain.shape
+    def __init__(self, residual: Residual, dtype: torch.dtype) -> None:
+        self.norm_first, self.norm = residual.norm_first, _FastNorm(residual.norm, dtype)
 
     def pre_norm(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.gain, self.bias, self.eps) if self.norm_first else x
+        return self.norm(x) if self.norm_first else x
 
     def add_and_norm(self, x: Tensor, more: Tensor) -> Tensor:
         more.add_(x)
-        return more if self.norm_first else torch.layer_norm(more, self.shape, self.gain, self.bias, self.eps)
+        return more if self.norm_first else self.norm(more)
 
 
 class _FastFeedForward:
-    def __init__(self, feed_forward: FeedForward, residual: Residual, make: MakeLinear) -> None:
+    def __init__(self, feed_forward: FeedForward, residual: Residual, make: MakeLinear, dtype: torch.dtype) -> None:
         self.inner, self.outer = _joined(make, feed_forward.inner), _joined(make, feed_forward.outer)
-        self.activation = torch.relu_ if feed_forward.activation is F.relu else feed_forward.activation
-        self.residual = _FastResidual(residual)
+        self.residual, self.activation, self.dtype = _FastResidual(residual, dtype), feed_forward.activation, dtype
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.residual.add_and_norm(x, self.outer(self.activation(self.inner(self.residual.pre_norm(x)))))
+        return self.residual.add_and_norm(x, self.outer(self.activate(self.inner(self.residual.pre_norm(x)))))
+
+    def activate(self, x: Tensor) -> Tensor:
+        if self.activation is F.relu:
+            return x.relu_()
+        return self.activation(x.to(self.dtype)).to(x.dtype)
 
 
 class _FastSelfAttention:
     """Self-attention with one product for queries, keys and values, and its residual connection and norm."""
 
-    def __init__(self, attention: MultiHeadAttention, residual: Residual, make: MakeLinear) -> None:
-        self.heads, self.residual = attention.heads, _FastResidual(residual)
+    def __init__(self, attention: MultiHeadAttention, residual: Residual, make: MakeLinear, dtype: torch.dtype) -> None:
+        self.heads, self.residual, self.dtype = attention.heads, _FastResidual(residual, dtype), dtype
         self.qkv = _joined(make, attention.query, attention.key, attention.value)
         self.output = _joined(make, attention.output)
         self.width = attention.key.out_features
@@ -207,43 +240,47 @@ class _FastSelfAttention:
 
     def empty_cache(self, x: Tensor) -> KVCache:
         """A cache of no tokens for the sentences of `x`."""
-        return KVCache(x.new_empty(x.size(0), 0, self.kv_width), 0, heads=self.heads, width=self.width)
+        tokens = x.new_empty(x.size(0), 0, self.kv_width, dtype=self.dtype)
+        return KVCache(tokens, 0, heads=self.heads, width=self.width)
 
 
 def cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Tensor:
-    """Equation 1 over a KV cache. Shapes: query (B, T, H·K …), mask (B, 1, T, L) → (B, T, H·Kv)."""
-    query = split_heads(query[..., : cache.width], cache.heads)
+    """Equation 1 over a KV cache, in its dtype. Shapes: query (B, T, H·K …), mask (B, 1, T, L) → (B, T, H·Kv)."""
+    queries = split_heads(query[..., : cache.width].to(cache.tokens.dtype), cache.heads)
     keys, values = cache.keys.narrow(2, 0, cache.used), cache.values.narrow(2, 0, cache.used)
-    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask).transpose(1, 2).flatten(2)
+    attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+    return attended.transpose(1, 2).flatten(2).to(query.dtype)
 
 
 class _FastEncoderBlock:
-    def __init__(self, block: EncoderBlock, make: MakeLinear) -> None:
-        self.attention = _FastSelfAttention(block.attention, block.attention_residual, make)
-        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
+    def __init__(self, block: EncoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
+        self.attention = _FastSelfAttention(block.attention, block.attention_residual, make, dtype)
+        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
     def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
         attention = self.attention
         query, keys_and_values = attention.project_qkv(x)
-        cache = KVCache(keys_and_values, keys_and_values.size(1), heads=attention.heads, width=attention.width)
+        tokens = keys_and_values.to(attention.dtype)
+        cache = KVCache(tokens, tokens.size(1), heads=attention.heads, width=attention.width)
         return self.feed_forward(
             attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, padding)))
         )
 
 
 class _FastDecoderBlock:
-    def __init__(self, block: DecoderBlock, make: MakeLinear) -> None:
-        cross = block.cross_attention
-        self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make)
+    def __init__(self, block: DecoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
+        cross, self.dtype = block.cross_attention, dtype
+        self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
         self.heads, self.width = cross.heads, cross.key.out_features
         self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
         self.keys_and_values = _joined(make, cross.key, cross.value)
-        self.cross_attention_residual = _FastResidual(block.cross_attention_residual)
-        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make)
+        self.cross_attention_residual = _FastResidual(block.cross_attention_residual, dtype)
+        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
     def project_kv(self, memory: Tensor) -> KVCache:
         """Keys and values of the memory (B, S, D), projected once for all steps."""
-        return KVCache(self.keys_and_values(memory), memory.size(1), heads=self.heads, width=self.width)
+        tokens = self.keys_and_values(memory).to(self.dtype)
+        return KVCache(tokens, memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
         self,

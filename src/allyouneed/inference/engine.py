@@ -84,9 +84,9 @@ class UnchangedEngine:
         return top_continuations(totals, log_probabilities, count)
 
 
-def banned_log_softmax(logits: Tensor, banned_ids: Tensor) -> Tensor:
-    """Log-probabilities in float32 of logits (N, V); those of `banned_ids` are minus infinity."""
-    return logits.index_fill(1, banned_ids, -torch.inf).log_softmax(-1, dtype=torch.float32)
+def banned_log_softmax(logits: Tensor, banned_ids: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Log-probabilities in float32 of logits (N, V), computed in `dtype`; those of `banned_ids` are minus infinity."""
+    return logits.index_fill(1, banned_ids, -torch.inf).log_softmax(-1, dtype=dtype).to(torch.float32)
 
 
 AnyEngine = Engine[Any]

@@ -3,8 +3,13 @@
 `EagerEngine` is the definition, and a test holds this file to it. Weights are float32 or int8. With int8
 weights the inputs are quantized, too, where the processor has VPDPBUSD, an instruction (x86, AVX-512
 VNNI) that multiplies 64 pairs of bytes and adds the products in fours; on other processors each weight is
-converted to float32 again. All kernels are in one file because Numba compiles anew only when the
-file of a function changes, whatever it calls.
+converted to float32 again.
+
+Sums of floats are computed in float64 and rounded to float32 once, so their order, which differs between the engines
+and is up to the compiler, does not change the result (docs/decoding-speed.md). Quantizing is done in float32 without
+fast math, operation by operation as in quantization.py.
+
+All kernels are in one file because Numba compiles anew only when the file of a function changes, whatever it calls.
 """
 
 import math
@@ -17,6 +22,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
+from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -24,6 +30,8 @@ PANEL = 64  # outputs of a linear map that are computed together by VPDPBUSD: fo
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in any order
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
+# Unless it is said, a kernel inherits the fast math of the kernel that calls it first.
+_jit_exact = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 class FloatWeights(NamedTuple):
@@ -118,36 +126,54 @@ def decode_tokens(
     stack: BlockWeights,
     cross: CrossAttentionWeights,
     options: BlockOptions,
-    caches: tuple[Array, ...],
+    caches: Array,
+    cache_shape: tuple[int, int, int],
     used: int,
     ancestry_mask: Array,
-    memories: tuple[Array, ...],
+    memories: Array,
+    memory_shape: tuple[int, int, int],
     padding: Array,
 ) -> None:
     """§3.1, block by block: from the last tokens of R hypotheses, (R,), at `position`, to hidden states `x` (R, D).
 
-    The R / B hypotheses of a sentence are side by side. The keys and values of the last tokens are written into the
-    KV `caches`, each (B, capacity, H·K + H·Kv), from `used` on. `ancestry_mask` (R, used + R / B) and `padding` (B, S)
-    are attention biases: below 0 where attention is masked; with no rows, nothing is. `memories`: (B, S, H·K + H·Kv).
+    The R / B hypotheses of a sentence are side by side. `caches` and `memories` (N,) are the addresses of each block's
+    KV cache, (B, capacity, H·K + H·Kv), and keys and values of the memory, (B, S, H·K + H·Kv): arrays of addresses,
+    because Numba would compile tuples of arrays again for every number of blocks. The keys and values of the last
+    tokens are written into the caches from `used` on. `ancestry_mask` (R, used + R / B) and `padding` (B, S) are
+    attention biases: below 0 where attention is masked; with no rows, nothing is.
     """
     rows = len(x)
-    hypotheses = rows // len(memories[0])
+    hypotheses = rows // memory_shape[0]
     query = np.empty((rows, output_width(cross.query)), np.float32)
     query_width = query.shape[1]  # H·K
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
     embed(last, position, embedding, x)
     for n in range(len(caches)):
+        cache = carray(float32_pointer(caches[n]), cache_shape)
+        memory = carray(float32_pointer(memories[n]), memory_shape)
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         for r in range(rows):
-            caches[n][r // hypotheses, used + r % hypotheses] = qkv[r, query_width:]
-        attend_rows(qkv, caches[n], used + hypotheses, ancestry_mask, options.heads, query_width, attended)
+            cache[r // hypotheses, used + r % hypotheses] = qkv[r, query_width:]
+        attend_rows(qkv, cache, used + hypotheses, ancestry_mask, options.heads, query_width, attended)
         add_and_norm(x, attended, stack.output, stack, n, 0, options)
         linear(pre_norm(x, stack, n, 1, options), cross.query, n, query)
-        attend_rows(query, memories[n], memories[n].shape[1], padding, options.heads, query_width, attended)
+        attend_rows(query, memory, memory_shape[1], padding, options.heads, query_width, attended)
         add_and_norm(x, attended, cross.output, stack, n, 1, options)
         feed_forward(x, stack, n, 2, options)
     final_norm(x, stack, options)
+
+
+def _float32_pointer(_: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
+    """An address as a pointer to float32, for `carray`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.float32)(types.intp), generate  # type: ignore[no-untyped-call]
+
+
+float32_pointer: Any = intrinsic(_float32_pointer)
 
 
 @_jit
@@ -157,7 +183,8 @@ def embed(tokens: Array, position: int, embedding: EmbeddingWeights, x: Array) -
         if not 0 <= tokens[r] < len(embedding.table):
             raise IndexError("an id is outside the vocabulary")
         for i in range(x.shape[1]):
-            x[r, i] = np.float32(embedding.scale) * embedding.table[tokens[r], i] + embedding.positions[position, i]
+            embedded = np.float64(np.float32(embedding.scale)) * embedding.table[tokens[r], i]
+            x[r, i] = embedded + embedding.positions[position, i]
 
 
 @_jit
@@ -217,11 +244,14 @@ def linear(x: Array, maps: FloatWeights | Int8Weights, n: int, result: Array) ->
     raise NotImplementedError("only in compiled code")
 
 
-@overload(linear, jit_options={"error_model": "numpy", "fastmath": _FAST_MATH}, strict=False)
+@overload(linear, strict=False)
 def _linear(x: Any, maps: Any, n: Any, result: Any) -> Callable[..., None]:
-    return linear_int8 if maps.instance_class is Int8Weights else linear_float32
+    if maps.instance_class is Int8Weights:
+        return lambda x, maps, n, result: linear_int8(x, maps, n, result)
+    return lambda x, maps, n, result: linear_float32(x, maps, n, result)
 
 
+@_jit
 def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
     """Two outputs of four rows at a time, so that each number that is loaded is used more than once."""
     rows, width = x.shape
@@ -256,6 +286,7 @@ def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
             result[r, p] = b * maps.scale[n, p] + maps.bias[n, p]
 
 
+@_jit_exact
 def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
     """Each row is quantized to 256 levels between its least and greatest number; four rows share a pass over a panel.
 
@@ -373,9 +404,10 @@ def attend_rows(
     rows = len(result)
     hypotheses = rows // len(tokens)
     wide, deep = query_width // heads, result.shape[1] // heads  # K and Kv
-    weights = np.zeros(length + 3, np.float32)
+    weights = np.zeros(length + 3, np.float64)
     visible = np.zeros(length + 3, np.int64)
-    scale = np.float32(1 / math.sqrt(wide))
+    q, mean = np.empty(wide, np.float64), np.empty(deep, np.float64)
+    scale = 1 / math.sqrt(wide)
     for r in range(rows):
         cache, mask_row, count = tokens[r // hypotheses], r * len(mask) // rows, 0
         for j in range(length):
@@ -384,26 +416,26 @@ def attend_rows(
                 count += 1
         visible[count : count + 3] = 0  # four at a time; the last four may repeat a position, with a weight of 0
         for h in range(heads):
-            q = query[r, h * wide : (h + 1) * wide]
+            for i in range(wide):
+                q[i] = query[r, h * wide + i]
             for k in range(0, count, 4):
                 first, second = cache[visible[k], h * wide :], cache[visible[k + 1], h * wide :]
                 third, fourth = cache[visible[k + 2], h * wide :], cache[visible[k + 3], h * wide :]
-                a = b = c = d = np.float32(0)
+                a = b = c = d = 0.0
                 for i in range(wide):
                     a += q[i] * first[i]
                     b += q[i] * second[i]
                     c += q[i] * third[i]
                     d += q[i] * fourth[i]
                 weights[k], weights[k + 1], weights[k + 2], weights[k + 3] = a, b, c, d
-            highest = np.float32(-np.inf)
+            highest = -np.inf
             for k in range(count):
                 highest = max(highest, weights[k])
-            total = np.float32(0)
+            total = 0.0
             for k in range(count):
                 weights[k] = exponential((weights[k] - highest) * scale)
                 total += weights[k]
             weights[count : count + 3] = 0
-            mean = result[r, h * deep : (h + 1) * deep]
             mean[:] = 0
             begin = query_width + h * deep
             for k in range(0, count, 4):
@@ -413,23 +445,26 @@ def attend_rows(
                 for i in range(deep):
                     mean[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
             for i in range(deep):
-                mean[i] /= total
+                result[r, h * deep + i] = mean[i] / total
 
 
 @_jit
-def exponential(x: Any) -> Any:
-    """exp(x), float32, for x ≤ 0, in operations that the compiler can vectorize.
+def exponential(x: float) -> float:
+    """exp(x), float64, for x ≤ 0, in operations that the compiler can vectorize.
 
     With n the integer nearest to x / ln 2, it is 2ⁿ · exp(x − n · ln 2): n goes into the exponent bits of a float, and
-    a power series gives the second factor. The relative error is below 10⁻⁶; below −87 the result is exp(−87).
+    a power series gives the second factor. The relative error is below 10⁻¹²; below −700 the result is exp(−700).
     """
-    x = max(x, np.float32(-87))
-    n = np.int32(x * np.float32(1 / math.log(2)) - np.float32(0.5))
-    f = x - np.float32(n) * np.float32(math.log(2))
-    series = np.float32(1 / 120) + f * np.float32(1 / 720)
-    series = np.float32(1 / 6) + f * (np.float32(1 / 24) + f * series)
-    series = np.float32(1) + f * (np.float32(1) + f * (np.float32(0.5) + f * series))
-    return series * np.int32((n + 127) << 23).view(np.float32)
+    x = max(x, -700.0)
+    n = np.int64(x * (1 / math.log(2)) - 0.5)
+    f = x - n * math.log(2)
+    series = 1 / 39916800 + f * (1 / 479001600)
+    series = 1 / 362880 + f * (1 / 3628800 + f * series)
+    series = 1 / 5040 + f * (1 / 40320 + f * series)
+    series = 1 / 120 + f * (1 / 720 + f * series)
+    series = 1 / 6 + f * (1 / 24 + f * series)
+    series = 1.0 + f * (1.0 + f * (0.5 + f * series))
+    return series * np.int64((n + 1023) << 52).view(np.float64)
 
 
 @_jit
@@ -437,14 +472,14 @@ def layer_norm_rows(x: Array, gain: Array, bias: Array, eps: float, result: Arra
     """As in normalization.py."""
     rows, width = x.shape
     for r in range(rows):
-        mean = np.float32(0)
+        mean = 0.0
         for i in range(width):
             mean += x[r, i]
-        mean /= np.float32(width)
-        variance = np.float32(0)
+        mean /= width
+        variance = 0.0
         for i in range(width):
             variance += (x[r, i] - mean) * (x[r, i] - mean)
-        scale = np.float32(1 / math.sqrt(variance / np.float32(width) + eps))
+        scale = 1 / math.sqrt(variance / width + eps)
         for i in range(width):
             result[r, i] = (x[r, i] - mean) * scale * gain[i] + bias[i]
 
@@ -454,13 +489,13 @@ def activate(x: Array, activation: int) -> None:
     """Apply the activation with this index in `ACTIVATION_NAMES`, in place."""
     for r in range(len(x)):
         for i in range(x.shape[1]):
-            v = x[r, i]
+            v = np.float64(x[r, i])
             if activation == 0:
-                x[r, i] = max(v, np.float32(0))
+                x[r, i] = max(x[r, i], np.float32(0))
             elif activation == 1:
-                x[r, i] = np.float32(0.5) * v * np.float32(1 + math.erf(v * math.sqrt(0.5)))
+                x[r, i] = 0.5 * v * (1 + math.erf(v * math.sqrt(0.5)))
             else:
-                x[r, i] = v / np.float32(1 + math.exp(-v))
+                x[r, i] = v / (1 + math.exp(-v))
 
 
 @_jit
@@ -489,13 +524,13 @@ def log_softmax_rows(logits: Array, banned_ids: Array) -> None:
         row = logits[r]
         for token in banned_ids:
             row[token] = -np.inf
-        highest = maximum_float(row.view(np.int32))
-        total = np.float32(0)
+        highest = np.float64(maximum_float(row.view(np.int32)))
+        total = 0.0
         for i in range(len(row)):
             total += exponential(row[i] - highest)
-        shift = highest + np.float32(math.log(total))
+        shift = highest + math.log(total)
         for i in range(len(row)):
-            row[i] -= shift
+            row[i] = row[i] - shift
 
 
 @_jit

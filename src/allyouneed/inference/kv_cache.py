@@ -6,11 +6,8 @@ some hypotheses and forks others, only that mask is reordered.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -24,11 +21,6 @@ class KVCache:
             split_heads(tokens[..., width:], heads),
         )  # views
 
-    @cached_property
-    def array(self) -> NDArray[np.float32]:
-        """The same memory as a NumPy array, (B, capacity, H·K + H·Kv)."""
-        return self.tokens.numpy()
-
     def append(self, tokens: Tensor, *, after: int) -> "KVCache":
         """A cache with these tokens, (B, n, H·K + H·Kv), after the first `after`; the memory is shared if possible."""
         count = tokens.size(1)
@@ -37,7 +29,7 @@ class KVCache:
         return cache
 
     def reserve(self, count: int, *, after: int) -> "KVCache":
-        """As `append`, with `count` tokens that the caller writes into `array`."""
+        """As `append`, with `count` tokens that the caller writes into the memory of `tokens`."""
         cache = self
         if self.used != after or after + count > self.tokens.size(1):  # another state has written here, or it is full
             cache = self._copied(after, capacity=max(after + count, 2 * after, 64))

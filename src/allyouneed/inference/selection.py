@@ -36,10 +36,10 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     if compiled is not True:
         return EagerEngine(model, precision=cast(Precision, precision))
     try:
-        from .compiled import CompiledEngine
+        from .compiled import make_compiled_engine
     except ImportError:
         raise MissingExtraError("compiled=True", "fast") from None
-    return CompiledEngine(model, precision=cast(Precision, precision))
+    return make_compiled_engine(model, precision=cast(Precision, precision))
 
 
 def pick_precision(model: Transformer) -> Precision:

@@ -1,7 +1,7 @@
-"""Compile the kernels into Numba's cache on disk: `python -m allyouneed.inference.warm_up int8 6`.
+"""Compile the kernels into Numba's cache on disk: `python -m allyouneed.inference.warm_up int8`.
 
-A later process on the same machine then loads the machine code in about a second. The arguments are the precision
-and the number of decoder layers, for which Numba compiles the kernels anew.
+A later process on the same machine then loads the machine code in about a second, for models of any size. The argument
+is the precision: int8 and float32 weights have kernels of their own.
 """
 
 import hashlib
@@ -20,25 +20,25 @@ from ..errors import AllYouNeedError
 from ..files import locked
 from ..nn.transformer import Transformer
 from . import kernels
-from .compiled import CompiledEngine
-from .engine import EngineStep, Precision
+from .compiled import make_compiled_engine
+from .engine import AnyEngine, EngineStep, Precision
 
 
-def is_warm(precision: Precision, decoder_layers: int) -> bool:
+def is_warm(precision: Precision) -> bool:
     """Whether `warm_up` has finished here with these kernels, this processor and this Numba."""
-    return _marker(precision, decoder_layers).exists()
+    return _marker(precision).exists()
 
 
-def warm_up(precision: Precision, decoder_layers: int) -> None:
-    """Compile all kernels that such a model needs, by translating with a tiny one; half a minute, less if cached."""
-    sizes = {"vocab_size": 80, "d_model": 8, "d_ff": 8, "heads": 2, "max_length": 8}
-    model = Transformer(ModelConfig(**sizes, encoder_layers=1, decoder_layers=decoder_layers)).eval()  # type: ignore[arg-type]
-    translate_once(CompiledEngine(model, precision=precision))
-    _marker(precision, decoder_layers).touch()
+def warm_up(precision: Precision) -> None:
+    """Compile all kernels, by translating with a tiny model; half a minute, less if they are cached."""
+    sizes = ModelConfig(vocab_size=80, d_model=8, d_ff=8, heads=2, max_length=8, encoder_layers=1, decoder_layers=1)
+    model = Transformer(sizes).eval()
+    translate_once(make_compiled_engine(model, precision=precision))
+    _marker(precision).touch()
 
 
 @torch.inference_mode()
-def translate_once(engine: CompiledEngine) -> None:
+def translate_once(engine: AnyEngine) -> None:
     """Call every kernel once with every combination of types, so that all are compiled, or loaded from the cache."""
     step = EngineStep(engine, banned_ids=(0,))
     for source in (torch.tensor([[1, 2]]), torch.tensor([[1, 2], [1, 0]])):
@@ -51,31 +51,31 @@ def translate_once(engine: CompiledEngine) -> None:
                 step.top_continuations([[0.0] * width] * len(source), log_probabilities, 2 * width)
 
 
-def start_in_background(precision: Precision, decoder_layers: int) -> "subprocess.Popen[bytes]":
+def start_in_background(precision: Precision) -> "subprocess.Popen[bytes]":
     """Start a process of the lowest priority that warms up and outlives this one; if one is at it, it ends at once."""
-    command = [sys.executable, "-m", "allyouneed.inference.warm_up", precision, str(decoder_layers)]
+    command = [sys.executable, "-m", "allyouneed.inference.warm_up", precision]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
-def _marker(precision: Precision, decoder_layers: int) -> Path:
+def _marker(precision: Precision) -> Path:
     """An empty file in Numba's cache. Its name changes with all that makes Numba compile anew."""
     cache, source = Path(str(kernels.decode_tokens.stats.cache_path)), Path(kernels.__file__).stat()
     machine = (numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name(), os.cpu_count())
-    made_of = repr((precision, decoder_layers, source.st_mtime, source.st_size, sys.version_info[:2], machine))
+    made_of = repr((precision, source.st_mtime, source.st_size, sys.version_info[:2], machine))
     return cache / f"warm-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
 
 
-def main(precision: str, decoder_layers: str) -> None:
+def main(precision: str) -> None:
     """What the command does."""
     if hasattr(os, "nice"):
         os.nice(19)
     torch.set_num_threads(1)
-    marker = _marker(cast(Precision, precision), int(decoder_layers))
+    marker = _marker(cast(Precision, precision))
     marker.parent.mkdir(parents=True, exist_ok=True)
     try:
         with locked(marker.with_name("warm-up"), what="the compiled kernels"):
-            warm_up(cast(Precision, precision), int(decoder_layers))
+            warm_up(cast(Precision, precision))
     except AllYouNeedError:  # another process is at it
         sys.exit(1)
 
