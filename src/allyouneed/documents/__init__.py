@@ -23,6 +23,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "tsv": (".tsv", ".tab"),
     "json": (".json", ".arb"),
     "docx": (".docx", ".docm", ".dotx"),
+    "odt": (".odt", ".ott"),
     "html": (".html", ".htm", ".xhtml"),
 }
 

@@ -15,8 +15,8 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .archive import Archive
-from .pieces import InlineRun, Piece, inline_runs
-from .safe_xml import parse_xml
+from .pieces import InlineRun, Piece, inline_runs, translated_pieces
+from .safe_xml import only_xml, parse_xml
 from .unit import Document, DocumentOptions, UnitTranslation
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
@@ -87,8 +87,13 @@ def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
         parts: dict[str, bytes] = {}
         for name in names:
             root, paragraphs = _paragraphs(archive, name)
-            changed = [_rewrite(paragraph, [next(remaining) for _ in paragraph.runs]) for paragraph in paragraphs]
-            if any(changed):
+            changed = False
+            for paragraph in paragraphs:
+                pieces = translated_pieces(paragraph.pieces, paragraph.runs, remaining)
+                if pieces is not None:
+                    _build(paragraph, pieces)
+                    changed = True
+            if changed:
                 parts[name] = etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True)
         return archive.replaced(parts)
 
@@ -225,19 +230,6 @@ def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece
     yield from waiting
 
 
-def _rewrite(paragraph: Paragraph, translations: Sequence[UnitTranslation | None]) -> bool:
-    """Write the translations of its units into a paragraph; whether any differs from the text."""
-    pieces: list[Piece] = []
-    position, is_changed = 0, False
-    for run, translation in zip(paragraph.runs, translations, strict=True):
-        if translation and (translation.text, translation.marks) != (run.unit.text, run.unit.marks):
-            pieces += [*paragraph.pieces[position : run.start], *run.translated(translation)]
-            position, is_changed = run.end, True
-    if is_changed:
-        _build(paragraph, [*pieces, *paragraph.pieces[position:]])
-    return is_changed
-
-
 def _build(paragraph: Paragraph, pieces: Sequence[Piece]) -> None:
     """Replace the content of a paragraph."""
     element, namespace = paragraph.element, _namespace(paragraph.element)
@@ -285,9 +277,6 @@ def _run_with(parent: etree._Element, namespace: str, single: RunChild) -> etree
 
 def _text_run(parent: etree._Element, namespace: str, form: RunFormat | None, content: str) -> etree._Element:
     text = parent.makeelement(f"{{{namespace}}}t")
-    text.text = _NOT_XML.sub("", content)
+    text.text = only_xml(content)
     text.set(_SPACE, "preserve")
     return _run_with(parent, namespace, RunChild(form or RunFormat("", None), text))
-
-
-_NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..errors import DocumentError
 from .html_tokens import Attribute, Token, html_tokens, tag_attributes
-from .pieces import LONE_SURROGATE, InlineRun, Piece, inline_runs, is_translatable, opaque_point
+from .pieces import BLANK_PARTS, LONE_SURROGATE, InlineRun, Piece, inline_runs, is_translatable, opaque_point
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({
@@ -34,7 +34,6 @@ _VOID = frozenset({
 ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
 _BUTTONS = frozenset(["submit", "button", "reset"])
 _META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
-_BLANK_PARTS = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f](?:.*[^ \t\r\n\f])?", re.DOTALL)
 
 
 class Edit(NamedTuple):
@@ -153,7 +152,7 @@ def _read(page: str) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
 
 
 def _text_pieces(page: str, token: Token) -> Iterator[Piece]:
-    for match in _BLANK_PARTS.finditer(page, token.start, token.end):
+    for match in BLANK_PARTS.finditer(page, token.start, token.end):
         yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
 
 

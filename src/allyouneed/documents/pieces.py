@@ -111,6 +111,20 @@ def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> It
         start = boundary + 1
 
 
+def translated_pieces(
+    pieces: Sequence[Piece], runs: Sequence[InlineRun], translations: Iterator[UnitTranslation | None]
+) -> list[Piece] | None:
+    """The pieces with the next translation for each run; None if no text changes."""
+    result: list[Piece] = []
+    position, is_changed = 0, False
+    for run in runs:
+        translation = next(translations)
+        if translation and (translation.text, translation.marks) != (run.unit.text, run.unit.marks):
+            result += [*pieces[position : run.start], *run.translated(translation)]
+            position, is_changed = run.end, True
+    return [*result, *pieces[position:]] if is_changed else None
+
+
 def is_translatable(text: str) -> bool:
     """Whether a text has a letter, and none of the lone surrogates that stand for bytes outside the encoding."""
     return bool(_LETTER.search(text)) and not LONE_SURROGATE.search(text)
@@ -119,6 +133,8 @@ def is_translatable(text: str) -> bool:
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LETTER = re.compile(r"[^\W\d_]")
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
+# A text in its blanks at both ends and what is between: blanks beside a tag are pieces of their own.
+BLANK_PARTS = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f](?:.*[^ \t\r\n\f])?", re.DOTALL)
 _SIGN_BEFORE = re.compile(r"[(\[{«“„‘¿¡/]")
 _SIGN_AFTER = re.compile(r"[.,;:!?)\]}»”’…/]")
 

@@ -1,5 +1,7 @@
 """XML from strangers: no document type, no entities of its own, nothing from elsewhere, bounded depth and size."""
 
+import re
+
 from lxml import etree
 
 from ..errors import DocumentError
@@ -22,3 +24,11 @@ def parse_xml(data: bytes) -> etree._Element:
     if root.getroottree().docinfo.internalDTD is not None:
         raise DocumentError("has a document type (<!DOCTYPE …>), which is not read; remove it")
     return root
+
+
+def only_xml(text: str) -> str:
+    """A text without the control characters that XML has no way to write."""
+    return _NOT_XML.sub("", text)
+
+
+_NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
