@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.errors import OutputError
+from allyouneed import recipe_path
+from allyouneed.bundle import Bundle
+from allyouneed.errors import BundleError, ConfigError, OutputError
 from allyouneed.files import (
+    append,
     check_output_file,
     locked,
     parse_json,
     read_json_lines,
+    read_whole,
     refuse_to_replace,
     to_json,
     write_whole,
@@ -76,6 +80,31 @@ def test_a_named_pipe_hands_on_what_is_written(tmp_path: Path) -> None:
         write_whole(tmp_path / "pipe", b"through")
         assert read.result() == b"through"
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_pipe_or_a_device_in_place_of_a_stored_file_is_refused_at_once(saved: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(OSError, match="a pipe or a device, not a regular file"):
+            read_whole(path)
+        with pytest.raises(ConfigError, match="a pipe or a device; a recipe must be a regular file"):
+            recipe_path(path)
+    with pytest.raises(OutputError, match="a pipe or a device, not a regular file"):
+        append(pipe, "lost")
+    for name in ("config.json", "weights.safetensors", "tokenizer.json", "README.md"):
+        (saved / name).replace(tmp_path / "kept")
+        pipe.replace(saved / name)
+        with pytest.raises(BundleError, match="a pipe or a device, not a regular file"):
+            Bundle.load(saved)
+        (saved / name).replace(pipe)
+        (tmp_path / "kept").replace(saved / name)
+
+
+def test_a_pipe_under_the_name_of_a_partial_file_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".file.partial")
+    write_whole(tmp_path / "file", b"whole")
+    assert (tmp_path / "file").read_bytes() == b"whole"
 
 
 def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from safetensors.torch import save
 from .config import DecodeConfig, ModelConfig
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
-from .files import parse_json, to_json, write_whole
+from .files import parse_json, read_whole, to_json, write_whole
 from .legacy import upgrade_table, upgrade_weight_name
 from .nn import Transformer
 from .nn.uninitialized import UninitializedWeights
@@ -220,8 +220,7 @@ def _read(folder: Path, name: str, count: int = -1) -> bytes:
     if not folder.is_dir():
         raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it")
     try:
-        with (folder / name).open("rb") as file:
-            return file.read(count)
+        return read_whole(folder / name, count)
     except OSError as error:
         raise _not_whole(folder, f"{name}: {error.strerror or error}") from error
 

@@ -36,7 +36,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         path = followed(path)
         partial = path.with_name(f".{path.name}.partial")
         try:
-            with partial.open("wb") as file:
+            with open_new(partial) as file:
                 yield file
                 flush_to_disk(file)
             rename(partial, path)
@@ -53,8 +53,26 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def append(path: Path, text: str) -> None:
     """Add `text` to the end of a file that others may be reading. Refuses as `written_whole` does."""
-    with refusing_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(text)
+    with refusing_errors(path):
+        _require_regular(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def read_whole(path: Path, count: int = -1) -> bytes:
+    """The bytes of a file that must be there as a whole, such as a recipe or a part of a bundle; the first `count`.
+
+    Raises OSError for a named pipe, on which reading could wait forever, and for a device, which may have no end.
+    """
+    _require_regular(path)
+    with path.open("rb") as file:
+        return file.read(count)
+
+
+def open_new(path: Path) -> BinaryIO:
+    """Open an empty file for writing. What stood there, even a named pipe or a link, is removed."""
+    path.unlink(missing_ok=True)
+    return path.open("wb")
 
 
 def refuse_to_replace(path: Path, *, what: str) -> None:
@@ -183,7 +201,7 @@ def read_json_lines(path: Path) -> list[Any]:
 
     Only a line feed ends a line: a text may contain other line ends, such as U+2028. Raises ValueError if not JSON.
     """
-    *lines, _ = path.read_bytes().split(b"\n")
+    *lines, _ = read_whole(path).split(b"\n")
     return [parse_json(line) for line in lines]
 
 
@@ -234,6 +252,11 @@ def refusing_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise OutputError(_why_not(path, error)) from error
+
+
+def _require_regular(path: Path) -> None:
+    if is_named_pipe(path) or _mode(path, stat.S_ISCHR, stat.S_ISBLK):
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(path))
 
 
 def _mode(path: Path, *kinds: Any) -> bool:

@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from .errors import ConfigError
+from .files import read_whole
 from .suggest import suggestion
 
 Settings = TypeVar("Settings", bound="Checked")
@@ -109,7 +110,7 @@ def read_tables(path: str | Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_RECIPE:
             raise ConfigError(f"{path} is larger than {LARGEST_RECIPE:,} bytes, which no recipe is")
-        return _parsed(path.read_text(encoding="utf-8"))
+        return _parsed(read_whole(path).decode())
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist") from None
     except ValueError as error:

@@ -22,9 +22,10 @@ def new() -> Transformer:
     )
 
 
-@pytest.fixture
-def ids(new: Transformer) -> Ids:
-    return random_ids(new.config, sos_id=1, eos_id=2, count=3)
+@pytest.fixture(params=[(3, 40), (2, 6)], ids=["three sentences", "two short ones, as for a large model"])
+def ids(request: pytest.FixtureRequest, new: Transformer) -> Ids:
+    count, long = request.param
+    return random_ids(new.config, sos_id=1, eos_id=2, count=count, long=long)
 
 
 def test_a_sound_model_starts_by_guessing_and_learns_memorized(new: Transformer, ids: Ids) -> None:
@@ -79,4 +80,5 @@ def test_a_slip_in_one_sentence_is_no_shift(new: Transformer, ids: Ids, monkeypa
     monkeypatch.setattr(learning, "greedy_search", lambda *_, **__: [Hypothesis([5], 0.0, 0.0), *written[1:]])
     _, labels = memorizes_a_batch(new, ids)
     assert labels.passed
-    assert "writes 2 of 3 memorized" in labels.explanation
+    count = len(ids.targets)
+    assert f"writes {count - 1} of {count} memorized" in labels.explanation

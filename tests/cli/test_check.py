@@ -44,6 +44,19 @@ def test_an_untrained_recipe_is_checked() -> None:
     assert "memorize" in result.stdout
 
 
+def test_the_baseline_is_not_made_from_itself(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts").write_text("abc\n")
+    assert CliRunner().invoke(app, ["check", str(saved), "--save-baseline", str(tmp_path / "texts")]).exit_code in (
+        0,
+        1,
+    )
+    before = (saved / "baseline.json").read_bytes()
+    result = CliRunner().invoke(app, ["check", str(saved), "--save-baseline", str(saved / "baseline.json")])
+    assert isinstance(result.exception, InputError)
+    assert "is the stored baseline itself" in str(result.exception)
+    assert (saved / "baseline.json").read_bytes() == before
+
+
 @pytest.mark.parametrize("words", [[], ["runs/x", "--config", "dates"], ["--config", "dates", "--save-baseline", "x"]])
 def test_a_call_that_makes_no_sense_is_refused(words: list[str]) -> None:
     result = CliRunner().invoke(app, ["check", *words])

@@ -16,7 +16,7 @@ from allyouneed.cli.flow import Stretch, stretches
 from allyouneed.cli.resumable import line_writer, notes_path, partial_path
 from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
 from allyouneed.errors import DataError, OutputError
-from shell import ENVIRONMENT, refusal, run_here
+from shell import ENVIRONMENT, refusal, run, run_here
 
 
 def test_a_file_comes_in_stretches(tmp_path: Path) -> None:
@@ -138,6 +138,30 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
     assert b"nothing to go on with" in run_here(*words, "--output", tmp_path / "out", "--resume").stderr
+
+
+def test_of_two_processes_that_resume_one_output_one_is_refused(saved: Path, tmp_path: Path) -> None:
+    lines = "".join(f"{'abcdefghij'[n % 10] * (n % 7)}\n" for n in range(200)).encode()
+    (tmp_path / "in").write_bytes(lines)
+    (tmp_path / "cut").write_bytes(lines[:400] + b"X\n")
+    words = ["translate", saved, "--batch-size", "1", "--output", tmp_path / "out", "--resume"]
+    assert b"--resume" in run_here(*words[:2], tmp_path / "cut", *words[2:]).stderr  # leaves some lines
+    process = subprocess.Popen(
+        [sys.executable, "-m", "allyouneed", *map(str, words)], env=ENVIRONMENT,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (tmp_path / ".out.partial.lock").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    second = run(*words[:2], tmp_path / "in", *words[2:])
+    assert second.returncode == 2
+    assert second.stderr.decode().count("\n") == 1
+    assert "is being written by another process; wait for it" in second.stderr.decode()
+    _, told = process.communicate(lines, timeout=60)
+    assert process.returncode == 0, told.decode()
+    assert run_here(*words[:2], tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "alone").returncode == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "alone").read_bytes()
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith((".out", "out."))]
 
 
 def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ LARGE = 10_000_000  # weights of linear maps; checks of a larger model use short
 LONG_OF_LARGE = 24  # tokens
 SENTENCES = 100  # to find dead units with
 SENTENCES_OF_LARGE = 20
-MEMORIZED_SENTENCES, MEMORIZED_TOKENS, MEMORIZED_VOCABULARY = 4, 8, 40
+MEMORIZED, MEMORIZED_OF_LARGE = (4, 8), (2, 6)  # sentences, and tokens of the first two
+MEMORIZED_VOCABULARY = 40
 
 
 def check_bundle(folder: str | Path) -> Iterator[CheckResult]:
@@ -114,7 +115,8 @@ def _check_learning(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     yield initial_loss_is_log_vocabulary(new(model.config), ids)
     # A vocabulary of a few tokens: the embeddings of unused ones would only cost time.
     small = replace(model.config, vocab_size=MEMORIZED_VOCABULARY, target_vocab_size=None, pad_id=0)
-    batch = random_ids(small, sos_id=1, eos_id=2, count=MEMORIZED_SENTENCES, long=MEMORIZED_TOKENS)
+    count, long = MEMORIZED_OF_LARGE if _is_large(model) else MEMORIZED
+    batch = random_ids(small, sos_id=1, eos_id=2, count=count, long=long)
     yield from memorizes_a_batch(new(small), batch)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..errors import BundleError, InputError
-from ..files import parse_json, to_json, write_whole
+from ..files import parse_json, read_whole, to_json, write_whole
 from ..translator import Translator
 from .result import CheckResult
 
@@ -30,8 +30,8 @@ def matches_baseline(bundle: Bundle, folder: Path) -> CheckResult:
     if not path.exists():
         return CheckResult("baseline", None, "no baseline is stored; --save-baseline FILE stores one")
     try:
-        pairs = [(pair["source"], pair["target"]) for pair in parse_json(path.read_bytes())]
-    except (ValueError, TypeError, KeyError) as error:
+        pairs = [(pair["source"], pair["target"]) for pair in parse_json(read_whole(path))]
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise BundleError(f"{path} is not a list of translations; write it again with --save-baseline") from error
     translations = Translator(bundle).translate([source for source, _ in pairs])
     changed = [(source, old, new) for (source, old), new in zip(pairs, translations, strict=True) if old != new]

@@ -52,9 +52,16 @@ def check(
     if bundle is not None:
         if save_baseline is not None:
             from ..bundle import Bundle
+            from ..check.baseline import BASELINE
             from ..corpus.readers import read_lines
+            from ..files import is_same_file
             from .screen import console
 
+            if is_same_file(save_baseline, bundle / BASELINE):
+                raise InputError(
+                    f"{save_baseline} is the stored baseline itself: --save-baseline takes a file of texts to "
+                    "translate, one on each line; without it, the translations are compared with the baseline"
+                )
             count = write_baseline(Bundle.load(bundle), bundle, read_lines(save_baseline))
             console.print(f"stored {count} translations in {bundle}")
         results = check_bundle(bundle)
@@ -66,7 +73,7 @@ def check(
         printed.append(result)
         if not as_json:
             mark = {True: "passed", False: "FAILED", None: "skipped"}[result.passed]
-            print(f"{mark:<9}{result.check:<10}{result.explanation}", flush=True)
+            print(f"{mark:<9}{result.check:<15}{result.explanation}", flush=True)
     failed = [result.check for result in printed if result.passed is False]
     if as_json:
         print(to_json({"sound": not failed, "checks": [asdict(result) for result in printed]}, indent=2))

@@ -21,7 +21,9 @@ from ..files import (
     is_same_file,
     is_stream,
     locked,
+    open_new,
     parse_json,
+    read_whole,
     refuse_to_replace,
     refusing_errors,
     rename,
@@ -171,10 +173,10 @@ def _resumable(output: Path, provenance: Mapping[str, object], size: int, resume
     kept = _kept(partial, notes, provenance, size) if resume and partial.exists() else Kept()
     again = kept.lines > 0
     try:
-        with notes.open("ab" if again else "wb") as log:
+        with notes.open("ab") if again else open_new(notes) as log:
             if not again:
                 _note(log, {"provenance": provenance})
-            with partial.open("ab" if again else "wb") as file:
+            with partial.open("ab") if again else open_new(partial) as file:
                 writer = ResumableWriter(partial, file, log, kept)
                 yield writer
                 writer.finish(followed(output))
@@ -215,7 +217,7 @@ def _note(notes: BinaryIO, row: Mapping[str, object]) -> None:
 
 def _read_notes(notes: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     try:
-        first, *rows = [parse_json(line) for line in notes.read_bytes().split(b"\n")[:-1]]
+        first, *rows = [parse_json(line) for line in read_whole(notes).split(b"\n")[:-1]]
         return first["provenance"], rows
     except (OSError, ValueError, TypeError, KeyError):
         return None, []

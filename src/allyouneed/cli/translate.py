@@ -211,7 +211,7 @@ def translate(
     provenance = {
         "model": files_digest(*model_files(bundle)), "precision": translator.precision,
         "compiled": "auto" if compiled is None else compiled,
-        "glossary": glossary and files_digest(glossary), "prefix": prefix, "alternatives": alternatives,
+        "glossary": terms and terms.fingerprint(), "prefix": prefix, "alternatives": alternatives,
         "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
         **asdict(translator.decode),
     } if output else {}  # fmt: skip

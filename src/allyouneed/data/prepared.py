@@ -22,7 +22,7 @@ from ..config import DataConfig
 from ..corpus.data_report import DataReport
 from ..corpus.pair import Pair
 from ..errors import AllYouNeedError, DataError, OutputError
-from ..files import parse_json, read_json_lines, refusing_errors, to_json, write_whole
+from ..files import parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
 from .prepared_data import PreparedData
@@ -46,7 +46,7 @@ def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> Prepare
 
 
 def _open(folder: Path, data: DataConfig, max_length: int) -> PreparedData:
-    table: dict[str, Any] = parse_json((folder / "prepared.json").read_bytes())
+    table: dict[str, Any] = parse_json(read_whole(folder / "prepared.json"))
     _refuse_damaged(folder, table["checksums"])
     report = DataReport.from_table(table["report"])
     vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
@@ -91,7 +91,7 @@ def stored_provenance(folder: Path) -> dict[str, str] | None:
     if not path.exists():
         return None
     try:
-        table: dict[str, Any] = parse_json(path.read_bytes())
+        table: dict[str, Any] = parse_json(read_whole(path))
         provenance: dict[str, str] | None = table.get("provenance")
         if not isinstance(provenance, dict | None):
             raise TypeError("provenance is not a table")

@@ -26,6 +26,8 @@ def recipe_path(name: str | Path) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
+    if Path(name).exists() and not Path(name).is_dir():
+        raise ConfigError(f"{name} is a pipe or a device; a recipe must be a regular file")
     name = str(name)
     if name in recipe_names():
         return _HERE / f"{name}.toml"

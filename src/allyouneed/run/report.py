@@ -11,7 +11,7 @@ from typing import Any
 
 from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
 from ..errors import DataError
-from ..files import parse_json, write_whole
+from ..files import parse_json, read_whole, write_whole
 from .curves import Points, draw_curves
 from .log import read_jsonl_lines
 
@@ -144,7 +144,7 @@ def _data(path: Path) -> str:
     """The pairs read, used and dropped."""
     if not path.exists():
         return ""
-    report = DataReport.from_table(parse_json(path.read_bytes()))
+    report = DataReport.from_table(parse_json(read_whole(path)))
     counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
     if len(report.sources) > 1:
         counts += [(source.name, source) for source in report.sources]

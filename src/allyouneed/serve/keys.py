@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..files import locked, parse_json, to_json, written_whole
+from ..files import locked, parse_json, read_whole, to_json, written_whole
 
 _PREFIX = "ayn_"  # so that secret scanners and people recognize a key
 _NAME = re.compile(r"[\w.@ -]{1,64}")
@@ -75,7 +75,7 @@ def hash_key(key: str) -> str:
 def read_keys(path: Path) -> list[ApiKey]:
     """The entries of a file of keys. Refuses, as a `ConfigError`, a file that has none such."""
     try:
-        keys = [ApiKey(**entry) for entry in parse_json(path.read_bytes())["keys"]]
+        keys = [ApiKey(**entry) for entry in parse_json(read_whole(path))["keys"]]
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{path} is no file of API keys; make one with: allyouneed keys add {path}") from error
     for key in keys:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from ..corpus.lines import text_lines
@@ -43,6 +44,10 @@ class Glossary:
                 raise DataError(f"{path}, line {number} must be a term, a tab and its translation; got {line!r}")
             terms.setdefault(term, []).append(translation)
         return cls(terms)
+
+    def fingerprint(self) -> str:
+        """The same for equal glossaries only."""
+        return sha256(repr(sorted(self._terms.items())).encode()).hexdigest()
 
     def normalized(self, normalization: Callable[[str], str]) -> "Glossary":
         """The same glossary with its terms and translations normalized."""

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models
 
 from ..errors import DataError, InputError
-from ..files import write_whole
+from ..files import read_whole, write_whole
 from .backends import (
     BYTE_TOKENS,
     SPECIALS,
@@ -95,7 +95,7 @@ class Tokenizer:
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a `tokenizer.json`."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = read_whole(Path(path)).decode()
             refuse_unknown_parts(text)
             tokenizer = cls(Backend.from_str(text))
             if tokenizer._spellable is None:

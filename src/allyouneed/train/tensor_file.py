@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..errors import DataError
-from ..files import write_whole
+from ..files import read_whole, write_whole
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -22,6 +22,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the text that `write_tensors` wrote. Refuses a file that is missing or damaged."""
     try:
+        read_whole(path, 0)
         with safe_open(path, framework="pt") as file:
             tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
