@@ -166,7 +166,7 @@ def _read_dictionary(server: ServerState, values: dict[str, object]) -> tuple[La
         except csv.Error as error:
             raise Refusal(400, f"Bad request: 'entries' is not CSV: {error}") from None
     else:
-        rows = [line.split("\t") for line in entries.splitlines()]
+        rows = [line.split("\t") for line in entries.replace("\r\n", "\n").split("\n")]
     terms: Entries = {}
     for number, row in enumerate(rows, start=1):
         if not any(cell.strip() for cell in row):

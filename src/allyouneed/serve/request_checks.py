@@ -32,7 +32,7 @@ def require_texts(fields: Fields, config: ServeConfig) -> tuple[list[str], bool]
     if len(texts) < len(values):
         raise Refusal(400, "Invalid request: q parameter must be a string or a list of strings")
     if not fields.is_json:  # forms have CR LF at the ends of lines
-        texts = ["\n".join(text.splitlines()) for text in texts]
+        texts = [text.replace("\r\n", "\n") for text in texts]
     refuse_too_much(texts, config)
     return texts, is_batch
 
