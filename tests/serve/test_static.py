@@ -133,6 +133,9 @@ def test_another_word_is_chosen_and_the_rest_translated_anew(visit: Visitor) -> 
     expect(page.locator("#output")).to_have_text(text)
     expect(page.locator(".word.changed")).to_have_text(word)
     expect(page.locator("#choices")).to_be_hidden()
+    expect(page.locator("#confidence")).to_be_visible()  # the model has scored and aligned it
+    page.hover(".word >> nth=0")
+    assert lit(page)[1]
     page.click("#reset")
     expect(page.locator("#output")).to_have_text("b c d")
     expect(page.locator("#reset")).to_be_hidden()

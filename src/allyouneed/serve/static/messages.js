@@ -3,6 +3,9 @@
 import { $, icon, make } from "./dom.js";
 
 let timer = 0;
+let whenOnline = () => {};
+
+addEventListener("online", () => whenOnline());
 
 // Shows a message; kind: "bad", "wait" or "good". `action`: { label, run }.
 export function showMessage(text, kind = "bad", action = null) {
@@ -17,6 +20,7 @@ export function showMessage(text, kind = "bad", action = null) {
 
 export function hideMessage() {
   clearInterval(timer);
+  whenOnline = () => {};
   $("message").hidden = true;
 }
 
@@ -42,7 +46,7 @@ export function showError(error, again, askForKey) {
       navigator.onLine ? "The server cannot be reached. Check that it runs." : "You are offline. The translation goes on when the connection is back.",
       "bad", { label: "Try again", run: again },
     );
-    addEventListener("online", again, { once: true });
+    whenOnline = again;
   } else if (error.kind === "key") showMessage(error.message, "bad", { label: "Enter a key", run: askForKey });
   else showMessage(error.message, "bad", error.kind === "server" ? { label: "Try again", run: again } : null);
 }

@@ -21,10 +21,8 @@ export const currentLines = () => lines;
 export const currentPair = () => pair;
 export const translatedText = () => lines.map((line) => line.translation?.text ?? "").join("\n");
 
-const keyFor = (text) => JSON.stringify([pair.source, pair.target, termsFor(pair.source, pair.target), text]);
-
-function remember(text, translation) {
-  cache.set(keyFor(text), translation);
+function remember(key, translation) {
+  cache.set(key, translation);
   if (cache.size > KEPT) cache.delete(cache.keys().next().value);
 }
 
@@ -94,18 +92,19 @@ async function detectPair(text, signal) {
 }
 
 async function fillLines(on, signal) {
+  if (!pair) return on.change(); // nothing was typed yet
+  const { source, target } = pair, glossary = termsFor(source, target);
+  const context = JSON.stringify([source, target, glossary]);
   const recall = () => {
-    for (const line of lines) line.translation ??= line.source.trim() ? cache.get(keyFor(line.source)) ?? null : { text: "" };
+    for (const line of lines) line.translation ??= line.source.trim() ? cache.get(context + line.source) ?? null : { text: "" };
   };
   recall();
   const missing = [...new Set(lines.filter((line) => !line.translation).map((line) => line.source))];
   if (!missing.length) return on.change();
   for (let start = 0; start < missing.length; start += AT_ONCE) {
     const some = missing.slice(start, start + AT_ONCE);
-    const glossary = termsFor(pair.source, pair.target);
-    const { source, target } = pair;
     const translations = await translate({ lines: some, source, target, glossary }, signal);
-    some.forEach((text, index) => remember(text, translations[index]));
+    some.forEach((text, index) => remember(context + text, translations[index]));
     recall();
     on.change();
   }
