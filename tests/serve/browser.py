@@ -1,20 +1,15 @@
-"""What the tests of the page need: a small trained model behind a real server, and a browser that visits it."""
+"""What the tests of the page need: a small trained model, and a browser that visits its server."""
 
 import json
 import os
 import random
 import shutil
-import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-import uvicorn
-from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, expect
 from torch.nn.functional import cross_entropy
 
@@ -59,20 +54,6 @@ def save_successors(folder: Path) -> list[Path]:
         decode = DecodeConfig(beam=2, batch_size=8, extra_length=5)
         Bundle(model.eval(), tokenizer, tokenizer, decode, languages=pair).save(folders[-1])
     return folders
-
-
-@contextmanager
-def running(app: FastAPI) -> Iterator[str]:
-    """A server on a free port of the loopback, and its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def chromium() -> str:

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from allyouneed import Translator
 from allyouneed.errors import Overloaded
 from allyouneed.serve import explanation
-from allyouneed.serve.explanation import _Explainer
+from allyouneed.serve.explanation import MAX_EXPLAINED_CHARACTERS, _Explainer
 from allyouneed.serve.models import ModelKey
 
 
@@ -33,6 +33,26 @@ def test_every_head_and_every_step_is_there(client: TestClient, served: tuple[Pa
     assert len(answer["heads"]) == 3 * len(layers)
     assert isinstance(answer["steps"], list)
     assert len(answer["steps"][0]) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "explain needs a text"),
+        ("a" * (MAX_EXPLAINED_CHARACTERS + 1), "301 characters is too long"),
+        ("a" * MAX_EXPLAINED_CHARACTERS, "reads at most 40"),
+        ("é", "not in the vocabulary"),
+    ],
+    ids=["empty", "too many characters", "too many tokens", "unknown"],
+)
+def test_a_text_that_cannot_be_explained_is_refused(client: TestClient, text: str, error: str) -> None:
+    status, answer = explain(client, text)
+    assert status == 400
+    assert error in str(answer["error"])
+
+
+def test_a_pair_without_a_model_is_refused(client: TestClient) -> None:
+    assert explain(client, "abc", target="de") == (400, {"error": "de is not supported"})
 
 
 def test_a_queue_that_is_full_refuses_at_once(served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

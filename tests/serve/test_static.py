@@ -9,8 +9,10 @@ from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from allyouneed.serve.app import create_app
+from allyouneed.serve.keys import add_key
 from allyouneed.serve.options import ServeConfig
-from serve.browser import Answer, Visitor, chromium, lit, running, save_successors, translation, write
+from serve.browser import Answer, Visitor, chromium, lit, save_successors, translation, write
+from serve.live import running
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +231,21 @@ def test_a_dropped_document_is_translated(visit: Visitor) -> None:
     )
     page.dispatch_event("#drop", "drop", {"dataTransfer": transfer})
     expect(page.locator(".job.done .name")).to_have_text("one.txt")
+
+
+def test_a_key_is_asked_for_where_the_server_needs_one(visit: Visitor, bundles: list[Path], tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "tests")
+    config = ServeConfig(device="cpu", workers=1, keys=str(tmp_path / "keys.json"))
+    with running(create_app(bundles, config)) as url:
+        page = visit(url=url)
+        choose_languages(page, "en", "it")
+        page.fill("#source", "a")
+        expect(page.locator("#message")).to_contain_text("API key")
+        page.click("#message button:has-text('Enter a key')")
+        page.fill("#key", key)
+        page.click("#key-form button:has-text('Save')")
+        expect(page.locator("#output")).to_have_text("b")
+        assert key not in page.evaluate("JSON.stringify(localStorage)")
 
 
 def one_answer(**fields: object) -> dict[str, Answer]:
