@@ -17,6 +17,7 @@ from .evaluate import evaluate_command
 from .everywhere import CommonOptions, Debug, Version, with_debug
 from .explain import explain
 from .export import export
+from .help_layout import install_layout
 from .keys import keys
 from .paper import paper
 from .program import shell_command
@@ -27,6 +28,7 @@ from .suggestions import suggestions
 from .train import train
 from .translate import translate
 
+install_layout()
 app = typer.Typer(
     name="allyouneed",
     help="The Transformer of 'Attention Is All You Need': train a model on your own text pairs, and use it.",
@@ -64,10 +66,10 @@ def main() -> None:
         code = app(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
     except _MISUSE as error:
-        if not error.format_message():  # called without arguments: the help was printed
+        if not (message := " ".join(error.format_message().split())):  # called without arguments: the help was printed
             sys.exit(2)
         help_page = shell_command(*_command_words(error.ctx), "--help")
-        _leave(2, f"{error.format_message()} ({help_page} shows its arguments and options)")
+        _leave(2, f"{message} ({help_page} shows its arguments and options)")
     except Interrupted as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:

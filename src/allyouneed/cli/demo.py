@@ -20,6 +20,10 @@ def demo(
 
     Trains a small Transformer on generated dates, tests it on 2,000 unseen ones, translates a few, and draws the
     cross-attention.
+
+    [bold]Example[/bold]
+
+      allyouneed demo
     """
     from contextlib import nullcontext
 

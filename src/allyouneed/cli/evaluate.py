@@ -1,4 +1,4 @@
-"""`allyouneed evaluate`: how well a model translates a test set."""
+"""`allyouneed evaluate`: scores of a model on a test set."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,27 +15,29 @@ def evaluate_command(
         Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
     ] = None,
     target: Annotated[
-        Path | None, typer.Option(help="How it should be translated, line by line.", show_default=False)
+        Path | None, typer.Option(help="The reference translations, a sentence a line.", show_default=False)
     ] = None,
     pairs: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of both: lines of a source and one or more equally right translations, tab-separated; "
+            help="Instead of both: lines of a source and one or more reference translations, tab-separated; "
             "or a file of another kind that train reads.",
             show_default=False,
         ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help='Of --pairs, source and target: "en,it" or, counted from 1, "2,4".', show_default=False),
+        typer.Option(
+            help='Source and target column of --pairs: "en,it" or, counted from 1, "2,4".', show_default=False
+        ),
     ] = None,
     tokenize: Annotated[
         str,
-        typer.Option(help='How BLEU finds words, as sacrebleu names it; "none" for text that is tokenised already.'),
+        typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenised already.'),
     ] = "13a",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
+        str, typer.Option(help="Precision: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
     compiled: Annotated[
         bool | None,
@@ -50,8 +52,8 @@ def evaluate_command(
 ) -> None:
     """Translate a test set and score the result: BLEU and chrF with sacrebleu's signature, and exact match.
 
-    Without a test set: the pairs that the model's own run held out for it.
-    A setting of the search that is not given is the bundle's.
+    Without a test set, the held-out test pairs of the model's run are used. Search settings that are left out have
+    the values stored in the bundle.
 
     [bold]Examples[/bold]
 
@@ -61,7 +63,7 @@ def evaluate_command(
 
       allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz
 
-      allyouneed evaluate runs/mine --source valid.en --target valid.de --alpha 1.4
+      allyouneed evaluate runs/mine --source a.en --target a.de --alpha 1.4
     """
     from ..errors import ConfigError, InputError
     from ..metrics import refuse_unknown_tokenizer

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..versions import versions
+from .help_layout import unwrap_paragraphs
 
 
 class CommonOptions:
@@ -40,7 +41,7 @@ Version = Annotated[
 
 
 def with_debug(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command with the option --debug."""
+    """The same command with the option --debug, and its help in unwrapped paragraphs."""
 
     @wraps(command)
     def wrapped(debug: bool, **arguments: Any) -> None:
@@ -50,4 +51,5 @@ def with_debug(command: Callable[..., None]) -> Callable[..., None]:
     debug = Parameter("debug", Parameter.KEYWORD_ONLY, annotation=Debug, default=False)
     wrapped.__dict__["__signature__"] = original.replace(parameters=[*original.parameters.values(), debug])
     wrapped.__annotations__ = {**command.__annotations__, "debug": Debug}
+    wrapped.__doc__ = unwrap_paragraphs(command.__doc__ or "")
     return wrapped

@@ -24,7 +24,7 @@ def explain(
         typer.Option(
             "--output",
             "-o",
-            help="The file of the page, explained.html if not given; with svg or png the folder of the pictures.",
+            help="The file of the page, default: explained.html; with svg or png the folder of the pictures.",
             show_default=False,
         ),
     ] = None,
@@ -42,7 +42,7 @@ def explain(
     masks: Annotated[
         bool, typer.Option("--masks", help="Draw the padding mask and the causal mask; needs no model.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Repath existing files.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
     """Show how a text is translated: embeddings, the attention of every head, the hidden states, and the search.
 

@@ -42,7 +42,14 @@ def add_entry(
 @keys.command("list")
 @with_debug
 def list_entries(file: KeysFile) -> None:
-    """List the names and the limits of the keys."""
+    """List the names and the limits of the keys.
+
+    The keys themselves are not stored.
+
+    [bold]Example[/bold]
+
+      allyouneed keys list keys.json
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -61,7 +68,14 @@ def remove_entry(
     file: KeysFile,
     name: Annotated[str, typer.Option("--name", "-n", help="Whose key it is.", show_default=False)],
 ) -> None:
-    """Remove a key. A running server refuses it at once."""
+    """Remove a key.
+
+    A running server refuses it at once.
+
+    [bold]Example[/bold]
+
+      allyouneed keys remove keys.json --name weblate
+    """
     from ..serve.keys import remove_key
 
     remove_key(file, name)

@@ -1,4 +1,4 @@
-"""`allyouneed score`: what a model thinks of translations that are given."""
+"""`allyouneed score`: the log-probabilities of existing translations."""
 
 from math import isfinite
 from pathlib import Path
@@ -10,14 +10,16 @@ import typer
 def score(
     bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
     source: Annotated[Path, typer.Option(help="The texts, a sentence a line.", show_default=False)],
-    target: Annotated[Path, typer.Option(help="Their translations, line by line.", show_default=False)],
+    target: Annotated[Path, typer.Option(help="Their translations, a sentence a line.", show_default=False)],
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line, with the log-probability of every token.")
     ] = False,
-    batch_size: Annotated[int | None, typer.Option(help="Pairs read together.", show_default=False)] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.", show_default=False)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
-    """Score given translations: a line for each pair, its log-probability and the mean of its tokens, in nats.
+    """Score existing translations: for each pair a line with its log-probability and the mean of its tokens, in nats.
+
+    With --json, every token has its log-probability too.
 
     [bold]Examples[/bold]
 

@@ -19,7 +19,7 @@ def serve(
     bundles: Annotated[
         list[str],
         typer.Argument(
-            metavar="BUNDLE…", help="Folders of trained models; BUNDLE=en-it names its languages.", show_default=False
+            metavar="BUNDLE", help="Folders of trained models; BUNDLE=en-it names its languages.", show_default=False
         ),
     ],
     *,

@@ -26,7 +26,7 @@ def train(
     more: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SECTION.KEY=VALUE]…",
+            metavar="SECTION.KEY=VALUE",
             help="Settings to change; before them, the second of two aligned files.",
             show_default=False,
         ),

@@ -26,11 +26,11 @@ def translate(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write to this file; it grows as FILE.partial until it is whole.", show_default=False
+            "--output", "-o", help="Write to this file; it is FILE.partial until it is complete.", show_default=False
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an output that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output file that exists.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False,
     skip_refused: Annotated[
         bool,
         typer.Option(
@@ -41,23 +41,23 @@ def translate(
     json: Annotated[
         bool,
         typer.Option(
-            "--json", help="A JSON object a line: source, text, confidence, flags, and what else was asked for."
+            "--json", help="A JSON object a line: source, text, confidence, flags; alternatives and alignment if set."
         ),
     ] = False,
     align: Annotated[
         str | None,
         typer.Option(
             "--alignments",
-            help="Of words or tokens, after a tab: i-j is number i of the source, number j of the target.",
+            help="Alignment of words or tokens, after a tab: i-j is number i of the source, number j of the target.",
             show_default=False,
         ),
     ] = None,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Show each translation as it is being written: greedy, or by --sample.")
+        bool, typer.Option("--stream", help="Show each translation while it is generated: greedy, or with --sample.")
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Of the weights: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
+        str, typer.Option(help="Precision: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
     ] = "auto",
     compiled: Annotated[
         bool | None,
@@ -74,12 +74,12 @@ def translate(
         ),
     ] = None,
     prefix: Annotated[
-        str, typer.Option(help="How every translation begins.", show_default=False, rich_help_panel="Constraints")
+        str, typer.Option(help="Beginning of every translation.", show_default=False, rich_help_panel="Constraints")
     ] = "",
     alternatives: Annotated[
         int,
         typer.Option(
-            help="So many ways to go on after the prefix, tabs between.",
+            help="Number of continuations of the prefix, separated by tabs.",
             min=0,
             show_default=False,
             rich_help_panel="Constraints",
@@ -100,7 +100,7 @@ def translate(
     """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
 
     Files of any size are read and written a chunk at a time. An interrupted command continues with --resume.
-    A setting of the search that is not given is the bundle's.
+    Search settings that are left out have the values stored in the bundle.
 
     A document (HTML, DOCX, PO, …) keeps its structure, its markup and what is translated already. It is written
     whole or not at all.
@@ -113,7 +113,7 @@ def translate(
 
       allyouneed translate runs/mine news.en --output news.de --resume
 
-      allyouneed translate runs/mine news.en --glossary terms.tsv --copy-spans urls,placeholders
+      allyouneed translate runs/mine a.en --glossary terms.tsv --copy-spans urls
 
       allyouneed translate runs/mine news.en --nbest 4 --json
 
