@@ -85,11 +85,11 @@ def test_help_does_not_wait_for_torch() -> None:
 def test_the_public_names() -> None:
     assert dir(allyouneed) == [
         "Alignment", "AllYouNeedError", "Bundle", "BundleError", "CleanConfig", "ConfigError", "CorpusConfig",
-        "DataConfig", "DataError", "DecodeConfig", "DocumentError", "Draft", "Evaluation", "ExportError", "Glossary",
-        "InputError", "Interrupted", "MissingExtraError", "ModelConfig", "MultiHeadAttention", "OutputError",
-        "PositionalEncoding", "Recipe", "Sample", "Scored", "SilentCallback", "Tokenizer", "TrainConfig",
-        "TrainingCallback", "TrainingError", "Transformer", "Translation", "Translator", "Update", "Validation",
-        "evaluate", "fit", "recipe_path",
+        "DataConfig", "DataError", "DecodeConfig", "DocumentError", "Draft", "Evaluation", "Evaluator",
+        "ExportError", "Glossary", "InputError", "Interrupted", "MissingExtraError", "ModelConfig",
+        "MultiHeadAttention", "OutputError", "PositionalEncoding", "Recipe", "Sample", "Scored",
+        "SilentCallback", "Tokenizer", "TrainConfig", "TrainingCallback", "TrainingError", "Transformer",
+        "Translation", "Translator", "Update", "Validation", "evaluate", "fit", "recipe_path",
     ]  # fmt: skip
     for name in allyouneed.__all__:
         assert getattr(allyouneed, name).__name__ == name

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .recipes import recipe_path as recipe_path
     from .run import Draft as Draft
     from .run import Evaluation as Evaluation
+    from .run import Evaluator as Evaluator
     from .run import Sample as Sample
     from .run import SilentCallback as SilentCallback
     from .run import TrainingCallback as TrainingCallback
@@ -62,7 +63,7 @@ _ROOMS = {
     "evaluation": ("evaluate", "fit"),
     "nn": ("MultiHeadAttention", "PositionalEncoding", "Transformer"),
     "recipes": ("recipe_path",),
-    "run": ("Draft", "Evaluation", "Sample", "SilentCallback", "TrainingCallback", "Validation"),
+    "run": ("Draft", "Evaluation", "Evaluator", "Sample", "SilentCallback", "TrainingCallback", "Validation"),
     "text.glossary": ("Glossary",),
     "text.tokenizer": ("Tokenizer",),
     "train": ("Update",),

@@ -157,8 +157,8 @@ def test_of_two_processes_that_resume_one_output_one_is_refused(saved: Path, tmp
     assert second.returncode == 2
     assert second.stderr.decode().count("\n") == 1
     assert "is being written by another process; wait for it" in second.stderr.decode()
-    _, told = process.communicate(lines, timeout=60)
-    assert process.returncode == 0, told.decode()
+    _, errors = process.communicate(lines, timeout=60)
+    assert process.returncode == 0, errors.decode()
     assert run_here(*words[:2], tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "alone").returncode == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "alone").read_bytes()
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith((".out", "out."))]

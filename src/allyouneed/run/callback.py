@@ -1,6 +1,6 @@
 """What a run reports, and the interfaces of its callback and its evaluator."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,8 +28,10 @@ class Evaluation:
     signatures: Mapping[str, str] = field(default_factory=dict)  # sacrebleu's signature of each score
 
 
-# Scores a model on some validation pairs.
-Evaluator = Callable[[Bundle, Sequence[Pair]], Evaluation]
+class Evaluator(Protocol):
+    """A function that scores a model on some validation pairs."""
+
+    def __call__(self, bundle: Bundle, pairs: Sequence[Pair], /) -> Evaluation: ...
 
 
 @dataclass(frozen=True, slots=True)
