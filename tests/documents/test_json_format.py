@@ -22,13 +22,13 @@ def test_every_string_value_is_a_unit_with_its_path() -> None:
     assert [(unit.key, unit.text) for unit in document.units] == [
         ("menu.title", "Open file"), ("menu.items.0", "Save"), ("menu.items.1", "Print"),
         ("files_one", "{{count}} file"), ("files_other", "{{count}} files"),
-        ("menu2.title", "Café"), ("menu2.title", "Second line"),
+        ("menu2.title", "Café\nSecond line"),
     ]  # fmt: skip
     assert identity(document) == untouched(document) == I18NEXT.encode()
 
 
 def test_keys_choose_strings_by_a_pattern_of_their_path() -> None:
-    assert texts(read("json", I18NEXT, keys=("menu*.title",))) == ["Open file", "Café", "Second line"]
+    assert texts(read("json", I18NEXT, keys=("menu*.title",))) == ["Open file", "Café\nSecond line"]
     assert texts(read("json", I18NEXT, keys=("menu.items.?", "files_one"))) == ["Save", "Print", "{{count}} file"]
     with pytest.raises(DocumentError, match=r"^file has no string whose keys match nothing\.\*$"):
         read("json", I18NEXT, keys=("nothing.*",))

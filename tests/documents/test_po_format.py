@@ -60,11 +60,12 @@ msgstr ""
 #~ msgid "obsolete"
 #~ msgstr "obsoleto"
 """
+HELP = (
+    "Usage: demo [FILE]\n-q, --quiet\nsay nothing, and write errors to the log file that is named by\nits option",
+    "Uso: demo [FILE]\n-q, --quiet\nnon dire niente\ndalla sua opzione",
+)
 ANSWERS = {
-    "Open %s": "Apri %s", "%d file": "%d file", "%d files": "%d file molti", "Usage: demo [FILE]": "Uso: demo [FILE]",
-    "-q, --quiet": "-q, --quiet",
-    "say nothing, and write errors to the log file that is named by": "non dire niente",
-    "its option": "dalla sua opzione", "see help": "vedi aiuto",
+    "Open %s": "Apri %s", "%d file": "%d file", "%d files": "%d file molti", HELP[0]: HELP[1], "see help": "vedi aiuto",
 }  # fmt: skip
 
 
@@ -113,8 +114,8 @@ def test_windows_line_ends_and_a_missing_last_one_are_kept() -> None:
     text = 'msgid "a\\nb"\r\nmsgstr ""\r\n\r\nmsgid "b"\r\nmsgstr ""'
     document = read("po", text)
     assert untouched(document) == text.encode()
-    assert answer(document, str.upper, {"b": "?"}).decode() == (
-        '#, fuzzy\r\nmsgid "a\\nb"\r\nmsgstr "A\\nB"\r\n\r\n#, fuzzy\r\nmsgid "b"\r\nmsgstr "B"'
+    assert answer(document, str.upper, {"a\nb": "?"}).decode() == (
+        '#, fuzzy\r\nmsgid "a\\nb"\r\nmsgstr "A\\nB"\r\n\r\nmsgid "b"\r\nmsgstr "B"'
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from allyouneed.bundle import Bundle
 from allyouneed.documents import Document, Mark, TranslationUnit, UnitTranslation
 from allyouneed.errors import InputError
-from allyouneed.translator import Translation, Translator
+from allyouneed.translator import Alignment, Translation, Translator
 from allyouneed.translator.document_translation import (
     DocumentTranslation,
     finish_document,
@@ -117,7 +117,13 @@ def test_a_translator_translates_documents(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [("open %s now", "apri"), ("{n} of {m}", "{n} di {n}"), ("see https://a.b/c", "vedi https://a.b")],
+    [
+        ("open %s now", "apri"),
+        ("%s of %d", "%d di %s"),
+        ("all", "100% d"),
+        ("{n} of {m}", "{n} di {n}"),
+        ("see https://a.b/c", "vedi https://a.b"),
+    ],
 )
 def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(source: str, target: str) -> None:
     class Careless(FakeTranslator):
@@ -131,3 +137,20 @@ def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(
 def test_a_unit_may_bring_a_reason_to_review_it() -> None:
     (item,) = translate(unit("a", reasons=("a plural form",))).review
     assert item.reasons == ("a plural form",)
+
+
+def test_no_tag_comes_to_stand_inside_a_placeholder() -> None:
+    text = "by Sphinx %(version)s now"
+    marks = (Mark(3, 1, "open"), Mark(9, 1, "close"), Mark(21, 2, "point"))
+    got: list[UnitTranslation | None] = []
+    document = Document((unit(text, marks=marks),), lambda translations: got.extend(translations) or b"")  # type: ignore[func-returns-value]
+
+    class Shuffled(FakeTranslator):
+        def translations(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
+            for source in texts:
+                links = ((0, 0), (1, 0), (2, 1), (3, 0))
+                yield Translation(source, "a%(version)sb c", alignment=Alignment((), (), links))
+
+    translate_document(document, Shuffled())
+    assert got[0] is not None
+    assert not [mark for mark in got[0].marks if 1 < mark.at < 12]

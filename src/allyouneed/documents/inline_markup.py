@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .unit import Mark, interleave
 
 PLACEHOLDER = re.compile(r"%(?:\(\w+\)|\d\$)?[\d.]*\w|\{[^{}]*\}")  # of printf, Python, ICU, Qt and the like
-TAG = r"</?(?:[A-Za-z][^<>]*+|\d++\s*+/?)>"
+TAG = r"</?(?:[A-Za-z][^<>\n]*+|\d++\s*+/?)>"
 
 
 class MarkedText(NamedTuple):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..errors import DocumentError
 from ..files import parse_json
 from .encoded_text import decode_text
-from .string_units import StringUnits, by_string
+from .string_unit import StringUnit
 from .unit import Document, DocumentOptions, UnitTranslation
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
@@ -38,26 +38,24 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
         parse_json(encoded.text)
     except ValueError as error:
         raise DocumentError(str(error)) from error
-    values: list[JsonString] = []
-    strings: list[StringUnits] = []
+    strings: list[tuple[JsonString, StringUnit]] = []
     for value in _find_strings(encoded.text):
         string = json.loads(encoded.text[value.start : value.end], strict=False)
         if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
-            values.append(value)
-            strings.append(StringUnits(string))
-    if options.keys and not values:
+            strings.append((value, StringUnit(string)))
+    if options.keys and not strings:
         raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
+    strings = [(value, string) for value, string in strings if string.has_words]
     style = _StringStyle.detect(encoded.text)
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         return encoded.replaced(
-            (value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
-            for value, string, some in zip(values, strings, by_string(map(len, strings), translations), strict=True)
-            if some and (text := string.translated(some)) is not None
+            (value.start, value.end, style.write(string.translated(new), encoded.text[value.start : value.end]))
+            for (value, string), new in zip(strings, translations, strict=True)
+            if new
         )
 
-    units = (unit for value, string in zip(values, strings, strict=True) for unit in string.units(".".join(value.path)))
-    return Document(tuple(units), write)
+    return Document(tuple(string.unit(".".join(value.path)) for value, string in strings), write)
 
 
 def _find_strings(text: str) -> Iterator[JsonString]:

@@ -15,7 +15,7 @@ from .encoded_text import EncodedText, Replacement, decode_text
 from .inline_markup import PLACEHOLDER
 from .plurals import PluralForms, parse_plural_forms, plural_rule
 from .po_lines import LineStyle, MessageLines, find_messages, read_string, with_fuzzy
-from .string_units import StringUnits, by_string
+from .string_unit import StringUnit
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _CHARSET = re.compile(rb"charset=([\w.:-]+)")
@@ -26,15 +26,21 @@ class _Form(NamedTuple):
     """One translation of a message: its plural form, if it has several, its source, and what stands there already."""
 
     number: int | None
-    source: StringUnits
+    source: StringUnit
     existing: str
     reasons: tuple[str, ...] = ()
 
-    def units(self, key: str) -> Iterator[TranslationUnit]:
+    def unit(self, key: str) -> TranslationUnit | None:
+        """None if there is nothing to translate, as in "%d: %s"."""
         if self.existing:
-            yield TranslationUnit(text=self.source.string, key=key, translation=self.existing)
-        else:
-            yield from self.source.units(key, self.reasons)
+            return TranslationUnit(text=self.source.string, key=key, translation=self.existing)
+        return self.source.unit(key, self.reasons) if self.source.has_words else None
+
+    def text(self, translation: UnitTranslation | None) -> str | None:
+        """What is to stand there; None if that is not known."""
+        if self.existing or not self.source.has_words:
+            return self.existing or self.source.string
+        return None if translation is None else self.source.translated(translation)
 
 
 class _Message(NamedTuple):
@@ -67,18 +73,17 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
         if not any(translations):
             return data
         style, newline = LineStyle.detect(encoded.text), "\r\n" if "\r\n" in encoded.text else "\n"
-        sizes = [len(list(form.units(""))) for message in messages for form in message.forms]
-        remaining = by_string(sizes, translations)
+        remaining = iter(translations)
         replacements: list[Replacement] = []
         for message in messages:
-            by_form = [next(remaining) for _ in message.forms]
+            by_form = [next(remaining) if form.unit("") else None for form in message.forms]
             replacements += _replacements(encoded.text, message, by_form, style, newline)
         if header:
             replacements += _complete_header(encoded.text, header, options.target_language, style, newline)
         return encoded.replaced(replacements)
 
-    units = (unit for message in messages for form in message.forms for unit in form.units(message.lines.key))
-    return Document(tuple(units), write)
+    units = (form.unit(message.lines.key) for message in messages for form in message.forms)
+    return Document(tuple(unit for unit in units if unit), write)
 
 
 def _decode(data: bytes, encoding: str) -> EncodedText:
@@ -96,14 +101,14 @@ def _parse(text: str) -> polib.POFile:
 
 def _forms(entry: polib.POEntry, plurals: PluralForms | None) -> Iterator[_Form]:
     if not entry.msgid_plural:
-        yield _Form(None, StringUnits(entry.msgid), entry.msgstr)
+        yield _Form(None, StringUnit(entry.msgid), entry.msgstr)
         return
     count = plurals.nplurals if plurals else max(2, len(entry.msgstr_plural))
     singular = [i for i in range(count) if _is_singular(i, entry, plurals)]
     for i in range(count):
         source = entry.msgid if i in singular else entry.msgid_plural
         reasons = (_SAME_TEXT,) if i not in singular and count - len(singular) > 1 else ()
-        yield _Form(i, StringUnits(source), entry.msgstr_plural.get(i, ""), reasons)
+        yield _Form(i, StringUnit(source), entry.msgstr_plural.get(i, ""), reasons)
 
 
 def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -> bool:
@@ -118,14 +123,12 @@ def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -
 def _replacements(
     text: str,
     message: _Message,
-    translations: Sequence[Sequence[UnitTranslation | None]],
+    translations: Sequence[UnitTranslation | None],
     style: LineStyle,
     newline: str,
 ) -> Iterator[Replacement]:
     """What changes in the lines of a message: nothing if a form has neither a translation nor gets one."""
-    strings = [
-        form.existing or form.source.translated(some) for form, some in zip(message.forms, translations, strict=True)
-    ]
+    strings = [form.text(new) for form, new in zip(message.forms, translations, strict=True)]
     if None in strings or all(form.existing for form in message.forms):
         return
     written = "".join(
@@ -135,7 +138,7 @@ def _replacements(
     lines = message.lines
     ended = text[: lines.strings[1]].endswith("\n")
     yield *lines.strings, written if ended else written.removesuffix(newline)
-    if any(translation.reasons for some in translations for translation in some if translation):
+    if any(translation.reasons for translation in translations if translation):
         start, end = lines.flags or (lines.start, lines.start)
         yield start, end, with_fuzzy(text[start:end], newline)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from .encoded_text import EncodedText, Replacement
 from .inline_markup import take_out_tags
 from .passages import SENTENCE_END
-from .string_units import has_words
+from .string_unit import has_words
 from .unit import Document, Mark, TranslationUnit, UnitTranslation
 
 MAX_LINE = 42  # characters, a usual limit of broadcasters

@@ -6,12 +6,11 @@ bytes besides the cells that get a translation stay.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from ..errors import DocumentError
 from .encoded_text import EncodedText, Replacement, line_numbers
-from .string_units import StringUnits, by_string
+from .string_unit import StringUnit
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _Cell = tuple[int, int]  # its characters, with quotation marks
@@ -80,30 +79,34 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
     columns = _find_columns([style.read(text[slice(*cell)]) for cell in rows[0]] if rows else [], options)
     body = [row for row in rows[columns.first_row :] if columns.source < len(row)]
     cells = [text[slice(*row[columns.source])] for row in body]
-    strings = [StringUnits(style.read(cell)) for cell in cells]
+    strings = [StringUnit(style.read(cell)) for cell in cells]
     existing = [_existing(text, row, columns, style) for row in body]
     lines = line_numbers(text, (row[0][0] for row in body))
     units = [
-        [TranslationUnit(text=string.string, key=f"line {line}", translation=there)]
+        TranslationUnit(text=string.string, key=f"line {line}", translation=there)
         if there
-        else list(string.units(f"line {line}"))
+        else string.unit(f"line {line}")
+        if string.has_words
+        else None
         for string, there, line in zip(strings, existing, lines, strict=True)
     ]
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         if not any(translations):
             return encoded.replaced(())
-        remaining = by_string(map(len, units), translations)
+        remaining = iter(translations)
         replacements: list[Replacement] = []
         if columns.target >= width and columns.heading is not None:
             replacements.append(_in_column(rows[0], columns.target, style.write(columns.heading, ""), style))
-        for row, cell, string, there, some in zip(body, cells, strings, existing, remaining, strict=True):
-            new = None if there else string.translated(some)
+        for row, cell, string, unit in zip(body, cells, strings, units, strict=True):
+            new = string.string if unit is None else None  # nothing to translate
+            if unit and (translation := next(remaining)) and unit.translation is None:
+                new = string.translated(translation)
             if new is not None or columns.target >= len(row):
                 replacements.append(_in_column(row, columns.target, style.write(new or "", cell), style))
         return encoded.replaced(replacements)
 
-    return Document(tuple(chain.from_iterable(units)), write)
+    return Document(tuple(unit for unit in units if unit), write)
 
 
 def _existing(text: str, row: _Row, columns: _Columns, style: TableStyle) -> str:

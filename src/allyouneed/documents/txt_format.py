@@ -1,21 +1,33 @@
 """Plain text: every line is a unit, or every paragraph where lines were wrapped at a width (see `passages`)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from .encoded_text import decode_text, line_numbers
-from .string_units import StringUnits
-from .unit import Document, DocumentOptions, UnitTranslation
+from .inline_markup import take_out_tags
+from .passages import find_passages
+from .string_unit import has_words
+from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 
 def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
     """The passages of a text. Encoding, byte order mark, line ends, indents and blank lines are kept."""
     encoded = decode_text(data, options.encoding)
-    string = StringUnits(encoded.text)
-    lines = line_numbers(encoded.text, (passage.start for passage, _ in string.passages))
+    passages = [
+        (passage, marked)
+        for passage in find_passages(encoded.text)
+        if has_words((marked := take_out_tags(passage.text)).text)
+    ]
+    lines = line_numbers(encoded.text, (passage.start for passage, _ in passages))
+    units = tuple(
+        TranslationUnit(text=marked.text, marks=marked.marks, key=f"line {line}")
+        for (_, marked), line in zip(passages, lines, strict=True)
+    )
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
-        return encoded.replaced(string.replacements(translations))
+        return encoded.replaced(
+            (passage.start, passage.end, passage.laid_out(marked.restored(new.text, new.marks)))
+            for (passage, marked), new in zip(passages, translations, strict=True)
+            if new
+        )
 
-    units = (replace(unit, key=f"line {line}") for unit, line in zip(string.units(""), lines, strict=True))
-    return Document(tuple(units), write)
+    return Document(units, write)

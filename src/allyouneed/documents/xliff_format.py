@@ -14,7 +14,7 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .safe_xml import parse_xml
-from .string_units import has_words
+from .string_unit import has_words
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 from .xliff_inline import local_name, read_inline
 from .xliff_segments import XliffSegment, find_segments

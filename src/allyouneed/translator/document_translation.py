@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from ..documents import Document, Mark, TranslationUnit, UnitTranslation
 from ..documents.inline import WordLink, place_marks
 from ..errors import InputError
 from ..text.sentences import CharSpan, cut
-from ..text.spans import find_spans, span_matches
+from ..text.spans import span_matches
+from .agreement import spans_differ
 from .translation import Flag, Translation
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
@@ -183,8 +185,26 @@ def _unit_translation(
         links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
         shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
     text = "".join([*texts, unit.text[position:]])
-    marks = place_marks(unit.text, unit.marks, text, links, unit.opaque)
+    marks = _outside_spans(unit, text, place_marks(unit.text, unit.marks, text, links, unit.opaque))
     return UnitTranslation(text, marks, tuple(_reasons(unit, text, marks, parts, min_confidence)))
+
+
+def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """The marks with none inside a placeholder or address, if none is in the source."""
+
+    def around(mark: Mark, spans: Sequence[CharSpan]) -> CharSpan | None:
+        return next(((start, end) for start, end in spans if start < mark.at < end), None)
+
+    source_spans, spans = ([match.span() for match in span_matches(one, _KEPT_SPANS)] for one in (unit.text, text))
+    if any(around(mark, source_spans) for mark in unit.marks):
+        return tuple(marks)
+    moved: list[Mark] = []
+    for span, group in groupby(marks, key=lambda mark: around(mark, spans)):
+        inside = list(group)
+        # All to one side, which keeps their order.
+        at = span and (span[0] if inside[0].kind == "open" else span[1])
+        moved += [mark if at is None else mark._replace(at=at) for mark in inside]
+    return tuple(moved)
 
 
 def _word_links(part: Translation) -> list[WordLink]:
@@ -201,7 +221,8 @@ def _reasons(
     unit: TranslationUnit, text: str, marks: Sequence[Mark], parts: Sequence[Translation], min_confidence: float
 ) -> Iterator[str]:
     flags = {flag for part in parts for flag in part.flags}
-    if sorted(find_spans(unit.text, _KEPT_SPANS)) != sorted(find_spans(text, _KEPT_SPANS)):
+    new_signs = any(text.count(sign) > unit.text.count(sign) for sign in "%{}")  # of a placeholder, for who reads it
+    if new_signs or spans_differ(unit.text, text, _KEPT_SPANS):
         flags.add("wrong_spans")  # a translator without constraints does not check them
     yield from (reason for flag, reason in _REASONS.items() if flag in flags)
     yield from unit.reasons
