@@ -90,6 +90,24 @@ def test_the_language_is_detected_once_while_a_text_grows(visit: Visitor) -> Non
     assert requests.count("detect") == 1
 
 
+def test_a_text_in_the_target_language_can_go_the_other_way(visit: Visitor) -> None:
+    page = visit(answers={"detect": (200, [{"language": "it", "confidence": 95}], {})})
+    page.select_option("#target-language", "it")
+    page.fill("#source", "b c d")
+    expect(page.locator("#message")).to_contain_text("The text is Italian already.")
+    page.click("#message button:has-text('Translate into English')")
+    expect(page.locator("#output")).to_have_text("a b c")
+    expect(page.locator("#message")).to_be_hidden()
+
+
+def test_a_text_without_words_needs_no_language(visit: Visitor) -> None:
+    page = visit(answers={"detect": (200, [{"language": "en", "confidence": 0}], {})})
+    page.select_option("#target-language", "en")
+    write(page, "b")
+    assert translation(page) == "a"  # from Italian, the only source of English
+    expect(page.locator("#detected")).to_have_text("")
+
+
 def test_a_single_pair_leaves_nothing_to_choose(visit: Visitor, bundles: list[Path]) -> None:
     with running(create_app(bundles[:1], ServeConfig(device="cpu", workers=1, files=False))) as url:
         page = visit(url=url)

@@ -52,6 +52,14 @@ export function setUpLanguages(listed, preset, onChange) {
   $("target-language").addEventListener("change", changed);
 }
 
+// The first language that one can be translated into.
+export const anyTarget = (code) => targetsFrom(code)[0];
+
+export function chooseTarget(code) {
+  $("target-language").value = code;
+  $("target-language").dispatchEvent(new Event("change"));
+}
+
 // The first source that is translated into the chosen target.
 export const anySource = () => languages.find((one) => one.targets.includes(target()))?.code;
 

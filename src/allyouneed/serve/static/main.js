@@ -39,7 +39,10 @@ const on = {
     setGlossaryPair(pair.source, pair.target);
   },
   error(error) {
-    showError(error, () => update({ soon: true }), askForKey);
+    if (error.kind === "language") {
+      const other = languages.anyTarget(error.source);
+      showMessage(error.message, "wait", { label: `Translate into ${languages.languageName(other)}`, run: () => languages.chooseTarget(other) });
+    } else showError(error, () => update({ soon: true }), askForKey);
   },
 };
 

@@ -78,15 +78,14 @@ async function detectPair(text, signal) {
   // While the same text grows, its language stays.
   if (detected?.pair.target === target && text.startsWith(detected.text) && text.length < 2 * detected.text.length) return detected.pair;
   const found = await detect(text.slice(0, 2000), signal);
-  const code = found?.language;
-  if (!code || !languages.canTranslate(code, target)) {
-    throw new Error(
-      code && found.confidence > 0
-        ? `The text looks like ${languages.languageName(code)}, which is not translated into ${languages.languageName(target)} here. Choose the languages.`
-        : "The language of the text was not recognized. Choose it in the list.",
-    );
+  if (!found?.confidence) return { source: languages.anySource(), target }; // digits, or a letter or two
+  const source = found.language;
+  if (!languages.canTranslate(source, target)) {
+    const names = [source, target].map(languages.languageName);
+    const problem = source === target ? `is ${names[0]} already` : `looks like ${names[0]}, which is not translated into ${names[1]} here`;
+    throw Object.assign(new Error(`The text ${problem}.`), { kind: "language", source });
   }
-  const next = { source: code, target, detected: true };
+  const next = { source, target, detected: true };
   detected = found.confidence > 80 ? { text, pair: next } : null;
   return next;
 }
