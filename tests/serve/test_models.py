@@ -32,5 +32,5 @@ def test_two_bundles_of_one_pair_are_refused(served: tuple[Path, Path]) -> None:
 
 def test_languages_can_be_named(served: tuple[Path, Path]) -> None:
     assert ModelSource.parse(f"{served[0]}=de-pt-BR") == ModelSource(ModelKey("de", "pt-BR"), served[0])
-    with pytest.raises(ConfigError, match="languages are two codes"):
+    with pytest.raises(ConfigError, match="languages are two tags"):
         ModelSource.parse(f"{served[0]}=german")

@@ -6,6 +6,7 @@ import typer
 
 from ..config import DecodeConfig
 from ..errors import AllYouNeedError, MissingExtraError
+from ..language_tags import language_name
 from ..serve.options import ServeConfig
 from .config_options import with_config_options
 from .search_options import SearchSettings
@@ -43,7 +44,6 @@ def serve(
     config = ServeConfig(**options)
     try:
         from ..serve.app import create_app
-        from ..serve.languages import language_name
         from ..serve.server import listen, run_server, url
     except ImportError as error:
         if isinstance(error, AllYouNeedError):

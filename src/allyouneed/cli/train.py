@@ -46,6 +46,15 @@ def train(
             show_default=False,
         ),
     ] = "",
+    languages: Annotated[
+        str,
+        typer.Option(
+            "--languages",
+            metavar="en-it",
+            help="What the model translates from and into, for its card and for `allyouneed serve`.",
+            show_default=False,
+        ),
+    ] = "",
     auto: Annotated[
         bool,
         typer.Option(
@@ -85,7 +94,7 @@ def train(
     from .screen import TrainingScreen, console
 
     path = output or Path("runs") / Path(what).name.partition(".")[0]
-    recipe = _recipe(what, more or [], init_from=init_from, auto=auto)
+    recipe = _recipe(what, more or [], languages=languages, init_from=init_from, auto=auto)
 
     from ..device import configure_process
     from ..evaluation import fit
@@ -107,8 +116,9 @@ def train(
     console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {shell_command('evaluate', path)}")
 
 
-def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recipe | Draft":
+def _recipe(what: str, more: list[str], *, languages: str, init_from: str, auto: bool) -> "Recipe | Draft":
     from ..config import Recipe, read_recipe
+    from ..language_tags import parse_pair
     from ..recipes import recipe_names, recipe_path
     from ..settings import apply_overrides
 
@@ -119,6 +129,8 @@ def _recipe(what: str, more: list[str], *, init_from: str, auto: bool) -> "Recip
         files = [what, *(word for word in more[:1] if "=" not in word)]
         tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
     tables = apply_overrides(tables, more)
+    if languages and isinstance(data := tables.setdefault("data", {}), dict):
+        data["source_language"], data["target_language"] = parse_pair(languages)
     settings = tables.setdefault("train", {})
     if init_from and isinstance(settings, dict):
         settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number

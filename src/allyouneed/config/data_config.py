@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
+from ..language_tags import require_language
 from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, setting
 
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
@@ -47,6 +48,9 @@ class DataConfig(Checked):
     test: str | tuple[str, ...] = setting((), "test pairs, in the same forms")
     columns: tuple[str, ...] = setting((), _COLUMNS)
     corpus: tuple[CorpusConfig, ...] = setting((), "further corpora, each with its weight: [[data.corpus]]")
+    source_language: str = setting("", 'language of the sources, a BCP 47 tag such as "en"; empty: guessed or unknown')
+    target_language: str = setting("", 'language of the targets, such as "pt-BR"; empty: guessed or unknown')
+    license: str = setting("", 'license of the trained model, for its card, such as "cc-by-4.0"')
     data_dir: str = setting("", "folder that relative paths of pairs start from")
     cache_dir: str = setting(
         "", "folder for the encoded pairs, which several runs can share; empty: the folder of the run"
@@ -102,6 +106,14 @@ class DataConfig(Checked):
             object.__setattr__(self, "corpus", tuple(several))
         Checked.__post_init__(self)
         self.corpora()
+        for key in ("source_language", "target_language"):
+            if getattr(self, key):
+                require_language(key, getattr(self, key))
+        if bool(self.source_language) != bool(self.target_language):
+            raise ConfigError(
+                "source_language and target_language go together; "
+                f"got {self.describe_values('source_language', 'target_language')}"
+            )
         for key in ("alphabet", "byte_fallback"):
             if getattr(self, key) and self.vocabulary != "characters":
                 raise ConfigError(

@@ -14,6 +14,7 @@ PREPARED_FORMAT = 3  # of the files that data/prepare.py writes
 
 # Settings that name files, whose content counts, or folders.
 _PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes"}
+_DESCRIPTIONS = {"source_language", "target_language", "license"}  # for the card of the model only
 
 
 def compute_provenance(
@@ -30,7 +31,9 @@ def compute_provenance(
         provenance |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
     if data.bpe_codes:
         provenance["data.bpe_codes"] = _file_fingerprint(Path(data.data_dir, data.bpe_codes))
-    provenance |= {f"data.{key}": str(value) for key, value in asdict(data).items() if key not in _PATHS}
+    provenance |= {
+        f"data.{key}": str(value) for key, value in asdict(data).items() if key not in _PATHS | _DESCRIPTIONS
+    }
     provenance |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}
     if vocabulary:
         provenance["vocabulary"] = vocabulary.fingerprint()

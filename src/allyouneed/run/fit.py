@@ -31,6 +31,7 @@ from .log import RunLog
 from .model_card import describe_model
 from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import Run
+from .run_languages import find_languages
 
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
@@ -99,6 +100,8 @@ def _fit(
     model = _make_model(plan, data, initial, device)
     optimizer = optimizer_factory(model, plan.train)
     dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
+    languages, guess = find_languages(plan)
+    messages += [("languages", guess)] if guess else []
     messages += [("model", f"{describe_model(model)}, products in {dtype}"), ("program", versions())]
     if isinstance(recipe, Draft):
         messages.append(("time", _describe_time(plan, data, model, optimizer_factory)))
@@ -114,7 +117,10 @@ def _fit(
             return Bundle.load(output, device=device)
 
     with RunLog(output, tensorboard=plan.train.tensorboard) as log, catch_interrupts() as interrupt:
-        run = Run(plan, output, data, model, optimizer, state, callback=callback, evaluate=evaluate, log=log)
+        run = Run(
+            plan, output, data, model, optimizer, state,
+            languages=languages, callback=callback, evaluate=evaluate, log=log,
+        )  # fmt: skip
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         data.save(output)

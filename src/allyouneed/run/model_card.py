@@ -1,7 +1,9 @@
 """The card of a model, README.md in its bundle."""
 
+from collections.abc import Sequence
 from math import exp
 
+from ..language_tags import language_name
 from ..nn import Transformer
 from ..versions import versions
 from .callback import Validation
@@ -16,15 +18,37 @@ def describe_model(model: Transformer) -> str:
     )
 
 
-def model_card(name: str, model: Transformer, validation: Validation, *, pairs: int, init_from: str = "") -> str:
-    """The README.md of a bundle. `init_from` is the bundle it was initialized from."""
+def model_card(
+    name: str,
+    model: Transformer,
+    validation: Validation,
+    *,
+    pairs: int,
+    languages: tuple[str, str] = ("", ""),
+    license: str = "",  # noqa: A002  as in the head of a card
+    data: Sequence[str] = (),
+    init_from: str = "",
+) -> str:
+    """The README.md of a bundle.
+
+    `data` are the names of its training corpora, `init_from` is the bundle it was initialized from. Languages and
+    license also stand at the head, as hubs of models read them.
+    """
     origin = f", starting from {init_from}" if init_from else ""
     lines = [
+        *_head(languages, license),
         f"# {name}",
         "",
         f"A Transformer (Vaswani et al., 2017) with {describe_model(model)}.",
         f"Trained on {pairs:,} pairs for {validation.step:,} updates{origin}.",
     ]
+    if all(languages):
+        source, target = (f"{language_name(tag)} ({tag})" for tag in languages)
+        lines.append(f"Translates {source} into {target}.")
+    if data:
+        lines.append(f"Training data: {', '.join(data)}.")
+    if license:
+        lines.append(f"License: {license}.")
     if validation.averaged > 1:
         lines.append(f"The weights are the average of the last {validation.averaged} checkpoints.")
     if validation.valid_loss is not None:
@@ -42,3 +66,10 @@ def model_card(name: str, model: Transformer, validation: Validation, *, pairs: 
         "",
     ]
     return "\n".join(lines)
+
+
+def _head(languages: tuple[str, str], license: str) -> list[str]:  # noqa: A002
+    if not (license or all(languages)):
+        return []
+    tags = ["language:", *(f"- {tag}" for tag in dict.fromkeys(languages))] if all(languages) else []
+    return ["---", *tags, *([f"license: {license}"] if license else []), "---", ""]

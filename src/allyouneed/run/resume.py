@@ -16,6 +16,9 @@ MAY_CHANGE = {
     "train.threads",
     "train.device",
     "train.tensorboard",
+    "data.source_language",
+    "data.target_language",
+    "data.license",
 }
 
 

@@ -54,13 +54,14 @@ class Run:
         optimizer: Optimizer,
         state: TrainState,
         *,
+        languages: tuple[str, str],
         callback: TrainingCallback,
         evaluate: Evaluator | None,
         log: RunLog,
     ) -> None:
         self.recipe, self.output, self.data = recipe, output, data
         self.model, self.optimizer, self.state = model, optimizer, state
-        self._callback, self._evaluate, self._log = callback, evaluate, log
+        self._languages, self._callback, self._evaluate, self._log = languages, callback, evaluate, log
         self._start = time.monotonic() - state.seconds
         _refuse_patience_without_metric(recipe, data, evaluate)
 
@@ -207,8 +208,16 @@ class Run:
 
     def _save_bundle(self, validation: Validation) -> None:
         """Write the bundle, with the model's current weights."""
+        data = self.recipe.data
         card = model_card(
-            self.output.name, self.model, validation, pairs=len(self.data.train), init_from=self.recipe.train.init_from
+            self.output.name,
+            self.model,
+            validation,
+            pairs=len(self.data.train),
+            languages=self._languages,
+            license=data.license,
+            data=[_corpus_name(corpus.train) for corpus in data.corpora() if corpus.train],
+            init_from=self.recipe.train.init_from,
         )
         self._bundle(card).save(self.output)
         self._log.write_outputs(validation.samples)
@@ -224,6 +233,7 @@ class Run:
             copy_statistics=self.data.copy_statistics,
             longest_source=self.data.train.source.length_quantile(0.999),
             normalization=Normalization.from_config(self.recipe.clean),
+            languages=self._languages,
             probes=tuple(pair.source for pair in self.data.validation_samples(PROBES)),
         )
 
@@ -244,6 +254,11 @@ class Run:
     @property
     def _snapshots(self) -> Path:
         return self.output / "snapshots"
+
+
+def _corpus_name(train: str | tuple[str, ...]) -> str:
+    """The files of a corpus without their folders, or the name of a task."""
+    return " and ".join(Path(file).name for file in ([train] if isinstance(train, str) else train))
 
 
 def _is_finite(validation: Validation) -> bool:

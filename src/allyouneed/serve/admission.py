@@ -8,7 +8,7 @@ from .access import Client
 from .server_state import Server
 
 
-def admit_client(request: Request, server: Server) -> Client:
+async def admit_client(request: Request, server: Server) -> Client:
     """The client of a request, by the key in its Authorization header. Refuses as `Access.identify` does."""
     return server.access.identify(request)
 

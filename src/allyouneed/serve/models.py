@@ -8,10 +8,10 @@ from typing import Any
 
 from ..bundle import model_files
 from ..errors import AllYouNeedError, ConfigError, LanguageError
+from ..language_tags import language_name as language_name
 from ..translator import Translator
 from .languages import Language, ModelSource
 from .languages import ModelKey as ModelKey
-from .languages import language_name as language_name
 from .options import ServeConfig
 from .translation_options import TranslationOptions
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from uuid import uuid4
+from itertools import count
+from secrets import token_hex
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,6 +42,7 @@ class RequestLog:
     """ASGI middleware: a log line, the metrics and a header `X-Request-ID` for each request."""
 
     def __init__(self, app: ASGIApp, *, monitoring: Monitoring, log_requests: bool, log_text: bool) -> None:
+        self._prefix, self._numbers = token_hex(4), count(1)  # another prefix for each process behind one address
         self._app, self._monitoring, self._log_requests, self._log_text = app, monitoring, log_requests, log_text
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +50,11 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status, request_id = time.perf_counter(), 499, uuid4().hex  # 499: the client left before an answer
+        start, status, request_id = (
+            time.perf_counter(),
+            499,
+            f"{self._prefix}-{next(self._numbers)}",
+        )  # 499: the client left before an answer
         counts = _Counts()
         token = _counts.set(counts)
 

@@ -33,8 +33,8 @@ class ServerState:
     glossaries: GlossaryStore
 
 
-def server_state(request: Request) -> ServerState:
-    """The state of the application that a request came to."""
+async def server_state(request: Request) -> ServerState:
+    """The state of the application that a request came to. A coroutine, because FastAPI runs others in threads."""
     state: ServerState = request.app.state.server
     return state
 

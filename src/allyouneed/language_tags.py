@@ -1,0 +1,60 @@
+"""Languages by their BCP 47 tags: names in English, pairs such as "en-it", and what the names of files say."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import ConfigError
+
+LANGUAGE_NAMES = {
+    "ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan",
+    "cs": "Czech", "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto",
+    "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French",
+    "ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian",
+    "hy": "Armenian", "id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian",
+    "kk": "Kazakh", "ko": "Korean", "ky": "Kyrgyz", "la": "Latin", "lt": "Lithuanian", "lv": "Latvian",
+    "mk": "Macedonian", "ms": "Malay", "mt": "Maltese", "nb": "Norwegian Bokmål", "nl": "Dutch",
+    "nn": "Norwegian Nynorsk", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "pt-BR": "Portuguese (Brazil)",
+    "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian",
+    "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai", "tl": "Tagalog", "tr": "Turkish",
+    "uk": "Ukrainian", "ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
+    "zh-Hans": "Chinese (simplified)", "zh-Hant": "Chinese (traditional)",
+}  # fmt: skip
+
+
+_TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
+# In "pt-BR-en" the first tag has a region, capitals or figures, and may have a script of four letters before it.
+_PAIR = re.compile(rf"([A-Za-z]{{2,8}}(?:-[A-Z][a-z]{{3}})?(?:-[A-Z]{{2}}|-\d{{3}})?)-({_TAG})|({_TAG}):({_TAG})")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def language_name(code: str) -> str:
+    """The English name of a language, or its code if it is not a common one."""
+    return LANGUAGE_NAMES.get(code) or LANGUAGE_NAMES.get(code.partition("-")[0], code)
+
+
+def require_language(name: str, tag: str) -> None:
+    """Refuse what is not written like a BCP 47 tag: "en", "pt-BR", "zh-Hans"."""
+    if not re.fullmatch(_TAG, tag):
+        raise ConfigError(f'{name} must be a language tag, like "en" or "pt-BR"; got {tag!r:.60}')
+
+
+def parse_pair(pair: str) -> tuple[str, str]:
+    """Read "en-it", "pt-BR-en" or, with tags of more parts, "sr-Latn:en". Refuses anything else."""
+    match = _PAIR.fullmatch(pair)
+    if not match:
+        raise ConfigError(f'languages are two tags, like "en-it" or "en:pt-BR"; got {pair!r:.60}')
+    first, second, *others = match.groups()
+    return (first, second) if first else (others[0], others[1])
+
+
+def guess_languages(files: str | Sequence[str], columns: Sequence[str] = ()) -> tuple[str, str] | None:
+    """The languages that two columns, or the endings of two files, are called by (train.en, train.it.gz); else None."""
+    if len(columns) == 2 and all(column in LANGUAGE_NAMES for column in columns):
+        return columns[0], columns[1]
+    if isinstance(files, str) or len(files) != 2:
+        return None
+    endings = [[suffix for suffix in Path(file).suffixes if suffix not in _COMPRESSED] for file in files]
+    source, target = ((some[-1][1:] if some else "") for some in endings)
+    is_clear = source != target and source in LANGUAGE_NAMES and target in LANGUAGE_NAMES
+    return (source, target) if is_clear else None
