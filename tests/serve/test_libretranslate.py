@@ -1,11 +1,15 @@
 """LibreTranslate's API: fields, status codes and texts, for JSON, forms and query strings."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from allyouneed import Translator
+from allyouneed.serve.app import create_app
+from allyouneed.serve.options import ServeConfig
 from serve.stub import stub_app
 
 BASE = "http://localhost"
@@ -202,3 +206,24 @@ def test_the_description_of_the_api_is_there_as_json_and_as_a_page(client: TestC
     assert "style=" not in page
     assert "http" not in page.replace("the HTTP API", "")
     assert client.get("/docs/style.css").headers["content-type"].startswith("text/css")
+
+
+def test_the_answer_is_that_of_the_translator(served: tuple[Path, Path]) -> None:
+    offline = Translator.load(served[0], device="cpu")
+    texts = ["abc", "jig hid", "a b c d", "abc"]
+    with TestClient(create_app(served, ServeConfig(workers=2, device="cpu")), base_url=BASE) as client:
+        plain = client.post("/translate", json={"q": texts, "source": "en", "target": "it"}).json()
+        extras = {"scores": True, "flags": True, "alignments": True, "alternatives": 3}
+        full = client.post("/translate", json={"q": texts, "source": "en", "target": "it", **extras}).json()
+        html = client.post("/translate", json={"q": "<b>abc</b>", "source": "en", "target": "it", "format": "html"})
+    translations = list(offline.translations(texts, align="words"))
+    assert plain == {"translatedText": [one.text for one in translations]}
+    assert full["translatedText"] == plain["translatedText"]
+    assert full["scores"] == [pytest.approx(one.confidence, abs=1e-3) for one in translations]
+    assert [alignment["links"] for alignment in full["alignments"]] == [
+        [list(link) for link in one.alignment.links] for one in translations if one.alignment
+    ]
+    for text, others in zip(full["translatedText"], full["alternatives"], strict=True):
+        assert 1 <= len(set(others)) == len(others) <= 3
+        assert text not in others
+    assert html.json()["translatedText"].replace("<b>", "").replace("</b>", "").strip() == plain["translatedText"][0]

@@ -43,6 +43,7 @@ def serve(
 
     config = ServeConfig(**options)
     try:
+        from ..serve.access import exposure_warnings
         from ..serve.app import create_app
         from ..serve.server import listen, run_server, url
     except ImportError as error:
@@ -59,5 +60,7 @@ def serve(
 
     def announce() -> None:
         console.print(f"Serving {pairs}\nat {url(listener)}; Ctrl-C stops it.", highlight=False)
+        for warning in exposure_warnings(config):
+            console.print(f"Warning: {warning}.", highlight=False)
 
     run_server(app, listener, config, on_ready=announce)

@@ -44,6 +44,7 @@ class ServeConfig(Checked):
         "-1: 100, or never on the loopback",
         _COUNT_OR_AUTO,
     )
+    header_timeout: float = setting(10.0, "seconds in which the headers of a request must arrive", _SECONDS)
     max_body: int = setting(2**21, "greatest size of a request, in bytes", COUNT)
     body_timeout: float = setting(30.0, "seconds in which the body of a request must arrive", _SECONDS)
     max_texts: int = setting(500, "texts in one request; 0: no limit", COUNT_OR_NONE)
