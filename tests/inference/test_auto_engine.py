@@ -16,6 +16,8 @@ from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import has_vpdpbusd, make_compiled_engine
 from allyouneed.nn import Transformer
 
+ANY_SOURCE = torch.tensor([[1, 5, 2]])
+
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -34,9 +36,18 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
-def loaded(model: Transformer) -> AutoEngine:
+def auto_engine(model: Transformer) -> AutoEngine:
+    """The default engine, after its first search."""
     engine = make_engine(model, precision="int8", compiled="auto")
     assert isinstance(engine, AutoEngine)
+    engine.start(ANY_SOURCE)
+    assert not engine.loading.is_alive()
+    return engine
+
+
+def loaded(model: Transformer) -> AutoEngine:
+    engine = auto_engine(model)
+    engine.start(ANY_SOURCE)
     engine.loading.join()
     return engine
 
@@ -44,8 +55,7 @@ def loaded(model: Transformer) -> AutoEngine:
 def test_with_a_cold_cache_pytorch_answers_until_another_process_has_compiled(
     model: Transformer, source: torch.Tensor, cache: Path, started: list[Any]
 ) -> None:
-    engine = make_engine(model, precision="int8", compiled="auto")
-    assert isinstance(engine, AutoEngine)
+    engine = auto_engine(model)
     expected = translations(EagerEngine(model, precision="int8"), source)
     assert translations(engine, source) == expected
     assert not engine.compiled
@@ -78,8 +88,7 @@ def test_a_search_is_computed_by_one_engine_to_its_end(
     model: Transformer, source: torch.Tensor, cache: Path, started: list[Any]
 ) -> None:
     """The compiled kernels are loaded while it goes on; a search that begins later has them."""
-    engine = make_engine(model, precision="int8", compiled="auto")
-    assert isinstance(engine, AutoEngine)
+    engine = auto_engine(model)
     state, last = engine.start(source), torch.ones(len(source), dtype=torch.int64)
     logits, state = engine.step(last, state)
     warm_up.warm_up("int8")

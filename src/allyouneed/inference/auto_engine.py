@@ -4,6 +4,7 @@ import importlib.util
 import threading
 import time
 from dataclasses import dataclass, replace
+from itertools import count
 
 import torch
 from torch import Tensor
@@ -38,16 +39,17 @@ class PinnedState:
 class AutoEngine:
     """An `EagerEngine` at first, and the `CompiledEngine` of the same weights once a thread has loaded it.
 
-    If Numba's cache holds the kernels, loading takes about a second; if not, a background process compiles them into
-    the cache, and they are loaded when it has finished. Both engines give the same log-probabilities to the bit, so a
-    translation does not depend on which of them computed it.
+    The thread starts with the second search, so that it does not delay the first. If Numba's cache holds the kernels,
+    loading takes about a second; if not, a background process compiles them into the cache, and they are loaded when it
+    has finished. Both engines give the same log-probabilities to the bit, so a translation does not depend on which of
+    them computed it.
     """
 
     def __init__(self, model: Transformer, *, precision: Precision) -> None:
         self.config, self.precision = model.config, precision
         self._engine: Engine[CachedState] = EagerEngine(model, precision=precision)
+        self._starts = count(1)
         self.loading = threading.Thread(target=self._load, args=(model,), name="compiled kernels")
-        self.loading.start()
 
     @property
     def compiled(self) -> bool:
@@ -57,6 +59,8 @@ class AutoEngine:
     def start(self, source: Tensor) -> PinnedState:
         """As in `Engine`."""
         engine = self._engine
+        if next(self._starts) == 2:
+            self.loading.start()
         return PinnedState(engine, engine.start(source))
 
     def step(self, last: Tensor, state: PinnedState) -> tuple[Tensor, PinnedState]:

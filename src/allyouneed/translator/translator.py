@@ -67,8 +67,13 @@ class Translator:
 
     @property
     def precision(self) -> Precision:
-        """That of the weights at work."""
+        """The precision of the engine's weights."""
         return self._engine.precision
+
+    @property
+    def compiled(self) -> bool:
+        """Whether searches that begin now run compiled; with "auto" that changes when the kernels are loaded."""
+        return self._engine.compiled
 
     @classmethod
     def load(
