@@ -5,8 +5,8 @@
 Every measurement is a whole process that translates random lines of 18 tokens one by one, with beam 4, at most 25
 tokens and one thread. All systems have the same random weights. A "cold" process has an empty cache of compiled
 kernels, and translates on until they are compiled; the others find that cache filled. The first answer is measured from
-before the process is started, steady speed by the median of the last lines. Processes run one after the other, the rounds of
-all systems in alternation; numbers are medians of the rounds. It takes about three minutes on two cores.
+before the process is started, steady speed by the median of the last lines. Processes run one after the other, the
+rounds of all systems in alternation; numbers are medians of the rounds. It takes about three minutes on two cores.
 """
 
 import argparse
