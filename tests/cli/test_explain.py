@@ -47,6 +47,20 @@ def test_the_numbers_come_as_json(saved: Path, tmp_path: Path) -> None:
     assert json.loads(path.read_text())["text"] == "abc"
 
 
+def test_a_glossary_and_the_options_of_the_search_are_those_of_translate(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("abc\tjj\n")
+    path = tmp_path / "numbers.json"
+    words = ["--glossary", str(tmp_path / "terms.tsv"), "--max-length", "6", "--precision", "float32"]
+    result = CliRunner().invoke(app, ["explain", str(saved), "abc", *words, "--format", "json", "--output", str(path)])
+    assert result.exit_code == 0, result.output
+    values = json.loads(path.read_text())
+    assert "jj" in values["translation"]
+    assert values["note"] == "The translation must contain “jj”."
+    (tmp_path / "text").write_text("abc\n")
+    translated = CliRunner().invoke(app, ["translate", str(saved), str(tmp_path / "text"), *words])
+    assert translated.stdout == f"{values['translation']}\n"
+
+
 def test_theory_needs_no_model(tmp_path: Path) -> None:
     words = ["explain", "--positions", "--schedule", "--masks", "--format", "png", "--output", str(tmp_path)]
     assert CliRunner().invoke(app, words).exit_code == 0

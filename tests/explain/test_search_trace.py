@@ -3,8 +3,14 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.explain.search_trace import trace_search
+from allyouneed.explain.search_trace import SearchTrace, trace_search
 from allyouneed.translator import Translator
+
+
+def trace_text(translator: Translator, text: str) -> SearchTrace:
+    """The search for the translation of a text that is not split."""
+    (segment,) = translator.split([text]).segments
+    return trace_search(translator, segment)
 
 
 @pytest.fixture(params=[1, 2, 4])
@@ -17,13 +23,13 @@ def translator(request: pytest.FixtureRequest, bundle: Bundle) -> Translator:
 
 def test_a_traced_search_finds_what_the_translator_finds(translator: Translator) -> None:
     for text in ("abc", "j", "deadbeef"):
-        trace = trace_search(translator, text)
+        trace = trace_text(translator, text)
         assert translator.source_tokenizer.decode(trace.hypothesis.ids) == translator(text)
 
 
 def test_what_is_noted_is_what_the_model_says(translator: Translator) -> None:
     model, tokenizer = translator.model, translator.source_tokenizer
-    trace = trace_search(translator, "abc")
+    trace = trace_text(translator, "abc")
     assert () in trace.log_probabilities
     source = torch.tensor([tokenizer.encode("abc")])
     for beginning, row in trace.log_probabilities.items():
@@ -33,7 +39,7 @@ def test_what_is_noted_is_what_the_model_says(translator: Translator) -> None:
 
 
 def test_the_log_probability_of_the_answer_is_the_search_s(translator: Translator) -> None:
-    trace = trace_search(translator, "abc")
+    trace = trace_text(translator, "abc")
     ids = tuple(trace.hypothesis.ids)
     sentence = (*ids, trace.eos_id) if ids in trace.log_probabilities else ids
     assert trace.log_probability(sentence) == pytest.approx(trace.hypothesis.log_probability, abs=1e-4)
@@ -43,12 +49,12 @@ def test_the_log_probability_of_the_answer_is_the_search_s(translator: Translato
 def test_the_end_of_the_search_is_explained(bundle: Bundle) -> None:
     with torch.no_grad():
         bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
-    bounded = trace_search(Translator(bundle, decode=DecodeConfig(beam=1, extra_length=1)), "a")
+    bounded = trace_text(Translator(bundle, decode=DecodeConfig(beam=1, extra_length=1)), "a")
     assert "its limit of 2 tokens" in bounded.explain_ending()
 
 
 def test_candidates_come_best_first(translator: Translator) -> None:
-    best = trace_search(translator, "abc").best((), 5)
+    best = trace_text(translator, "abc").best((), 5)
     probabilities = [probability for _, probability in best]
     assert probabilities == sorted(probabilities, reverse=True)
     assert sum(probabilities) <= 1.0001
@@ -64,5 +70,5 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
         last.get_parameter("bias").fill_(1.0)
     plain = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=12))
     for translator in (plain, plain.using(copy_untranslatable=False, retry_repetition=False, no_repeat_ngram_size=2)):
-        result = trace_search(translator, "bc").hypothesis
+        result = trace_text(translator, "bc").hypothesis
         assert translator.source_tokenizer.decode(result.ids) == translator("bc") != "a" * 14

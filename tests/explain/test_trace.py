@@ -1,4 +1,6 @@
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from allyouneed.explain.trace import (
     residual_stream,
     trace_translation,
 )
+from allyouneed.text.spans import CopyStatistics
 from allyouneed.translator import Translator
 
 
@@ -32,9 +35,7 @@ def test_an_empty_text_is_refused(bundle: Bundle) -> None:
 
 
 def test_a_text_the_model_cannot_read_is_refused_in_a_line(bundle: Bundle) -> None:
-    with pytest.raises(
-        InputError, match="the text has 22 tokens with <sos> and <eos>, but this model reads at most 17"
-    ):
+    with pytest.raises(InputError, match="has 22 tokens and no place to cut it; this model reads at most 17"):
         trace_translation(Translator(bundle), "ab" * 10)
     with pytest.raises(InputError, match="'ß' at position 2 of 'aß' is not in the vocabulary"):
         trace_translation(Translator(bundle), "aß")
@@ -88,8 +89,56 @@ def test_alignment_is_a_distribution_for_each_written_piece(trace: Trace) -> Non
     torch.testing.assert_close(alignment.sum(-1), torch.ones(len(trace.decoder_targets)))
 
 
-def test_a_translation_that_differs_is_noted(bundle: Bundle) -> None:
-    translator = Translator(bundle)
-    assert trace_translation(translator, "abc").note == ""
-    forced = translator.using(glossary={"abc": "jjjj"})
-    assert f"`translate` gives “{forced('abc')}”" in trace_translation(forced, "abc").note
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"glossary": {"file": "Akte", "folder": ["Mappe", "Kiste"]}},
+        {"copy_spans": ["placeholders", "tags"], "beam": 1},
+        {"copy_spans": ["placeholders"], "glossary": {"the": "xyz"}, "nbest": 3},
+        {"sample": True, "temperature": 2.0, "seed": 3},
+        {"beam": 6, "beam_groups": 3, "nbest": 2},
+        {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2},
+        {"retry_repetition": True, "min_length": 30},
+        {"replace_unknown": True, "max_length": 4},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_what_is_explained_is_what_is_translated(catalogue: Bundle, settings: dict[str, Any]) -> None:
+    translator = Translator(catalogue).using(**settings)
+    for text in ("could not open the file %lu", "read the folder %s and the file %.2f"):
+        trace = trace_translation(translator, text)
+        assert trace.translation == translator(text)
+        assert "`translate` gives" not in trace.note
+        assert trace.decoder_targets[:-1] == catalogue.target_tokenizer.pieces(trace.search.hypothesis.ids)
+        assert ("must contain" in trace.note) == bool({"glossary", "copy_spans"} & settings.keys())
+
+
+def test_in_int8_the_search_is_that_of_int8(catalogue: Bundle) -> None:
+    translator = Translator(catalogue, precision="int8")
+    trace = trace_translation(translator, "open the file %s and the disk %u")
+    assert trace.translation == translator(trace.text)
+    assert "The search used int8 weights" in trace.note
+    assert float(trace.search.log_probabilities[()].exp().sum()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_of_a_text_in_parts_the_first_is_explained(catalogue: Bundle) -> None:
+    translator, first = Translator(catalogue), "do you want to open <b>page</b>?"
+    text = f"{first} please print the list. could not find the disk %s."
+    trace = trace_translation(translator, text)
+    assert (trace.text, trace.translation) == (first, translator(first))
+    assert f"translated in {len(translator.split([text]).segments)} parts" in trace.note
+    assert f"“{translator(text)}” for the whole text" in trace.note
+
+
+def test_of_a_text_that_is_copied_the_page_says_so(catalogue: Bundle) -> None:
+    statistics = CopyStatistics.from_pairs([("go to 7", "va a 7")] * 20)
+    translator = Translator(replace(catalogue, copy_statistics=statistics)).using(copy_untranslatable=True)
+    assert translator("12") == "12"
+    trace = trace_translation(translator, "12")
+    assert "`translate` copies this text" in trace.note
+    assert trace.translation == translator.using(copy_untranslatable=False)("12")
+
+
+def test_a_constraint_that_does_not_fit_is_refused(bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="no translation of 'd' has its glossary terms"):
+        trace_translation(Translator(bundle).using(glossary={"d": "abcdefghij" * 2}), "d")

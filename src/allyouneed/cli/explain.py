@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from .search_options import SearchSettings, with_search_options
+
 
 class Form(StrEnum):
     """One page, a picture for each figure, or the numbers."""
@@ -16,6 +18,7 @@ class Form(StrEnum):
     json = "json"
 
 
+@with_search_options
 def explain(
     bundle: Annotated[Path | None, typer.Argument(help="The folder of a trained model.", show_default=False)] = None,
     text: Annotated[str | None, typer.Argument(help="The text to translate and explain.", show_default=False)] = None,
@@ -31,9 +34,14 @@ def explain(
     form: Annotated[
         Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")
     ] = Form.html,
-    beam: Annotated[
-        int | None,
-        typer.Option(help="Beam size; 1: greedy search. Default: that of the bundle.", show_default=False),
+    precision: Annotated[str, typer.Option(help="Weights of the search: float32, int8 or auto, as translate has.")] = (
+        "auto"
+    ),
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Constraints"
+        ),
     ] = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")
@@ -43,6 +51,8 @@ def explain(
         bool, typer.Option("--masks", help="Draw the padding mask and the causal mask; needs no model.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
+    *,
+    decode: SearchSettings,
 ) -> None:
     """Show how a text is translated: embeddings, the attention of every head, the hidden states, and the search.
 
@@ -76,11 +86,15 @@ def explain(
     if theory:
         figures = {name: THEORY[name]() for name in theory}
     else:
+        from ..text.glossary import Glossary
         from ..translator import Translator
 
         assert bundle is not None
         assert text is not None
-        translator = Translator.load(bundle, device="cpu", beam=beam)
+        terms = Glossary.read(glossary) if glossary else None
+        translator = Translator.load(
+            bundle, device="cpu", precision=precision, compiled=False, glossary=terms, **decode
+        )
         trace = trace_translation(translator, text)
         if form is Form.html:
             write_whole(destination, build_page(trace, translator))

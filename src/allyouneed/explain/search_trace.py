@@ -1,17 +1,18 @@
-"""A record of a search: its `Step` is wrapped, and every prefix that it expands is kept."""
+"""A record of a search: its engine is wrapped, and every prefix that the search expands is kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from ..data.batch import pad
-from ..decode import Hypothesis, SearchLimits, build_rules, is_repetitive, length_divisor, make_step, search
-from ..nn import DecoderState
-from ..translator import Translator, without_repetition
+from ..decode import Hypothesis, length_divisor
+from ..errors import InputError
+from ..inference import AnyEngine, make_engine
+from ..translator import Segment, Translator
+from ..translator.generation import TranslationGenerator
+from ..translator.span_search import search_for_spans
 
 Prefix = tuple[int, ...]
 
@@ -28,6 +29,7 @@ class SearchTrace:
     eos_id: int
     limit: int  # tokens at most, `<eos>` included
     config: DecodeConfig
+    constrained: bool = False  # the translation must have phrases: of a glossary, or copied spans
 
     def log_probability(self, prefix: Prefix) -> float:
         """The log-probability of a prefix that was expanded, or that continues such a one by a token."""
@@ -59,19 +61,25 @@ class SearchTrace:
     def explain_ending(self) -> str:
         """Why the search stopped, in a sentence or two."""
         ids = tuple(self.hypothesis.ids)
-        if ids not in self.log_probabilities:
+        if not self.hypothesis.finished or ids not in self.log_probabilities:
             return f"The output reached its limit of {self.limit} tokens before <eos>."
-        probability = float(self.log_probabilities[ids][self.eos_id].exp())
-        if self.config.beam == 1:
-            return f"<eos> was the most probable next token ({100 * probability:.1f} %)."
+        probability = f"{100 * float(self.log_probabilities[ids][self.eos_id].exp()):.1f} %"
+        if self.config.sample and not self.constrained:
+            return f"<eos> was drawn; its probability was {probability}."
+        if self.config.beam == 1 and not self.constrained:
+            return f"<eos> was the most probable next token ({probability})."
         others = [score for sentence, score in self.ended().items() if sentence != ids]
         score = f"{self.score((*ids, self.eos_id)):.3f}"
-        rival = f"; the next best finished hypothesis has {others[0]:.3f}" if others else ""
+        rival = f"; the next best finished hypothesis has {others[0]:.3f}" if others and not self.constrained else ""
+        ending = (
+            f"<eos> had a probability of {probability}. The score of the translation, its log-probability "
+            f"divided by the length penalty, is {score}{rival}. "
+        )
+        if self.constrained:
+            return ending + "A hypothesis without the words that the translation must contain could not end."
         return (
-            f"<eos> had a probability of {100 * probability:.1f} %. The score of the translation, its log-probability "
-            f"divided by the length penalty, is {score}{rival}. The search stops when no unfinished hypothesis can "
-            f"still get a better score, or, once {self.config.beam} hypotheses have finished, when none "
-            "can at the next token."
+            f"{ending}The search stops when no unfinished hypothesis can still get a better score, or, once "
+            f"{self.config.beam} hypotheses have finished, when none can at the next token."
         )
 
 
@@ -79,8 +87,8 @@ class SearchTrace:
 class _Traced:
     """A state that knows the tokens of each of its hypotheses. One sentence."""
 
-    inner: DecoderState
-    prefixes: tuple[Prefix, ...]
+    inner: Any
+    prefixes: tuple[Prefix | None, ...]  # None: nothing was read yet, not even `<sos>`
 
     def reorder(self, hypotheses: Tensor) -> "_Traced":
         return _Traced(self.inner.reorder(hypotheses), tuple(self.prefixes[n] for n in hypotheses.tolist()))
@@ -89,48 +97,60 @@ class _Traced:
         return replace(self, inner=self.inner.keep(sentences))
 
 
-@torch.inference_mode()
-def trace_search(translator: Translator, text: str) -> SearchTrace:
-    """Translate one text by beam or greedy search, and record the search.
+class RecordingEngine:
+    """An engine that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
 
-    Search rules and the retry after a repetition are those of `translator`. Glossary, copied spans, sampling and
-    int8 are left out.
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+        self.config, self.precision, self.compiled = engine.config, engine.precision, engine.compiled
+        self.top_continuations = engine.top_continuations
+        self.by_prefix: dict[Prefix, Tensor] = {}
+
+    def start(self, source: Tensor) -> _Traced:
+        """As in `Engine`."""
+        return _Traced(self._engine.start(source), (None,) * len(source))
+
+    def step(self, last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
+        """As in `Engine`."""
+        logits, inner = self._engine.step(last, state.inner)
+        return logits, _Traced(inner, _extend(state.prefixes, last))
+
+    def log_probabilities(self, last: Tensor, state: _Traced, banned_ids: Tensor) -> tuple[Tensor, _Traced]:
+        """As in `Engine`."""
+        rows, inner = self._engine.log_probabilities(last, state.inner, banned_ids)
+        prefixes = _extend(state.prefixes, last)
+        for prefix, row in zip(prefixes, rows, strict=True):
+            self.by_prefix.setdefault(prefix, row.cpu())
+        return rows, _Traced(inner, prefixes)
+
+
+def _extend(prefixes: tuple[Prefix | None, ...], last: Tensor) -> tuple[Prefix, ...]:
+    return tuple(
+        () if prefix is None else (*prefix, token) for prefix, token in zip(prefixes, last.tolist(), strict=True)
+    )
+
+
+def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
+    """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
+
+    Where the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
+    is recorded. Refuses a segment whose glossary and copied spans do not fit within the longest translation.
     """
-    model, tokenizer, target_tokenizer = translator.model, translator.source_tokenizer, translator.target_tokenizer
-    config = replace(translator.decode, nbest=1, beam_groups=1, sample=False)
-    banned_ids = (target_tokenizer.pad_id, target_tokenizer.sos_id, target_tokenizer.unk_id)
-    step = make_step(model, banned_ids=tuple(i for i in banned_ids if i is not None))
-    by_prefix: dict[Prefix, Tensor] = {}
-
-    def traced_step(last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
-        log_probabilities, inner = step(last, state.inner)
-        prefixes = tuple(
-            (*prefix, token) if state.inner.length else ()
-            for prefix, token in zip(state.prefixes, last.tolist(), strict=True)
+    engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
+    generator = TranslationGenerator(translator.model, engine, translator.target_tokenizer, translator.decode)
+    request = segment.request
+    (hypotheses,), _ = generator.generate([request])
+    if hypotheses and segment.constraints:
+        hypotheses = search_for_spans(
+            generator, segment.constraints, segment.text, request, hypotheses, prefix=request.prefix
         )
-        for prefix, row in zip(prefixes, log_probabilities, strict=True):
-            by_prefix.setdefault(prefix, row.cpu())
-        return log_probabilities, _Traced(inner, prefixes)
-
-    ids = tokenizer.encode(translator.bundle.normalization(text))
-    device = next(model.parameters()).device
-    longest = int(config.length_ratio * (len(ids) - 2)) + config.extra_length
-    limit = max(1, min(longest, config.max_length or longest, model.config.max_length))
-    max_lengths = torch.tensor([limit], device=device)
-    min_length = max(config.min_length, ceil(config.min_ratio * (len(ids) - 2)))
-
-    def run_search(config: DecodeConfig) -> Hypothesis:
-        min_lengths = torch.tensor([min_length], device=device).minimum(max_lengths)
-        ((hypothesis,),) = search(
-            traced_step,
-            _Traced(model.start(pad([ids], tokenizer.pad_id).to(device)), ((),)),
-            config,
-            SearchLimits(sos_id=target_tokenizer.sos_id, eos_id=target_tokenizer.eos_id, max_lengths=max_lengths),
-            rules=build_rules(config, eos_id=target_tokenizer.eos_id, min_lengths=min_lengths),
+    if not hypotheses:
+        raise InputError(
+            f"no translation of {segment.text!r} has its glossary terms and copied spans "
+            f"within {generator.limit} tokens"
         )
-        return hypothesis
-
-    hypothesis = run_search(config)
-    if config.retry_repetition and is_repetitive(hypothesis.ids, ids):
-        hypothesis = run_search(without_repetition(config, hypothesis))
-    return SearchTrace(hypothesis, by_prefix, target_tokenizer.eos_id, limit, config)
+    limit = int(generator.limits([request]).longest)
+    return SearchTrace(
+        hypotheses[0], engine.by_prefix, translator.target_tokenizer.eos_id, limit, translator.decode,
+        constrained=bool(request.constraints),
+    )  # fmt: skip

@@ -1,6 +1,7 @@
 """Everything that is recorded of one translation, as tensors and numbers; the figures are drawn from it."""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from ..decode import alignment_layer
 from ..errors import InputError
-from ..translator import Translator
+from ..translator import Segment, Translator
 from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search
 
@@ -27,24 +28,25 @@ class Trace:
     recording: Recording  # of this sentence, without the batch axis
     search: SearchTrace
     pieces: dict[int, str]  # the text of every token that a figure names
-    note: str  # how `Translator` translates the text, where that differs; empty if it does not
+    note: str  # what the trace leaves out of the translation, and what that must contain; may be empty
 
 
 @torch.inference_mode()
 def trace_translation(translator: Translator, text: str) -> Trace:
-    """Translate a text and record everything. Refuses an empty text, and one too long for the model."""
+    """Translate a text as `translator` does, with all its settings, and record everything.
+
+    The tensors are those of the model in float32 as it reads the source and the translation. Of a text that is
+    translated in parts, the first part is recorded; one that would be copied is translated. The note says so. Refuses
+    an empty text, and what `translator` refuses.
+    """
     if not text.strip():
         raise InputError("explain needs a text; got an empty one")
-    text = translator.bundle.normalization(text)
     tokenizer, target_tokenizer, model = translator.source_tokenizer, translator.target_tokenizer, translator.model
-    source, longest = tokenizer.encode(text), model.config.max_length
-    if len(source) > longest:
-        raise InputError(
-            f"the text has {len(source)} tokens with <sos> and <eos>, but this model reads at most {longest}; "
-            "give a shorter one, such as a sentence of it"
-        )
-    search = trace_search(translator, text)
-    target = [target_tokenizer.sos_id, *search.hypothesis.ids, target_tokenizer.eos_id][: longest + 1]
+    split = translator.using(copy_untranslatable=False).split([text])
+    segment = split.segments[0]
+    source = segment.request.source
+    search = trace_search(translator, segment)
+    target = [target_tokenizer.sos_id, *search.hypothesis.ids, target_tokenizer.eos_id][: model.config.max_length + 1]
     device = next(model.parameters()).device
     with recorded(model) as recording:
         model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
@@ -54,7 +56,7 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
     translation = target_tokenizer.decode(search.hypothesis.ids)
     return Trace(
-        text=text,
+        text=segment.text,
         translation=translation,
         source_ids=source,
         target_ids=target,
@@ -64,17 +66,32 @@ def trace_translation(translator: Translator, text: str) -> Trace:
         recording=alone,
         search=search,
         pieces=dict(zip(sorted(mentioned), target_tokenizer.pieces(sorted(mentioned)), strict=True)),
-        note=_note(translation, translator(text)),
+        note=" ".join(_notes(translator, text, translation, split.segments)),
     )
 
 
-def _note(traced: str, translated: str) -> str:
-    if traced == translated:
-        return ""
-    return (
-        f"`translate` gives “{translated}” for this text. Its glossary, copied spans, copied texts, splitting into "
-        "sentences, sampling and int8 are not part of the search that is explained here."
-    )
+def _notes(translator: Translator, text: str, traced: str, segments: Sequence[Segment]) -> Iterator[str]:
+    """What a reader must know to compare the trace with the output of `translate`."""
+    (whole,) = translator.translations([text])
+    if "copied" in whole.flags:
+        yield "`translate` copies this text, as the training pairs did; here the model translates it."
+    elif len(segments) > 1:
+        yield (
+            f"The text is translated in {len(segments)} parts, because it is longer than those that the model has "
+            f"learned from. This is the first part; `translate` gives “{whole.text}” for the whole text."
+        )
+    elif whole.text != traced:
+        yield f"`translate` gives “{whole.text}” for this text."
+    constraints = segments[0].constraints
+    if constraints and (required := constraints.required_texts(segments[0].text)):
+        texts = ", ".join(" or ".join(f"“{one}”" for one in options) for options in required)
+        yield f"The translation must contain {texts}."
+    if "repeats" in whole.flags:
+        yield "The first search gave a repetitive text; this is that of the second, with repeated n-grams banned."
+    if "wrong_spans" in whole.flags:
+        yield "The copied spans of the translation are not those of the text."
+    if translator.precision == "int8":
+        yield "The search used int8 weights; the tensors are those of float32."
 
 
 @dataclass(frozen=True, slots=True)
