@@ -129,6 +129,14 @@ def test_long_translations_are_wrapped_as_gettext_wraps_them() -> None:
     assert f'msgstr "{sentence}"' in answer(read("po", unwrapped), {"x": sentence}).decode()
 
 
+def test_a_plural_message_of_icu_is_left_untranslated_rather_than_copied() -> None:
+    messages = "{n, plural, one {# file} other {{n} files}}", "a", "{0}"
+    text = "\n".join(f'msgid "{message}"\nmsgstr ""\n' for message in messages)
+    document = read("po", text)
+    assert texts(document) == ["a"]
+    assert [entry.msgstr for entry in polib.pofile(answer(document, {"a": "b"}).decode())] == ["", "b", "{0}"]
+
+
 def plural_message(language: str, singular: str = "%d file") -> str:
     header = f'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
     return header + f'msgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'

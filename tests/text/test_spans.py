@@ -24,7 +24,7 @@ def test_spans_of_every_kind_are_found_in_their_order() -> None:
         "%1$s|%2$'05d|%1$*2$d|%@|%1$@|%<PRIu64>|%-5<PRId32>|%<count>d",
         "%1|%L1|%n|%Ln|%99",
         "%(name)s|%(file name)s|{}|{0}|{name}|{name!r:>10}|{x: >10}|{x.y[0]:.2f}|{x:{w}}",
-        "${var}|{{var}}|{{ user.name }}|{{{raw}}}|%{name}|#{name}|$name$|{%endif%}",
+        "${var}|{{var}}|{{ user.name }}|{{{raw}}}|%{name}|#{name}|$name$|{%endif%}|$t(menu.open)",
         "%Y|%m|%d|%H|%M",
     ],
 )

@@ -15,7 +15,7 @@ from .encoded_text import EncodedText, Replacement, decode_text
 from .inline_markup import PLACEHOLDER
 from .plurals import PluralForms, parse_plural_forms, plural_rule
 from .po_lines import LineStyle, MessageLines, find_messages, read_string, with_fuzzy
-from .string_unit import StringUnit
+from .string_unit import StringUnit, is_same_in_all_languages
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _CHARSET = re.compile(rb"charset=([\w.:-]+)")
@@ -31,15 +31,16 @@ class _Form(NamedTuple):
     reasons: tuple[str, ...] = ()
 
     def unit(self, key: str) -> TranslationUnit | None:
-        """None if there is nothing to translate, as in "%d: %s"."""
+        """None if there is nothing to translate."""
         if self.existing:
             return TranslationUnit(text=self.source.string, key=key, translation=self.existing)
         return self.source.unit(key, self.reasons) if self.source.has_words else None
 
     def text(self, translation: UnitTranslation | None) -> str | None:
         """What is to stand there; None if that is not known."""
+        string = self.source.string
         if self.existing or not self.source.has_words:
-            return self.existing or self.source.string
+            return self.existing or (string if is_same_in_all_languages(string) else None)
         return None if translation is None else self.source.translated(translation)
 
 

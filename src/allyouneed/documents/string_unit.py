@@ -4,6 +4,8 @@ from .inline_markup import PLACEHOLDER, take_out_tags
 from .passages import find_passages
 from .unit import TranslationUnit, UnitTranslation
 
+_DEPTH = 6  # of braces in braces
+
 
 class StringUnit:
     """A string without its inline tags, its indents, and what else is around its passages; `text` has a line for each.
@@ -38,5 +40,14 @@ class StringUnit:
 
 
 def has_words(text: str) -> bool:
-    """Whether a letter is in a text, apart from its placeholders."""
-    return any(character.isalpha() for character in PLACEHOLDER.sub("", text))
+    """Whether a letter is in a text, apart from its placeholders; all of `{n, plural, one {# file} …}` is one."""
+    for _ in range(_DEPTH):
+        text, count = PLACEHOLDER.subn("", text)
+        if not count:
+            break
+    return any(character.isalpha() for character in text)
+
+
+def is_same_in_all_languages(text: str) -> bool:
+    """Whether a text has no letter, apart from placeholders without words: a number, `%d: %s`."""
+    return not any(character.isalpha() for character in PLACEHOLDER.sub("", text))

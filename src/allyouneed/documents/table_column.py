@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..errors import DocumentError
 from .encoded_text import EncodedText, Replacement, line_numbers
-from .string_unit import StringUnit
+from .string_unit import StringUnit, is_same_in_all_languages
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 _Cell = tuple[int, int]  # its characters, with quotation marks
@@ -99,7 +99,7 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
         if columns.target >= width and columns.heading is not None:
             replacements.append(_in_column(rows[0], columns.target, style.write(columns.heading, ""), style))
         for row, cell, string, unit in zip(body, cells, strings, units, strict=True):
-            new = string.string if unit is None else None  # nothing to translate
+            new = string.string if unit is None and is_same_in_all_languages(string.string) else None
             if unit and (translation := next(remaining)) and unit.translation is None:
                 new = string.translated(translation)
             if new is not None or columns.target >= len(row):

@@ -14,7 +14,7 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .safe_xml import parse_xml
-from .string_unit import has_words
+from .string_unit import has_words, is_same_in_all_languages
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 from .xliff_inline import local_name, read_inline
 from .xliff_segments import XliffSegment, find_segments
@@ -65,8 +65,10 @@ def _unit(segment: XliffSegment) -> TranslationUnit | None:
     return TranslationUnit(text=inline.text, marks=marks, key=segment.key, translation=existing)
 
 
-def _copy(segment: XliffSegment) -> UnitTranslation:
+def _copy(segment: XliffSegment) -> UnitTranslation | None:
     inline = read_inline(segment.source)
+    if not is_same_in_all_languages(inline.text):
+        return None
     return UnitTranslation(inline.text, tuple(inline.marks))
 
 

@@ -21,6 +21,7 @@ _BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", ran
 _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
     r"\{%[^{}%]*+%\}",
+    r"\$t\([^()\n]*+\)",  # i18next: the text of another key
     # {count, plural, one {# file} other {# files}}, as in ICU messages, as a whole
     r"\{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
     rf"[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
