@@ -23,6 +23,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "tsv": (".tsv", ".tab"),
     "json": (".json", ".arb"),
     "docx": (".docx", ".docm", ".dotx"),
+    "md": (".md", ".markdown"),
     "odt": (".odt", ".ott"),
     "html": (".html", ".htm", ".xhtml"),
 }

@@ -5,15 +5,15 @@ The page is not parsed into a tree and written again: the translations replace c
 
 import codecs
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape, unescape
-from typing import NamedTuple
 
 from ..errors import DocumentError
 from .html_tokens import Attribute, Token, html_tokens, tag_attributes
+from .page_edits import Edit, Slice, edited
 from .pieces import BLANK_PARTS, LONE_SURROGATE, InlineRun, Piece, inline_runs, is_translatable, opaque_point
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
@@ -34,21 +34,6 @@ _VOID = frozenset({
 ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
 _BUTTONS = frozenset(["submit", "button", "reset"])
 _META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
-
-
-class Edit(NamedTuple):
-    """New content for characters `start` to `end` of a page."""
-
-    start: int
-    end: int
-    content: str
-
-
-class Slice(NamedTuple):
-    """Characters `start` to `end` of a page."""
-
-    start: int
-    end: int
 
 
 def read_html_document(data: bytes, options: DocumentOptions) -> Document:
@@ -78,14 +63,14 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
         def written(piece: Piece) -> str:
             if piece.kind == "text":
                 return escape(piece.text, quote=False).replace("\xa0", "&nbsp;")
-            return _slice(page, piece.source, edits)
+            return edited(page, piece.source, edits)
 
         texts = [
             Edit(*_position(item), "".join(written(piece) for piece in item.translated(translation)))
             for item, translation in changed
             if isinstance(item, InlineRun)
         ]
-        return encode_page(_slice(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
+        return encode_page(edited(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
 
     return Document(units, write)
 
@@ -227,16 +212,3 @@ def _unit(item: InlineRun | Attribute, line: int) -> TranslationUnit:
     if isinstance(item, Attribute):
         return TranslationUnit(text=item.value, key=f"line {line}")
     return replace(item.unit, key=f"line {line}")
-
-
-def _slice(page: str, span: Slice, edits: Sequence[Edit]) -> str:
-    """Characters of a page with the edits inside them; `edits` are in their order."""
-    parts = []
-    position = span.start
-    for edit in edits[bisect_left(edits, span.start, key=lambda edit: edit.start) :]:
-        if edit.end > span.end:
-            break
-        if edit.start >= position:  # an attribute in a text that is written already
-            parts += [page[position : edit.start], edit.content]
-            position = edit.end
-    return "".join([*parts, page[position : span.end]])

@@ -1,0 +1,149 @@
+"""Markdown: texts change, every other character stays."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from document_checks import assert_identity, read, texts, translated
+from fake_translator import FakeTranslator
+
+PAGE = """---
+title: not this
+---
+
+# A *big* heading #
+
+Run `git push` and [a **link**](http://x/(y) "title"), then ![a cat](a.png)
+continued <b>here</b> at <http://a.b>.\\
+Next line@@
+and more \\*stars\\* &amp; all.
+
+- item one
+- [x] item two
+  lazy
+
+1. > quoted text
+   > goes on@@
+   > after a break
+
+| head | b **c** |
+|------|---------|
+| 12   | cell    |
+
+```
+not this
+```
+
+    nor this
+
+Setext [ref] and [text][ref][^1]
+======
+
+<div>
+nor this
+</div>
+
+[ref]: http://x "Not this"
+[^1]: A note.
+""".replace("@@", "  ")
+
+
+def markup(page: bytes) -> list[tuple[str, str, str]]:
+    """The tokens but for texts, with the addresses of links and code."""
+    return [
+        (one.type, one.markup, one.content if one.type in ("code_inline", "html_inline") else str(one.attrs))
+        for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page.decode())
+        for one in [token, *(token.children or [])]
+        if one.type not in ("inline", "text", "softbreak")
+    ]
+
+
+def test_what_is_translated() -> None:
+    assert texts(PAGE.encode(), "md") == [
+        "A big heading",
+        "Run git push and a link, then continued here at http://a.b. Next line and more *stars* & all.", "a cat",
+        "item one", "item two lazy", "quoted text goes on after a break", "head", "b c", "cell",
+        "Setext ref and text", "A note.",
+    ]  # fmt: skip
+
+
+def test_an_identity_model_gives_the_bytes_back() -> None:
+    assert_identity(PAGE.encode(), "md")
+    assert_identity(PAGE.replace("\n", "\r\n").encode(), "md")
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_capitals_change_texts_alone(line_end: str) -> None:
+    page = PAGE.replace("\n", line_end)
+    result = translated(page.encode(), "md").decode()
+    assert markup(result.encode()) == markup(page.encode())
+    assert result.startswith(page[: page.index("#")])
+    assert "# A *BIG* HEADING #" in result
+    assert 'RUN `git push` AND [A **LINK**](http://x/(y) "title"), THEN ![A CAT](a.png) CONTINUED <b>HERE</b>' in result
+    assert f"AT <http://a.b>.\\{line_end}NEXT LINE  {line_end}AND MORE \\*STARS\\* & ALL." in result
+    assert f"1. > QUOTED TEXT GOES ON  {line_end}   > AFTER A BREAK" in result
+    assert "| HEAD | B **C** |" in result
+    for kept in ("not this", "nor this", "[ref]: http://x", "- [x] ITEM TWO LAZY", "[TEXT][ref][^1]"):
+        assert kept in result
+
+
+def test_another_order_of_words_keeps_the_markup() -> None:
+    page = PAGE.encode()
+    assert Counter(markup(translated(page, "md", FakeTranslator(reverse=True)))) == Counter(markup(page))
+
+
+def test_the_lines_of_units_are_known() -> None:
+    assert [unit.key for unit in read(PAGE.encode(), "md").units][:3] == ["line 5", "line 7", "line 7"]
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("*a*", "\\*a\\*"),
+        ("_a_", "\\_a\\_"),
+        ("a_b", "a_b"),
+        ("[a]", "\\[a\\]"),
+        ("`a`", "\\`a\\`"),
+        ("<a>", "\\<a>"),
+        ("&amp;", "\\&amp;"),
+        ("#", "\\#"),
+        ("-", "\\-"),
+        ("1.", "1\\."),
+        (">a", "\\>a"),
+        ("a\\*", "a\\\\\\*"),
+        ("~~a~~", "\\~\\~a\\~\\~"),
+    ],
+)
+def test_a_translation_that_looks_like_markup_is_escaped(word: str, written: str) -> None:
+    result = translated(b"word", "md", FakeTranslator(lambda _: word))
+    assert result.decode() == written
+    assert MarkdownIt("commonmark").enable("strikethrough").parse(result.decode())[1].children[0].type == "text"  # type: ignore[index]
+
+
+def test_a_pipe_in_a_cell_is_escaped() -> None:
+    result = translated(b"| a |\n|---|\n| b |\n", "md", FakeTranslator(lambda _: "x|y"))
+    assert result == b"| x\\|y |\n|---|\n| x\\|y |\n"
+
+
+def test_a_text_whose_markup_would_break_is_left_as_it_is() -> None:
+    assert translated(b"a **b** c", "md", FakeTranslator(lambda _: "")) == b"a **b** c"
+
+
+WORDS = st.sampled_from(
+    ["word", "*a*", "**b** c", "`x`", "[l](u)", "![i](s)", "<b>", "</b>", "\n", "\n\n", "- ", "> ", "# ", "  \n", "\\",
+     "| a | b |\n|---|---|\n", "&amp;", "_", "*", "1. ", "[r]: u\n", "***", "~~s~~", "<http://a.b>"],
+)  # fmt: skip
+
+
+@given(st.lists(WORDS, max_size=12).map(" ".join))
+def test_any_page_survives(page: str) -> None:
+    assert_identity(page.encode(), "md")
+    assert markup(translated(page.encode(), "md")) == markup(page.encode())
+
+
+@pytest.mark.parametrize("part", ["[", "*a ", "> ", "`", "![[", "<a ", "- ", "|a", "[a](<", "\\", "1. "])
+def test_a_hostile_page_takes_no_quadratic_time(part: str) -> None:
+    assert_identity(part.encode() * 4_000, "md")
