@@ -31,7 +31,8 @@ from hypothesis import strategies as st
 from allyouneed.cli import app
 from allyouneed.config import Recipe
 from allyouneed.corpus.readers import open_pairs, read_lines
-from allyouneed.errors import AllYouNeedError, ConfigError
+from allyouneed.documents import DocumentOptions, UnitTranslation, read_document
+from allyouneed.errors import AllYouNeedError, ConfigError, DocumentError
 from runs import TINY
 from shell import run_here
 
@@ -326,3 +327,45 @@ def test_a_glossary_and_a_text_of_any_bytes(
     (folder / "terms.tsv").write_bytes(changed(b"100\t001\n10 0\t0 01\n", terms))
     (folder / "text").write_bytes(changed(b"100 001\n\n1\t2\n", text))
     ends_well("translate", made / "bundle", "text", "--glossary", "terms.tsv", "--json", cwd=folder)
+
+
+# --- documents
+
+DOCUMENTS = {
+    "txt": "Dear <b>all</b>,\n\n- a line of text that was wrapped at some\n  width and goes on\n",
+    "srt": "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}<i>it is\nlate</i>,\n\n2\n00:00:02,000 --> 00:00:03,000\nAnn.\n",
+    "vtt": "WEBVTT\n\nNOTE x\n\n00:01.000 --> 00:02.000 line:0\n<v Ann>a &amp; b\n- c\n",
+    "po": 'msgid ""\nmsgstr "Plural-Forms: nplurals=3; plural=n%10;\\n"\n\n#, c-format\nmsgctxt "m"\nmsgid "%d a"\n'
+    'msgid_plural ""\n"%d b\\n"\nmsgstr[0] ""\nmsgstr[1] "x"\n\n#~ msgid "c"\n#~ msgstr ""\n',
+    "xliff": '<xliff version="1.2"><file><body><trans-unit id="1"><source>a <g id="1">b<x id="2"/></g></source>'
+    '<target state="new"/></trans-unit></body></file></xliff>',
+    "json": '{"a": ["b \\u00e9", {"c": "<i>d</i>\\n{n}"}], "@e": 1.0}',
+    "csv": 'a,b\n"c ""d""\ne",\nf\n',
+    "tsv": 'a\tb\n"c\t\n',
+    "html": '<html lang="en"><p title="a">b <i>c</i> &amp; d<br>e<script>f</script></p>',
+}
+SIGNS = st.sampled_from(
+    ['"', "\\", "<", ">", "&", "{", "}", "[", "]", ",", ":", "\r", "\n\n", "\t", "msgid", "-->", "\ufeff"]
+)
+EDITS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30), st.one_of(SIGNS, st.text(max_size=3))), max_size=5)
+
+
+@tried(400)
+@given(
+    kind=st.sampled_from(sorted(DOCUMENTS)),
+    edits=EDITS,
+    damage=st.binary(max_size=2),
+    language=st.sampled_from(["", "ru"]),
+)
+def test_a_document_of_any_bytes_is_read_or_refused(
+    kind: str, edits: list[tuple[int, int, str]], damage: bytes, language: str
+) -> None:
+    text = DOCUMENTS[kind]
+    for start, length, new in edits:
+        text = text[:start] + new + text[start + length :]
+    data = text.encode(errors="surrogatepass") + damage
+    options = DocumentOptions(target_language=language, column="1", into="3")
+    with bounded(), contextlib.suppress(DocumentError):
+        document = read_document(data, kind, options)
+        assert document.write([None] * len(document.units)) == data
+        document.write([UnitTranslation(unit.text, unit.marks, ("?",)) for unit in document.units])

@@ -56,7 +56,7 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
             if translation and (translation.text, translation.marks) != (unit.text, unit.marks)
         ]
         new_values = [(item, one.text) for item, one in changed if isinstance(item, Attribute)]
-        if options.target_language:
+        if options.target_language and any(translations):
             new_values += [(attribute, options.target_language) for attribute in languages]
         edits = sorted(Edit(item.start, item.end, f'"{escape(text)}"') for item, text in new_values)
 
