@@ -64,9 +64,12 @@ def test_libretranslatepy_with_a_key(keyed: tuple[str, str]) -> None:
 def test_mastodon(url: str) -> None:
     languages = httpx.get(f"{url}/languages").json()
     assert {one["code"]: one["targets"] for one in languages}["en"] == ["it", "pt"]
-    body = {"q": ["Hello", "World"], "source": "en", "target": "it", "format": "text", "api_key": None}
+    body = {"q": ["<p>Hello</p>", "World &amp; all"], "source": "en", "target": "it", "format": "html", "api_key": None}
     answer = httpx.post(f"{url}/translate", content=json.dumps(body), headers={"Content-Type": "application/json"})
-    assert answer.json() == {"translatedText": ["hELLO", "wORLD"]}
+    assert answer.json() == {"translatedText": ["<p>hELLO</p>", "wORLD &amp; ALL"]}
+    body |= {"q": "<p>Wo ist der nächste Bahnhof?</p>", "source": "auto"}  # a post without a language
+    answer = httpx.post(f"{url}/translate", content=json.dumps(body), headers={"Content-Type": "application/json"})
+    assert answer.json()["translatedText"] == "<p>wO IST DER NÄCHSTE bAHNHOF?</p>"
 
 
 def test_weblate(url: str) -> None:
@@ -81,8 +84,8 @@ def test_discourse(url: str) -> None:
     text = "Wo ist der nächste Bahnhof?"
     detected = httpx.post(f"{url}/detect", data={"q": text, "api_key": ""}).json()[0]["language"]
     assert detected in [one["code"] for one in httpx.get(f"{url}/languages").json()]
-    form = {"q": text, "source": detected, "target": "it", "format": "text", "api_key": ""}
-    assert httpx.post(f"{url}/translate", data=form).json()["translatedText"] == text.swapcase()
+    form = {"q": f"<p>{text}</p>", "source": detected, "target": "it", "format": "html", "api_key": ""}
+    assert httpx.post(f"{url}/translate", data=form).json()["translatedText"] == f"<p>{text.swapcase()}</p>"
 
 
 def test_subtitle_edit(keyed: tuple[str, str]) -> None:
@@ -121,6 +124,21 @@ def test_deepl_splits_at_lines_or_not(translator: deepl.DeepLClient) -> None:
         return result.text
 
     assert [translate(mode) for mode in ("1", "nonewlines", "0")] == ["hELLO\nwORLD", "hELLO wORLD", "hELLO wORLD"]
+
+
+@pytest.mark.parametrize("handling", ["html", "xml"])
+def test_deepl_keeps_tags(translator: deepl.DeepLClient, handling: str) -> None:
+    text = 'Hello <Name id="1">World</Name>. <br/>And more'
+    result = translator.translate_text(text, source_lang="EN", target_lang="IT", tag_handling=handling)
+    assert isinstance(result, deepl.TextResult)
+    assert result.text == 'hELLO <Name id="1">wORLD</Name>. <br/>aND MORE'
+
+
+def test_deepl_refuses_options_that_would_change_the_translation(translator: deepl.DeepLClient) -> None:
+    for option in ({"formality": "more"}, {"tag_handling": "xml", "ignore_tags": ["x"]}):
+        with pytest.raises(deepl.DeepLException, match="is not supported by this server"):
+            translator.translate_text("Hello", target_lang="IT", **option)  # type: ignore[arg-type]
+    assert translator.translate_text("Hello", source_lang="EN", target_lang="IT", formality="prefer_more", context="x")
 
 
 def test_deepl_lists_languages(translator: deepl.DeepLClient) -> None:

@@ -80,17 +80,28 @@ def test_what_cannot_be_translated_is_refused(
     assert error in answer.json()["error"]
 
 
+def test_a_column_of_a_table_and_a_glossary_can_be_named(client: TestClient) -> None:
+    answer = upload(client, "a.csv", b"id,text\n1,Hello house\n", column="text", glossary='{"house": "Casa"}')
+    assert client.get(answer.json()["translatedFileUrl"]).text == "id,text\n1,hELLO Casa\n"
+    answer = upload(client, "a.csv", b"id,text\n1,Hello\n", column="other")
+    assert answer.status_code == 400
+    answer = upload(client, "a.txt", b"Hello", glossary="{")
+    assert (answer.status_code, "glossary parameter is not JSON" in answer.text) == (400, True)
+
+
 def test_a_request_without_a_file_is_refused(client: TestClient) -> None:
     for request in ({"data": LANGUAGES}, {"json": LANGUAGES}, {"files": {"file": (None, "text")}, "data": LANGUAGES}):
         answer = client.post("/translate_file", **request)
         assert (answer.status_code, answer.json()) == (400, {"error": "Invalid request: missing file parameter"})
 
 
-def zip_bomb() -> bytes:
+def office_file(content: bytes) -> bytes:
+    """A .docx and .odt whose parts are all `content`."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("word/document.xml", "content.xml", "[Content_Types].xml"):
-            archive.writestr(name, b"0" * 60_000_000)
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text", zipfile.ZIP_STORED)
+        for name in ("word/document.xml", "content.xml", "styles.xml", "[Content_Types].xml", "META-INF/manifest.xml"):
+            archive.writestr(name, content)
     return file.getvalue()
 
 
@@ -123,10 +134,18 @@ def test_hostile_documents_are_answered_soon_and_without_an_error_in_the_program
 
 
 @pytest.mark.parametrize("ending", [".docx", ".odt"])
-def test_a_zip_bomb_is_refused(ending: str) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [b"0" * 60_000_000, ENTITIES.encode(), FILE_ENTITY.encode(), NESTED.encode(), b"<" * 1_000],
+    ids=["bomb", "entities", "file entity", "nested", "no XML"],
+)
+def test_hostile_office_files_are_refused(ending: str, content: bytes) -> None:
+    start = time.monotonic()
     with TestClient(stub_app(), base_url="http://localhost") as client:
-        answer = upload(client, f"a{ending}", zip_bomb())
+        answer = upload(client, f"a{ending}", office_file(content))
     assert answer.status_code == 400
+    assert "root:" not in answer.text
+    assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ..translator import Translation
 from ..translator.document_translation import DocumentPlan, finish_document, plan_document
 from .models import ModelKey
 from .request_texts import Answer, translate_in_chunks
-from .scheduler import PLAIN, TranslationOptions
+from .scheduler import TranslationOptions
 from .server_state import ServerState
 
 # One file after another: a large one takes seconds, in which short requests should not wait for several.
@@ -33,18 +33,21 @@ async def translate_html(
     return answers
 
 
-async def translate_file_content(server: ServerState, content: bytes, kind: str, source: str, target: str) -> bytes:
-    """The document in the language `target`. Without a `source` its language is detected."""
+async def translate_file_content(
+    server: ServerState, content: bytes, kind: str, options: DocumentOptions, glossary: tuple[tuple[str, str], ...] = ()
+) -> bytes:
+    """The document in the target language of `options`. Without a source language that is detected."""
     loop = asyncio.get_running_loop()
-    languages = DocumentOptions(source_language=source, target_language=target)
-    plan = await loop.run_in_executor(_FILES, _plan, content, kind, languages)
+    plan = await loop.run_in_executor(_FILES, _plan, content, kind, options)
+    source, target = options.source_language, options.target_language
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         detections = await asyncio.to_thread(server.detector.detect, text)
         source = detections[0].language if detections else server.models.languages()[0].code
     if source == target:
         return content
-    translations = await _translate_plans(server, server.models.pair(source, target), [plan], PLAIN)
+    key = server.models.pair(source, target)
+    translations = await _translate_plans(server, key, [plan], TranslationOptions(glossary=glossary))
     return (await loop.run_in_executor(_FILES, finish_document, plan, translations)).data
 
 

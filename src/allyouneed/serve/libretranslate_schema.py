@@ -97,7 +97,7 @@ TRANSLATE = describe_route(
             "glossary": {
                 "type": ["object", "null"],
                 "additionalProperties": TEXT,
-                "description": "beyond LibreTranslate, in JSON: terms, and the translation that each must have",
+                "description": "beyond LibreTranslate: terms, and the translation that each must have",
             },
         },
         ("q", "source", "target"),
@@ -154,7 +154,15 @@ _SETTINGS: Schema = {
 SETTINGS = describe_route(answer=object_schema(_SETTINGS, tuple(_SETTINGS)))
 TRANSLATE_FILE = describe_route(
     body=object_schema(
-        {"file": {"type": "string", "format": "binary"}, "source": CODE, "target": CODE, "api_key": KEY},
+        {
+            "file": {"type": "string", "format": "binary"},
+            "source": CODE,
+            "target": CODE,
+            "api_key": KEY,
+            "column": TEXT | {"description": "beyond LibreTranslate: the column of a table to translate"},
+            "into": TEXT | {"description": "beyond LibreTranslate: the column that the translation goes to"},
+            "glossary": TEXT | {"description": "beyond LibreTranslate: terms and their translations, as JSON"},
+        },
         ("file", "source", "target"),
     ),
     multipart=True,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 
+from ..files import parse_json
 from .language_codes import find_code
 from .models import ModelStore
 from .options import ServeConfig
@@ -62,9 +63,17 @@ def read_count(fields: Fields, name: str, *, limit: int) -> int:
 
 
 def read_glossary(value: object, config: ServeConfig) -> tuple[tuple[str, str], ...]:
-    """The terms of a glossary, an object of terms and their translations. Refuses more than `config.max_terms`."""
-    if value is None:
+    """The terms of a glossary, an object of terms and their translations; in a form it is written as JSON.
+
+    Refuses more than `config.max_terms`.
+    """
+    if value is None or value == "":
         return ()
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except ValueError as error:
+            raise Refusal(400, f"Invalid request: glossary parameter {error}") from None
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise Refusal(400, "Invalid request: glossary parameter must be an object of terms and their translations")
     return checked_terms(value, config)

@@ -3,17 +3,18 @@
 import asyncio
 import re
 import unicodedata
+from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from ..documents import document_format
+from ..documents import DocumentOptions, document_format
 from . import libretranslate_schema as schema
 from .document_requests import translate_file_content
 from .refusals import Refusal
-from .request_checks import known_codes, require_code, require_text
+from .request_checks import known_codes, read_glossary, require_code, require_text
 from .request_fields import read_fields
 from .server_state import Server, ServerState
 
@@ -36,7 +37,9 @@ async def translate_file(request: Request, server: Server) -> JSONResponse:
     filename, content = upload
     name = check_upload(server, filename, content)
     server.access.charge(client, cost=file_cost(server, content), characters=len(content))
-    translated, name = await translate_upload(server, name, content, source, target)
+    table = DocumentOptions(column=fields.text("column"), into=fields.text("into"))
+    glossary = read_glossary(fields.get("glossary"), server.config)
+    translated, name = await translate_upload(server, name, content, source, target, table, glossary)
     token = await asyncio.to_thread(server.uploads.add, translated, name)
     url = request.url_for("download_file", filename=f"{token}.{quote(name)}")
     return JSONResponse({"translatedFileUrl": str(url)})
@@ -72,7 +75,13 @@ def file_cost(server: ServerState, content: bytes) -> int:
 
 
 async def translate_upload(
-    server: ServerState, name: str, content: bytes, source: str, target: str
+    server: ServerState,
+    name: str,
+    content: bytes,
+    source: str,
+    target: str,
+    options: DocumentOptions | None = None,
+    glossary: tuple[tuple[str, str], ...] = (),
 ) -> tuple[bytes, str]:
     """A document in the language `target`, and a name for it. `source` may be "auto".
 
@@ -83,7 +92,8 @@ async def translate_upload(
     target_code = require_code(target, codes)
     kind = document_format(name)
     assert kind is not None  # see `check_upload`
-    translated = await translate_file_content(server, content, kind, source_code, target_code)
+    chosen = replace(options or DocumentOptions(), source_language=source_code, target_language=target_code)
+    translated = await translate_file_content(server, content, kind, chosen, glossary)
     stem, dot, ending = name.rpartition(".")
     return translated, f"{stem}_{target_code}{dot}{ending}"
 
