@@ -137,7 +137,7 @@ def test_deepl_keeps_tags(translator: deepl.DeepLClient, handling: str) -> None:
 def test_deepl_refuses_options_that_would_change_the_translation(translator: deepl.DeepLClient) -> None:
     for option in ({"formality": "more"}, {"tag_handling": "xml", "ignore_tags": ["x"]}):
         with pytest.raises(deepl.DeepLException, match="is not supported by this server"):
-            translator.translate_text("Hello", target_lang="IT", **option)  # type: ignore[arg-type]
+            translator.translate_text("Hello", target_lang="IT", **option)
     assert translator.translate_text("Hello", source_lang="EN", target_lang="IT", formality="prefer_more", context="x")
 
 
