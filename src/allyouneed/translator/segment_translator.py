@@ -1,14 +1,17 @@
 """Segments → translations: one batch through the search, and what makes of its hypotheses translations with flags."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+import torch
+
 from ..decode import Hypothesis
+from ..device import parallel_map
 from ..text.tokenizer import Tokenizer
 from .alignment import Aligner, Unit
 from .generation import GenerationRequest, TranslationGenerator
-from .segments import Segment
+from .segments import Segment, batch_segments
 from .span_search import search_for_spans
 from .translation import Flag, Translation
 
@@ -37,6 +40,36 @@ class SegmentTranslator:
         translations: list[Translation | None] = [None] * len(segments)
         for i, alignment in zip(some, links, strict=True):
             translations[i] = replace(self._translation(segments[i], hypotheses[i], flags[i]), alignment=alignment)
+        return translations
+
+    def translate_in_batches(
+        self,
+        segments: Sequence[Segment],
+        *,
+        alternatives: int = 0,
+        align: Unit | None = None,
+        on_progress: Callable[[int], None] = lambda _: None,
+    ) -> list[Translation | None]:
+        """The same in batches of similar length, as many at a time as there are threads.
+
+        `on_progress` gets the number of segments of each batch when it is translated.
+        """
+        config = self._generator.config
+        translations: list[Translation | None] = [None] * len(segments)
+
+        def work(batch: list[int]) -> list[Translation | None]:
+            return self.translate([segments[i] for i in batch], alternatives=alternatives, align=align)
+
+        batches = list(
+            batch_segments(segments, batch_size=config.batch_size, beam=config.beam, alternatives=alternatives)
+        )
+        # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
+        sequential = config.replace_unknown or align or self._generator.device.type != "cpu"
+        with parallel_map(1 if sequential else min(torch.get_num_threads(), len(batches) or 1)) as map_batches:
+            for batch, some in zip(batches, map_batches(work, batches), strict=True):
+                for i, translation in zip(batch, some, strict=True):
+                    translations[i] = translation
+                on_progress(len(batch))
         return translations
 
     def _generate(

@@ -1,27 +1,25 @@
 """`Translator`: texts to translations."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self, cast, get_args
 
-import torch
-
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..decode import never_cancelled
-from ..device import parallel_map, pick_device
+from ..device import pick_device
 from ..errors import ConfigError, InputError
 from ..inference import Compiled, Precision, make_engine, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
 from .alignment import Unit
-from .constraints import ConstraintBuilder
 from .generation import TranslationGenerator
 from .segment_translator import SegmentTranslator
-from .segments import Segment, Segmenter, batch_segments, encode_texts
+from .segments import Segment, encode_texts
 from .split_texts import SplitTexts
+from .text_splitter import Terms, TextSplitter, as_glossary
 from .texts import checked_pairs, checked_texts
 from .translation import Scored, Translation
 
@@ -29,7 +27,6 @@ WINDOW = 32  # batches of texts that are sorted by length among themselves
 
 
 SearchSetting = bool | float | str | Sequence[str] | None
-Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
 class Translator:
@@ -57,7 +54,6 @@ class Translator:
             bundle.source_tokenizer,
             bundle.target_tokenizer,
         )
-        self._normalize = bundle.normalization  # of every text that comes in
         self.decode = decode or bundle.decode
         chosen = pick_precision(self.model) if precision == "auto" else precision
         self._compiled = compiled
@@ -103,7 +99,7 @@ class Translator:
             DecodeConfig, {**asdict(self.decode), **changed}, where="the settings of the search,"
         )
         if glossary is not None:
-            other._glossary = _as_glossary(glossary)
+            other._glossary = as_glossary(glossary)
         other._prepare()
         return other
 
@@ -112,22 +108,11 @@ class Translator:
         return _restored, (type(self), self.bundle, self.decode, self.precision, self._compiled, self._glossary)
 
     def _prepare(self) -> None:
-        self._constraints = self._constraint_builder(self._glossary)
-        longest = self.model.config.max_length
-        self._segmenter = Segmenter(
-            self.source_tokenizer,
-            longest_source=min(longest, self.bundle.longest_source or longest),
-            max_length=longest,
-        )
         self._generator = TranslationGenerator(self.model, self._engine, self.target_tokenizer, self.decode)
+        self._splitter = TextSplitter(self.bundle, self.decode, self._glossary, limit=self._generator.limit)
         self._segment_translator = SegmentTranslator(
-            self._generator, self.source_tokenizer, longest_source=self._segmenter.longest_source
+            self._generator, self.source_tokenizer, longest_source=self._splitter.longest_source
         )
-
-    def _constraint_builder(self, glossary: Glossary) -> ConstraintBuilder | None:
-        if not glossary and not self.decode.copy_spans:
-            return None
-        return ConstraintBuilder(self.target_tokenizer, glossary.normalized(self._normalize), self.decode.copy_spans)
 
     def __call__(self, text: str) -> str:
         """The translation of one text; an empty one stays empty."""
@@ -180,7 +165,9 @@ class Translator:
                 on_refused=on_refused,
                 is_cancelled=_counted_from(done, is_cancelled),
             )
-            translations = self._translate_in_batches(split, alternatives, cast(Unit | None, align), on_progress)
+            translations = self._segment_translator.translate_in_batches(
+                split.segments, alternatives=alternatives, align=cast(Unit | None, align), on_progress=on_progress
+            )
             yield from self.join(split, translations, first_line=first_line + done, on_refused=on_refused)
             done += len(window)
 
@@ -204,21 +191,14 @@ class Translator:
         Arguments are those of `translations`, and the same is refused. A segment keeps its prefix, its glossary and
         `is_cancelled` (called with the index of its text in `texts`), so segments of several calls may share a batch.
         """
-        normalized = [self._normalize(text) for text in texts]
-        prefix_ids = self._encode_prefix(self._normalize(prefix))
-        ready = {
-            number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))
-        }
-        remaining = ["" if number in ready else text for number, text in enumerate(normalized)]
-        constraints = self._constraints if glossary is None else self._constraint_builder(_as_glossary(glossary))
-        try:
-            segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints)
-        except InputError:
-            if on_refused is None:
-                raise
-            segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
-        segments = [segment.cancelled_by(is_cancelled) for segment in segments]
-        return SplitTexts(texts, ready, segments)
+        return self._splitter.split(
+            texts,
+            prefix=prefix,
+            glossary=glossary,
+            first_line=first_line,
+            on_refused=on_refused,
+            is_cancelled=is_cancelled,
+        )
 
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: Unit | None = None
@@ -243,7 +223,7 @@ class Translator:
         A text of which a segment was cancelled has an empty translation, flagged `cancelled`; any other segment
         without a translation is refused.
         """
-        return split.join(translations, lambda segment: self._refusal(segment, first_line), on_refused)
+        return split.join(translations, lambda segment: self._splitter.refusal(segment, first_line), on_refused)
 
     def stream(self, text: str) -> Iterator[str]:
         """The translation piece by piece as the model writes it: greedy, or sampled if `sample` is set.
@@ -252,17 +232,17 @@ class Translator:
         searched again, and a sentence with constraints (of a glossary or `copy_spans`) comes as a whole when its search
         has ended. Unknown tokens are never written.
         """
-        text = self._normalize(*checked_texts([text]))
-        if self._without_decoding(text) is not None:
-            yield from filter(None, [text.strip()])
+        split = self.split([*checked_texts([text])])
+        if split.ready:
+            yield from filter(None, [split.ready[0].text.strip()])
             return
-        for number, segment in enumerate(self._segmenter.split([text], [], 1, self._constraints)):
+        for number, segment in enumerate(split.segments):
             if number:
                 yield " "
             if segment.request.constraints:
                 (translation,) = self.translate_segments([segment])
                 if translation is None:
-                    raise self._refusal(segment, 1)
+                    raise self._splitter.refusal(segment, 1)
                 yield translation.text
                 continue
             ids, previous = [], ""
@@ -283,8 +263,12 @@ class Translator:
         pairs = checked_pairs(pairs)
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
-            sources = encode_texts(self.source_tokenizer, [self._normalize(source) for source, _ in batch], first)
-            targets = encode_texts(self.target_tokenizer, [self._normalize(target) for _, target in batch], first)
+            sources = encode_texts(
+                self.source_tokenizer, [self.bundle.normalization(source) for source, _ in batch], first
+            )
+            targets = encode_texts(
+                self.target_tokenizer, [self.bundle.normalization(target) for _, target in batch], first
+            )
             gains = self._generator.log_probabilities(sources, targets)
             for (source, target), ids, gained in zip(batch, targets, gains, strict=True):
                 yield Scored(
@@ -292,62 +276,9 @@ class Translator:
                 )
             first += len(batch)
 
-    def _translate_in_batches(
-        self, split: SplitTexts, alternatives: int, align: Unit | None, on_progress: Callable[[int], None]
-    ) -> list[Translation | None]:
-        translations: list[Translation | None] = [None] * len(split.segments)
-
-        def work(batch: list[int]) -> list[Translation | None]:
-            return self.translate_segments([split.segments[i] for i in batch], alternatives=alternatives, align=align)
-
-        batches = list(
-            batch_segments(
-                split.segments, batch_size=self.decode.batch_size, beam=self.decode.beam, alternatives=alternatives
-            )
-        )
-        # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
-        sequential = self.decode.replace_unknown or align or self._generator.device.type != "cpu"
-        with parallel_map(1 if sequential else min(torch.get_num_threads(), len(batches) or 1)) as map_batches:
-            for batch, some in zip(batches, map_batches(work, batches), strict=True):
-                for i, translation in zip(batch, some, strict=True):
-                    translations[i] = translation
-                on_progress(len(batch))
-        return translations
-
-    def _encode_prefix(self, prefix: str) -> list[int]:
-        try:
-            ids = self.target_tokenizer.encode(prefix)[1:-1] if prefix else []
-        except InputError as error:
-            raise InputError(f"the prefix of every translation: {error}") from error
-        if self.target_tokenizer.unk_id in ids:
-            raise InputError(f"the vocabulary cannot spell all of the prefix {prefix!r}; leave out what it cannot")
-        if len(ids) >= self._generator.limit:
-            raise InputError(
-                f"the prefix has {len(ids)} tokens, but a translation has at most {self._generator.limit}, "
-                "its end sign included; give a shorter one"
-            )
-        return ids
-
-    def _refusal(self, segment: Segment, first: int) -> InputError:
-        return InputError(
-            f"no translation of {segment.text!r} says all it must within {self._generator.limit} tokens",
-            line=first + segment.number,
-        )
-
-    def _without_decoding(self, text: str, prefix: str = "") -> Translation | None:
-        if not text or text.isspace():
-            return Translation(text, "")
-        if not prefix and self.decode.copy_untranslatable and self.bundle.copy_statistics.is_copied(text):
-            return Translation(text, text.strip(), flags=("copied",))
-        return None
-
 
 def _counted_from(first: int, is_cancelled: Callable[[int], bool]) -> Callable[[int], bool]:
     return lambda number: is_cancelled(first + number)
-
-
-def _as_glossary(terms: Terms) -> Glossary:
-    return terms if isinstance(terms, Glossary) else Glossary(terms)
 
 
 def _restored(

@@ -1,0 +1,97 @@
+"""Texts → `SplitTexts`: normalized, checked, and cut into the segments that a search translates."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..bundle import Bundle
+from ..config import DecodeConfig
+from ..decode import never_cancelled
+from ..errors import InputError
+from ..text.glossary import Glossary
+from .constraints import ConstraintBuilder
+from .segments import Segment, Segmenter
+from .split_texts import SplitTexts
+from .translation import Translation
+
+Terms = Glossary | Mapping[str, str | Iterable[str]]
+
+
+class TextSplitter:
+    """Splits texts for the model of a bundle. `limit` is the most tokens that a translation may have."""
+
+    def __init__(self, bundle: Bundle, decode: DecodeConfig, glossary: Glossary, *, limit: int) -> None:
+        self._bundle, self._decode, self._limit = bundle, decode, limit
+        self._normalize, self._target_tokenizer = bundle.normalization, bundle.target_tokenizer
+        self._constraints = self._constraint_builder(glossary)
+        longest = bundle.model.config.max_length
+        self._segmenter = Segmenter(
+            bundle.source_tokenizer, longest_source=min(longest, bundle.longest_source or longest), max_length=longest
+        )
+
+    @property
+    def longest_source(self) -> int:
+        """The most tokens that a segment has unless there is nowhere to cut it."""
+        return self._segmenter.longest_source
+
+    def split(
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: str = "",
+        glossary: Terms | None = None,
+        first_line: int = 1,
+        on_refused: Callable[[InputError], None] | None = None,
+        is_cancelled: Callable[[int], bool] = never_cancelled,
+    ) -> SplitTexts:
+        """As `Translator.split`."""
+        normalized = [self._normalize(text) for text in texts]
+        prefix_ids = self._encode_prefix(self._normalize(prefix))
+        ready = {
+            number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))
+        }
+        remaining = ["" if number in ready else text for number, text in enumerate(normalized)]
+        constraints = self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
+        try:
+            segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints)
+        except InputError:
+            if on_refused is None:
+                raise
+            segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
+        return SplitTexts(texts, ready, [segment.cancelled_by(is_cancelled) for segment in segments])
+
+    def refusal(self, segment: Segment, first_line: int) -> InputError:
+        """The error of a segment for which the search found no hypothesis."""
+        return InputError(
+            f"no translation of {segment.text!r} says all it must within {self._limit} tokens",
+            line=first_line + segment.number,
+        )
+
+    def _constraint_builder(self, glossary: Glossary) -> ConstraintBuilder | None:
+        if not glossary and not self._decode.copy_spans:
+            return None
+        return ConstraintBuilder(self._target_tokenizer, glossary.normalized(self._normalize), self._decode.copy_spans)
+
+    def _encode_prefix(self, prefix: str) -> list[int]:
+        try:
+            ids = self._target_tokenizer.encode(prefix)[1:-1] if prefix else []
+        except InputError as error:
+            raise InputError(f"the prefix of every translation: {error}") from error
+        if self._target_tokenizer.unk_id in ids:
+            raise InputError(f"the vocabulary cannot spell all of the prefix {prefix!r}; leave out what it cannot")
+        if len(ids) >= self._limit:
+            raise InputError(
+                f"the prefix has {len(ids)} tokens, but a translation has at most {self._limit}, "
+                "its end sign included; give a shorter one"
+            )
+        return ids
+
+    def _without_decoding(self, text: str, prefix: str) -> Translation | None:
+        if not text or text.isspace():
+            return Translation(text, "")
+        if not prefix and self._decode.copy_untranslatable and self._bundle.copy_statistics.is_copied(text):
+            return Translation(text, text.strip(), flags=("copied",))
+        return None
+
+
+def as_glossary(terms: Terms) -> Glossary:
+    """The glossary of some terms."""
+    return terms if isinstance(terms, Glossary) else Glossary(terms)

@@ -1,0 +1,63 @@
+"""Alignments, and what they are good for."""
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.errors import ConfigError
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator import Translator
+from untrained import spaced
+
+
+def test_tokens_are_aligned_as_well_as_words() -> None:
+    translator = spaced(extra_length=3)
+    (words,) = translator.translations(["ab cde"], align="words")
+    (tokens,) = translator.translations(["ab cde"], align="tokens")
+    assert words.alignment is not None
+    assert tokens.alignment is not None
+    assert words.alignment.source == ("ab", "cde")
+    assert words.alignment.target == tuple(words.text.split())
+    assert tokens.alignment.source == ("a", "b", "␣", "c", "d", "e")
+    assert "".join(tokens.alignment.target).replace("␣", " ") == tokens.text
+    assert [j for _, j in tokens.alignment.links] == list(range(len(tokens.text)))
+    assert all(0 <= i < 6 for i, _ in tokens.alignment.links)
+    for i, j in tokens.alignment.links:  # the words are those of the tokens
+        if tokens.text[j] != " ":
+            word = len("".join(tokens.alignment.target[: j + 1]).replace("␣", " ").split()) - 1
+            assert ((0, 0, 0, 1, 1, 1)[i], word) in words.alignment.links
+    with pytest.raises(ConfigError, match='align must be "words" or "tokens"; got True'):
+        list(translator.translations(["a"], align=True))  # type: ignore[arg-type]
+
+
+def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
+    texts = ["a dog sees a cat .", "the dog sleeps ."] * 5
+    tokenizer = Tokenizer.train_words(texts, vocab_size=40)
+    assert tokenizer.unk_id is not None
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=1,
+        encoder_layers=1, decoder_layers=1, max_length=17, dropout=0.0,
+    )  # fmt: skip
+    model = Transformer(config).eval()
+    with torch.no_grad():  # looks at unknown words alone, and says them whenever it may
+        model.source_embedding.table.mul_(0.01)
+        model.source_embedding.table[tokenizer.unk_id] = 1.0
+        last = model.get_submodule("decoder.layers.0.feed_forward_residual.norm")
+        last.get_parameter("gain").zero_()
+        last.get_parameter("bias").fill_(1.0)
+    translator = Translator(
+        Bundle(
+            model,
+            tokenizer,
+            tokenizer,
+            DecodeConfig(beam=1, max_length=3, copy_untranslatable=False, retry_repetition=False),
+        )
+    )
+    (plain,) = translator.translations(["the okapi sees a dog"])
+    assert "<unk>" not in plain.text
+    (result,) = translator.using(replace_unknown=True).translations(["the okapi sees a dog"])
+    assert "<unk>" not in result.text
+    assert set(result.text.split()) <= {"the", "okapi", "sees", "a", "dog"}
+    assert len(result.text.split()) == 3

@@ -1,0 +1,112 @@
+"""Copied spans and glossary terms in every output."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.decode import length_penalty
+from allyouneed.errors import InputError
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator import Translator
+from allyouneed.translator.agreement import spans_differ
+from untrained import loud
+
+
+def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
+    roomy = replace(bundle.model.config, max_length=40)
+    bundle = replace(bundle, model=Transformer(roomy).eval())
+    translator = Translator(bundle).using(glossary={"abc": ["ij", "ji"], "d": "fff"}, nbest=2)
+    texts = ["abc", "e", "d", "abcd", "b"]
+    for translation in translator.translations(texts):
+        for result in (translation, *translation.alternatives):
+            assert translation.source != "abc" or "ij" in result.text or "ji" in result.text
+            assert translation.source != "d" or "fff" in result.text
+    free = Translator(bundle)
+    assert translator(texts[1]) == free(texts[1])
+    with pytest.raises(InputError, match="says all it must within 17 tokens"):
+        Translator(replace(bundle, model=Transformer(replace(roomy, max_length=17)).eval())).using(
+            glossary={"d": "abcdefghij" * 2}
+        )("d")
+
+
+def percents() -> Bundle:
+    """A model that says nothing but "%" if it may."""
+    tokenizer = Tokenizer.characters("abcdefgh<>/%sd ")
+    config = ModelConfig(
+        vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=12, d_ff=8, heads=2,
+        encoder_layers=1, decoder_layers=1, max_length=40, dropout=0.0,
+    )  # fmt: skip
+    bundle = Bundle(
+        Transformer(config).eval(),
+        tokenizer,
+        tokenizer,
+        DecodeConfig(beam=2, extra_length=9, copy_untranslatable=False, retry_repetition=False),
+    )
+    loud(bundle, "%")
+    return bundle
+
+
+@pytest.mark.parametrize("text", ["ab", "a%%b", "a%%b%%", "%s a", "%s a %d", "%d %s"])
+def test_spans_that_the_source_does_not_have_do_not_come_out(text: str) -> None:
+    free, bound = Translator(percents()), Translator(percents()).using(copy_spans=["placeholders"])
+    assert spans_differ(text, free(text), ["placeholders"])
+    (result,) = bound.translations([text])
+    assert not spans_differ(text, result.text, ["placeholders"])
+    assert "wrong_spans" not in result.flags
+
+
+@pytest.mark.parametrize("text", ["%s a", "%s a %d", "ab %s b"])
+def test_every_further_translation_is_searched_again_too(text: str) -> None:
+    bound = Translator(percents()).using(copy_spans=["placeholders"], beam=4, extra_length=20)
+    (several,) = bound.using(nbest=4).translations([text])
+    (continued,) = bound.translations([text], alternatives=3)
+    for best, count in ((several, 4), (continued, 3)):
+        every = [best, *best.alternatives]
+        assert len({one.text for one in every}) == count
+        assert [spans_differ(text, one.text, ["placeholders"]) for one in every] == [False] * count
+    scores = [one.log_probability / length_penalty(one.tokens, alpha=0.6) for one in (several, *several.alternatives)]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_where_the_spans_are_wrong_all_the_same_the_translation_says_so() -> None:
+    """A prefix that begins a placeholder leaves no way out: whatever follows, one too many comes out."""
+    bound = Translator(percents()).using(copy_spans=["placeholders"], nbest=2)
+    (result,) = bound.translations(["ab"], prefix="%", alternatives=1)
+    assert "%%" in result.text
+    assert "wrong_spans" in result.flags
+
+
+@given(
+    st.lists(st.sampled_from(["%s", "%d", "<b>a</b>", "ab", "%%", "<d>"]), min_size=1, max_size=4), st.integers(0, 99)
+)
+@settings(deadline=None, max_examples=20)
+def test_every_translation_has_the_spans_of_its_source_or_a_flag(words: list[str], seed: int) -> None:
+    torch.manual_seed(seed)
+    kinds = ["placeholders", "tags"]
+    bundle = percents()
+    bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
+    for result in Translator(bundle).using(copy_spans=kinds, nbest=2, extra_length=20).translations([" ".join(words)]):
+        for item in (result, *result.alternatives):
+            assert spans_differ(result.source, item.text, kinds) == ("wrong_spans" in item.flags)
+
+
+def test_arguments_without_a_number_keep_their_order() -> None:
+    """Untrained models, of which many would rather say %d first."""
+    free, flagged = 0, 0
+    for seed in range(12):
+        torch.manual_seed(seed)
+        bundle = percents()
+        bundle = replace(bundle, model=Transformer(bundle.model.config).eval())
+        (result,) = Translator(bundle).using(copy_spans=["placeholders"]).translations(["%s a %d"])
+        flagged += "wrong_spans" in result.flags
+        free += spans_differ(
+            "%s a %d", Translator(bundle).using(glossary={"%s": "%s", "%d": "%d"})("%s a %d"), ["placeholders"]
+        )
+    assert free > 0
+    assert flagged == 0

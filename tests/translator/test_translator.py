@@ -1,0 +1,152 @@
+"""`Translator` as a whole."""
+
+import multiprocessing
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allyouneed.bundle import Bundle
+from allyouneed.errors import ConfigError, InputError
+from allyouneed.translator import Translator
+from untrained import TEXTS, spaced
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_many_are_translated_as_one_by_one_and_in_their_order(bundle: Bundle, beam: int) -> None:
+    translator = Translator(bundle, decode=replace(bundle.decode, beam=beam))
+    assert translator.translate(TEXTS) == [translator(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"sample": True, "nbest": 3},
+        {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
+        {"beam": 4, "beam_groups": 2, "nbest": 3},
+        {"min_ratio": 1.0, "copy_untranslatable": False, "retry_repetition": False},
+        {"glossary": {"ab": "j"}},
+    ],
+    ids=lambda setting: next(iter(setting)),
+)
+def test_a_translation_does_not_depend_on_its_neighbours(bundle: Bundle, setting: dict[str, Any]) -> None:
+    translator = Translator(bundle).using(**{"batch_size": 8, **setting})
+    texts = TEXTS * 3
+
+    def seen(texts: list[str]) -> list[list[str]]:
+        return [[one.text for one in (best, *best.alternatives)] for best in translator.translations(texts)]
+
+    assert seen(texts) == [alone for text in texts for alone in seen([text])]
+    assert seen(texts[::-1]) == seen(texts)[::-1]
+
+
+def test_a_sampled_stream_is_the_sampled_translation(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(sample=True, copy_untranslatable=False, retry_repetition=False)
+    assert ["".join(translator.stream(text)) for text in TEXTS] == translator.translate(TEXTS)
+    assert translator.using(seed=2).translate(TEXTS) != translator.translate(TEXTS)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_is_compiled_translates_alike(bundle: Bundle, beam: int) -> None:
+    config = replace(bundle.decode, beam=beam)
+    alike = Translator(bundle, decode=config, compiled=True)
+    assert [alike(text) for text in TEXTS] == Translator(bundle, decode=config).translate(TEXTS)
+
+
+def test_an_empty_text_stays_empty(bundle: Bundle) -> None:
+    assert Translator(bundle)("") == ""
+    assert Translator(bundle).translate([]) == []
+
+
+def test_each_batch_says_how_many_it_finished(bundle: Bundle) -> None:
+    counts: list[int] = []
+    Translator(bundle).translate(TEXTS, on_progress=counts.append)
+    assert counts == [3, 2]
+
+
+def test_it_loads_from_a_folder(bundle: Bundle, saved: Path) -> None:
+    translator = Translator.load(str(saved), device="cpu", beam=3)
+    assert translator.decode == replace(bundle.decode, beam=3)
+    assert translator("abc") == Translator(bundle, decode=replace(bundle.decode, beam=3))("abc")
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_pickled_translator_translates_alike(bundle: Bundle, precision: str) -> None:
+    translator = Translator(bundle, precision=precision).using(beam=3, glossary={"ab": "cd"})
+    texts = ["abc", "jihg", "dabab"]
+    assert pickle.loads(pickle.dumps(translator)).translate(texts) == translator.translate(texts)
+
+
+def test_a_spawned_process_translates_alike(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(translator, ["abc", "jihg"]) == translator.translate(["abc", "jihg"])
+
+
+def test_a_device_that_is_not_there_is_refused(saved: Path) -> None:
+    with pytest.raises(ConfigError, match='device must be "auto", "cpu", "cuda" or "mps"'):
+        Translator.load(saved, device="toaster")
+
+
+def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> None:
+    translator = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False)
+    for text in TEXTS:
+        assert "".join(translator.stream(text)) == translator(text)
+
+
+def test_alternatives_go_on_differently_after_the_same_beginning(bundle: Bundle) -> None:
+    result = Translator(bundle).alternatives("abc", after="de", count=4)
+    assert all(translation.text.startswith("de") for translation in result)
+    assert len({translation.text[2] for translation in result}) == 4
+
+
+def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
+    translator = spaced(extra_length=9)
+    bound = translator.using(glossary={"abc": "ij"})
+    for result in bound.alternatives("abc", after="de", count=4):
+        assert result.text.startswith("de")
+        assert "ij" in result.text.split()
+    assert "ij" in "".join(bound.stream("abc")).split()
+    assert "".join(bound.stream("de")) == translator.using(beam=1, copy_untranslatable=False, retry_repetition=False)(
+        "de"
+    )
+    with pytest.raises(InputError, match="says all it must within 4 tokens"):
+        "".join(translator.using(max_length=4, glossary={"abc": "ijijij"}).stream("abc"))
+
+
+def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    for text, result in zip(TEXTS, translator.translations(TEXTS, prefix="d", alternatives=3), strict=True):
+        alone = translator.alternatives(text, after="d", count=3)
+        assert [result.text, *(other.text for other in result.alternatives)] == [item.text for item in alone]
+        assert len(result.alternatives) == (2 if text else 0)
+
+
+def test_a_setting_that_is_none_is_refused_by_name(bundle: Bundle) -> None:
+    with pytest.raises(ConfigError, match='unknown key "baem"'):
+        Translator(bundle).using(baem=3)
+    with pytest.raises(ConfigError, match="beam must be a multiple of beam_groups; got beam=2, beam_groups=4"):
+        Translator(bundle).using(beam_groups=4)
+    with pytest.raises(ConfigError, match="copy_spans must be a list of some of"):
+        Translator(bundle).using(copy_spans=["url"])
+
+
+def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
+    texts = ["abc", "X", "", "a" * 30, "de"]
+    refused: list[InputError] = []
+    translator = Translator(bundle)
+    result = list(translator.translations(texts, first_line=11, on_refused=refused.append))
+    assert [error.line for error in refused] == [12, 14]
+    assert [translation.source for translation in result] == texts
+    assert [translation.text for translation in result] == translator.translate(["abc", "", "", "", "de"])
+    forced = translator.using(glossary={"a": "bcdefghij" * 3})  # longer than any translation can be
+    refused.clear()
+    assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""
+    assert [(error.line, "says all it must within" in str(error)) for error in refused] == [(1, True)]
+    with pytest.raises(InputError, match="the prefix of every translation: 'X' at position 1") as error:
+        list(translator.translations(texts, prefix="X", on_refused=refused.append))
+    assert error.value.line is None
+    with pytest.raises(ConfigError, match="alternatives must be 0 or more; got -1"):
+        list(translator.translations(texts, alternatives=-1))
