@@ -4,8 +4,9 @@ A format turns its own markup into pieces and writes pieces out again; what is b
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
@@ -101,10 +102,12 @@ def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> It
     blank, as in HTML.
     """
     pieces = _with_boundaries(pieces)
+    partners = _partners(pieces)
+    counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
     start = 0
     for boundary in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
-        for first, last in _short_runs(pieces, start, boundary):
-            run = _trimmed(pieces, first, last)
+        for first, last in _short_runs(pieces, partners, counts, start, boundary):
+            run = _trimmed(pieces, partners, first, last)
             trimmed = pieces[run.start : run.stop]
             if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text")):
                 yield _inline_run(run, trimmed, collapse, key)
@@ -174,29 +177,40 @@ def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
     ]
 
 
-def _short_runs(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A run in parts of at most `MAX_TAGS` tags, if it can be cut between tags."""
-    depth = tags = 0
-    for index in range(start, end):
-        kind = pieces[index].kind
-        depth += (kind == "open") - (kind == "close")
-        tags += kind in ("open", "point")
-        if tags >= MAX_TAGS and depth == 0:
-            yield start, index + 1
-            start, tags = index + 1, 0
-    yield start, end
+def _short_runs(
+    pieces: Sequence[Piece], partners: Mapping[int, int], counts: Sequence[int], start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """A run in parts of about `MAX_TAGS` tags: cut between tags, and at tags that have more inside.
+
+    `counts` says how many tags there are before each piece.
+    """
+    ranges = [(start, end)]
+    while ranges:
+        start, end = ranges.pop()
+        index = start
+        while index < end:
+            close = partners.get(index, index)
+            if counts[close] - counts[index] > MAX_TAGS:
+                yield start, index
+                ranges += [(close + 1, end), (index + 1, close)]
+                break
+            index = close + 1
+            if counts[index] - counts[start] >= MAX_TAGS:
+                yield start, index
+                start = index
+        else:
+            yield start, end
 
 
-def _trimmed(pieces: Sequence[Piece], first: int, last: int) -> range:
+def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, last: int) -> range:
     """The pieces from the first text to the last, without the tags around all of them."""
-    partners = _partners(pieces[first:last])
     texts = [i for i in range(first, last) if pieces[i].kind == "text" and pieces[i].text.strip()]
     if not texts:
         return range(0)
     start, end = texts[0], texts[-1] + 1
     # A tag that has text inside and outside these bounds belongs to the run; widen it to such tags.
-    before = [i for i in range(first, start) if pieces[i].kind == "open" and start <= partners[i - first] + first < end]
-    after = [i for i in range(end, last) if pieces[i].kind == "close" and start <= partners[i - first] + first < end]
+    before = [i for i in range(first, start) if pieces[i].kind == "open" and start <= partners[i] < end]
+    after = [i for i in range(end, last) if pieces[i].kind == "close" and start <= partners[i] < end]
     return range(min(before, default=start), max(after, default=end - 1) + 1)
 
 
