@@ -12,30 +12,30 @@ from unittest import mock
 
 import pytest
 
-from allyouneed.cli.flow import Stretch, stretches
+from allyouneed.cli.flow import Chunk, read_chunks
 from allyouneed.cli.resumable import line_writer, notes_path, partial_path
 from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
 from allyouneed.errors import DataError, OutputError
 from shell import ENVIRONMENT, refusal, run, run_here
 
 
-def test_a_file_comes_in_stretches(tmp_path: Path) -> None:
+def test_a_file_is_read_in_chunks(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \nthree")
-    assert [part[:2] for part in stretches(str(path), size=3)] == [(1, ["one", "", "two"]), (4, ["three"])]
+    assert [part[:2] for part in read_chunks(str(path), size=3)] == [(1, ["one", "", "two"]), (4, ["three"])]
 
 
 def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"a\n" * 5 + b"\xff\n")
     with pytest.raises(DataError, match="line 6 is not UTF-8: byte 0xff at position 1"):
-        list(stretches(str(tmp_path / "text"), size=2))
+        list(read_chunks(str(tmp_path / "text"), size=2))
 
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
     content = b"one\n" + bytes(3 * LONGEST_LINE) + b"\ntwo\n" + b"a" * LONGEST_LINE + b"\n" + b"b" * (LONGEST_LINE + 1)
     with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):
-        (*parts,) = stretches("-", size=2, live=live, skip_refused=True)
+        (*parts,) = read_chunks("-", size=2, live=live, skip_refused=True)
     assert [len(line) for part in parts for line in part.lines] == [3, 0, 3, LONGEST_LINE, 0]
     refused = {number: reason for part in parts for number, reason in part.refused.items()}
     assert refused == {2: TOO_LONG, 5: TOO_LONG}
@@ -44,7 +44,7 @@ def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
         mock.patch.object(sys, "stdin", endless),
         pytest.raises(DataError, match="standard input, line 1 is longer than 1,048,576 bytes"),
     ):
-        list(stretches("-", size=2, live=live))
+        list(read_chunks("-", size=2, live=live))
 
 
 def write(output: Path, lines: list[str], *, resume: bool = False, stop_after: int = 9, size: int = 2) -> list[str]:
@@ -52,14 +52,14 @@ def write(output: Path, lines: list[str], *, resume: bool = False, stop_after: i
     new = []
     with line_writer(output, provenance={"beam": size}, size=2, resume=resume) as out:
         for i in range(0, len(lines), 2):
-            stretch = Stretch(i + 1, lines[i : i + 2], {})
-            if out.has(stretch):
+            chunk = Chunk(i + 1, lines[i : i + 2], {})
+            if out.has(chunk):
                 continue
             if i >= stop_after:
                 raise KeyboardInterrupt
-            out.write("".join(f"{line}\n" for line in stretch.lines))
-            new += stretch.lines
-            out.done(stretch)
+            out.write("".join(f"{line}\n" for line in chunk.lines))
+            new += chunk.lines
+            out.done(chunk)
     return new
 
 
@@ -70,7 +70,7 @@ def test_a_result_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"a\nb\nc\n"
 
 
-def test_a_stopped_result_is_gone_on_with_after_its_last_whole_stretch(tmp_path: Path) -> None:
+def test_a_stopped_result_is_continued_after_its_last_complete_chunk(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", ["a", "b", "c", "d", "e"], stop_after=4)
     partial = partial_path(tmp_path / "out")
@@ -105,7 +105,7 @@ def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> No
         out.file.flush()
         with pytest.raises(OutputError, match="out.partial is being written by another process"):
             write(tmp_path / "out", ["a"], resume=True)
-        out.done(Stretch(1, ["a"], {}))
+        out.done(Chunk(1, ["a"], {}))
     assert (tmp_path / "out").read_bytes() == b"a\n"
 
 
@@ -168,7 +168,7 @@ def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -
     (tmp_path / "in").write_text("a\n" * 40 + "X\n")
     message = refusal("translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out")
     assert "line 41: 'X' at position 1" in message
-    assert "mend it, then --resume" in message
+    assert "correct the line, then --resume" in message
     (tmp_path / "in").write_text("a\n" * 40 + "b\n")
     words = ["translate", saved, tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "out", "--resume"]
     assert run_here(*words).returncode == 0

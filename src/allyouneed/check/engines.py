@@ -144,9 +144,9 @@ def positions_differ(model: Transformer) -> CheckResult:
     for side, position in (("source", model.source_position), ("target", model.target_position)):
         nothing = torch.zeros(1, model.config.max_length, model.config.d_model)
         vectors = position(nothing)[0]
-        alike = (torch.cdist(vectors, vectors) + torch.eye(len(vectors)) < MAX_LOGIT_DIFFERENCE).nonzero()
-        if len(alike):
-            first, second = alike[0].tolist()
+        equal = (torch.cdist(vectors, vectors) + torch.eye(len(vectors)) < MAX_LOGIT_DIFFERENCE).nonzero()
+        if len(equal):
+            first, second = equal[0].tolist()
             return CheckResult(
                 "positions", False,
                 f"positions {first} and {second} of the {side} have the same vector (nn/position.py).",

@@ -1,4 +1,4 @@
-"""Input of any size, read in stretches of lines."""
+"""Input of any size, read in chunks of lines."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..files import is_stream
 
 
-class Stretch(NamedTuple):
+class Chunk(NamedTuple):
     """Consecutive lines without surrounding spaces; the first one is line number `first` of the input.
 
     `refused` maps line numbers to the reason of the refusal; a line that cannot be decoded is an empty string.
@@ -22,27 +22,27 @@ class Stretch(NamedTuple):
     refused: dict[int, str]
 
 
-def stretches(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Stretch]:
+def read_chunks(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Chunk]:
     """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
-    With `live`, the lines of standard input and of a pipe are yielded as they arrive, in stretches of any size.
+    With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
     Only a line feed (or CR LF) ends a line. Refuses a line that is not UTF-8 or too long, by its number; with
-    `skip_refused` the stretch records it instead.
+    `skip_refused` the chunk records it instead.
     """
     name = "standard input" if file == "-" else file
     first = 1
     for raw in _raw(file, size, live, on=skip_refused):
-        stretch = Stretch(first, [], {})
+        chunk = Chunk(first, [], {})
         for number, line in enumerate(raw, start=first):
             try:
-                stretch.lines.append(_decoded(line, number))
+                chunk.lines.append(_decoded(line, number))
             except ValueError as error:
                 if not skip_refused:
                     raise DataError(f"{name}, line {number} {error}") from error
-                stretch.lines.append("")
-                stretch.refused[number] = str(error)
+                chunk.lines.append("")
+                chunk.refused[number] = str(error)
         first += len(raw)
-        yield stretch
+        yield chunk
 
 
 def _raw(file: str, size: int, live: bool, on: bool) -> Iterator[list[bytes | None]]:
@@ -62,7 +62,7 @@ def _chunks(stream: IO[bytes], size: int, on: bool) -> Iterator[list[bytes | Non
     chunk: list[bytes | None] = []
     for line in bounded_lines(stream):
         chunk.append(line)
-        if len(chunk) == size or (line is None and not on):  # it may never end
+        if len(chunk) == size or (line is None and not on):  # a line too long may have no end
             yield chunk
             chunk = []
     if chunk:
@@ -74,7 +74,7 @@ def _arriving(stream: IO[bytes]) -> Iterator[list[bytes | None]]:
     rest, too_long = b"", False
     while read := cast(BufferedReader, stream).read1(1 << 16):
         *whole, rest = (rest + read).split(b"\n")
-        if too_long and whole:  # the rest of the line that is too long
+        if too_long and whole:  # the rest of a line that is too long
             del whole[0]
             too_long = False
         lines: list[bytes | None] = [line if len(line) <= LONGEST_LINE else None for line in whole]

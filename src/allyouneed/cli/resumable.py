@@ -1,7 +1,7 @@
 """Output that is written line by line, and that a later run can resume.
 
 The lines of `news.de` are first written to `news.de.partial`, and `news.de.partial.jsonl` describes them: the first
-line has the model and its settings; then every finished stretch adds a line with the number of input lines so far,
+line has the model and its settings; then every finished chunk adds a line with the number of input lines so far,
 how many of these were refused, and a digest of them.
 """
 
@@ -28,7 +28,7 @@ from ..files import (
     refusing_errors,
     rename,
 )
-from .flow import Stretch
+from .flow import Chunk
 
 
 class LineWriter:
@@ -38,19 +38,19 @@ class LineWriter:
         self.file = file
         self.lines, self.refused = 0, 0
 
-    def has(self, stretch: Stretch) -> bool:
-        """Whether the lines of a stretch are translated already."""
+    def has(self, chunk: Chunk) -> bool:
+        """Whether the lines of a chunk are translated already."""
         return False
 
     def write(self, text: str) -> None:
         """Add some text."""
         self.file.write(text.encode())
 
-    def done(self, stretch: Stretch) -> None:
-        """Every line of a stretch is written."""
+    def done(self, chunk: Chunk) -> None:
+        """Every line of a chunk is written."""
         self.file.flush()
-        self.lines += len(stretch.lines)
-        self.refused += len(stretch.refused)
+        self.lines += len(chunk.lines)
+        self.refused += len(chunk.refused)
 
 
 class ResumableWriter(LineWriter):
@@ -61,22 +61,22 @@ class ResumableWriter(LineWriter):
         self._partial, self._notes, self._kept = partial, notes, kept
         self._digest = sha256()
 
-    def has(self, stretch: Stretch) -> bool:
-        """Whether the lines of a stretch are translated already. Refuses input that differs from the earlier input."""
+    def has(self, chunk: Chunk) -> bool:
+        """Whether the lines of a chunk are translated already. Refuses input that differs from the earlier input."""
         if self.lines >= self._kept.lines:
             return False
-        self._read(stretch)
+        self._read(chunk)
         if self.lines == self._kept.lines:
             if self._digest.hexdigest() != self._kept.digest:
                 raise _another(self._partial, f"another input: its first {self.lines:,} lines were different")
             self.refused = self._kept.refused
         return True
 
-    def done(self, stretch: Stretch) -> None:
-        """Every line of a stretch is written; note it."""
+    def done(self, chunk: Chunk) -> None:
+        """Every line of a chunk is written; note it."""
         self.file.flush()
-        self._read(stretch)
-        self.refused += len(stretch.refused)
+        self._read(chunk)
+        self.refused += len(chunk.refused)
         _note(self._notes, {"lines": self.lines, "refused": self.refused, "digest": self._digest.hexdigest()})
 
     def finish(self, output: Path) -> None:
@@ -93,9 +93,9 @@ class ResumableWriter(LineWriter):
             )
         rename(self._partial, output)
 
-    def _read(self, stretch: Stretch) -> None:
-        self.lines += len(stretch.lines)
-        self._digest.update("".join(f"{line}\n" for line in stretch.lines).encode())
+    def _read(self, chunk: Chunk) -> None:
+        self.lines += len(chunk.lines)
+        self._digest.update("".join(f"{line}\n" for line in chunk.lines).encode())
 
 
 class Kept:
@@ -152,7 +152,7 @@ def line_writer(
 ) -> Iterator[LineWriter]:
     """A writer of lines to standard output, to a device or pipe, or to a file that is renamed once it is complete.
 
-    With `resume`, a partial file is continued after its last complete stretch of `size` lines. Raises `OutputError` if
+    With `resume`, a partial file is continued after its last complete chunk of `size` lines. Raises `OutputError` if
     the partial file has another provenance (`provenance`) or another process is writing it. After an error the partial
     file stays, to be resumed.
     """
@@ -197,7 +197,7 @@ def _kept(partial: Path, notes: Path, provenance: Mapping[str, object], size: in
             is_long = len(f"{before.get(key)}{value}") > 60
             raise _another(partial, f"another {key}" if is_long else f"{key} {before.get(key)!r}, not {value!r}")
     with partial.open("r+b") as file:
-        ends = [0]  # byte offsets after every stretch of `size` lines
+        ends = [0]  # byte offsets after every chunk of `size` lines
         count = offset = 0
         for line in file:
             offset += len(line)

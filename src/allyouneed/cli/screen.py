@@ -33,7 +33,7 @@ class TimeLeft(ProgressColumn):
 
 
 class TrainingScreen:
-    """A `Watch`: a bar with rate and time left, and a row for each pause. Use it in a `with`."""
+    """A `TrainingCallback`: a bar with speed and time left, and a row for each validation. Use it in a `with`."""
 
     def __init__(self, *, samples: bool = True) -> None:
         self._samples = samples
@@ -87,19 +87,20 @@ class TrainingScreen:
             console.print(text, style="dim", no_wrap=True, overflow=overflow, crop=console.is_terminal)
         self._since = time.monotonic()
 
-    def _row(self, pause: "Validation") -> None:
+    def _row(self, validation: "Validation") -> None:
         if not self._header_shown:
-            names = "".join(f"{name:>7}" for name in pause.scores)
+            names = "".join(f"{name:>7}" for name in validation.scores)
             head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
             console.print(head)
             self._header_shown = True
         valid = " " * 30
-        if pause.valid_loss is not None:
-            valid = f"{pause.valid_loss:>11.4f}{math.exp(min(pause.valid_loss, 700)):>11.3f}{pause.accuracy:>8.2f}"
-        scores = "".join(f"{value:>7.2f}" for value in pause.scores.values())
-        mean = f"   the mean of the last {pause.averaged}" if pause.averaged > 1 else ""
-        loss = " " * 8 if pause.loss is None else f"{pause.loss:>8.4f}"
-        row = f"{pause.step:>7,}{loss}{valid}{scores}{pause.seconds:>9.1f}{mean}"
+        if validation.valid_loss is not None:
+            perplexity = math.exp(min(validation.valid_loss, 700))
+            valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
+        scores = "".join(f"{value:>7.2f}" for value in validation.scores.values())
+        mean = f"   the mean of the last {validation.averaged}" if validation.averaged > 1 else ""
+        loss = " " * 8 if validation.loss is None else f"{validation.loss:>8.4f}"
+        row = f"{validation.step:>7,}{loss}{valid}{scores}{validation.seconds:>9.1f}{mean}"
         console.print(row)
 
 

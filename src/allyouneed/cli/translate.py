@@ -13,7 +13,7 @@ from .search_options import SearchSettings, with_search_options
 if TYPE_CHECKING:
     from ..errors import InputError
     from ..translator import Translator
-    from .flow import Stretch
+    from .flow import Chunk
 
 
 @with_search_options
@@ -127,7 +127,7 @@ def translate(
     from ..errors import ConfigError, InputError
     from ..files import check_output_file
     from ..text.glossary import Glossary
-    from .flow import Stretch, stretches
+    from .flow import Chunk, read_chunks
     from .resumable import check_output, files_digest, line_writer, partial_path
     from .rows import as_json, as_text
     from .screen import announce_pipes, console, progress, prompt
@@ -193,20 +193,20 @@ def translate(
 
     name = "standard input" if file == "-" else file
 
-    def work(stretch: Stretch) -> Iterator[str]:
+    def work(chunk: Chunk) -> Iterator[str]:
         if stream:
-            yield from _streamed(translator, stretch, skip_refused=skip_refused)
+            yield from _streamed(translator, chunk, skip_refused=skip_refused)
             return
 
         def refuse(error: InputError) -> None:
-            stretch.refused[cast(int, error.line)] = str(error)
+            chunk.refused[cast(int, error.line)] = str(error)
 
         translations = translator.translations(
-            stretch.lines, prefix=prefix, alternatives=alternatives, align=align, first_line=stretch.first,
+            chunk.lines, prefix=prefix, alternatives=alternatives, align=align, first_line=chunk.first,
             on_refused=refuse if skip_refused else None,
         )  # fmt: skip
-        for number, one in enumerate(translations, start=stretch.first):
-            yield f"{as_json(one, error=stretch.refused.get(number)) if json else as_text(one)}\n"
+        for number, one in enumerate(translations, start=chunk.first):
+            yield f"{as_json(one, error=chunk.refused.get(number)) if json else as_text(one)}\n"
 
     provenance = {
         "model": files_digest(*model_files(bundle)), "precision": translator.precision,
@@ -218,19 +218,19 @@ def translate(
     size = WINDOW * translator.decode.batch_size
     asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
     with line_writer(output, provenance=provenance, size=size, resume=resume) as out, asking as done:
-        for stretch in stretches(file, size=size, live=output is None, skip_refused=skip_refused):
-            if not out.has(stretch):
+        for chunk in read_chunks(file, size=size, live=output is None, skip_refused=skip_refused):
+            if not out.has(chunk):
                 try:
-                    for text in work(stretch):
+                    for text in work(chunk):
                         out.write(text)
                         if stream:
                             out.file.flush()
                 except InputError as error:
                     raise locate_error(error, name, partial_path(output) if output and out.lines else None) from error
-                for number, reason in sorted(stretch.refused.items()):
+                for number, reason in sorted(chunk.refused.items()):
                     console.print(f"{name}, line {number}, left out: {reason}")
-                out.done(stretch)
-            done(len(stretch.lines))
+                out.done(chunk)
+            done(len(chunk.lines))
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
@@ -238,24 +238,24 @@ def translate(
 
 
 def locate_error(error: "InputError", name: str, partial: Path | None) -> "InputError":
-    """The error with the place of the line, if it is one line's, and where the lines before it are."""
+    """The error with the number of its line, if it has one, and with the file of the lines before it."""
     if error.line is None:
         return error
-    so_far = f" (the lines before are in {partial}; mend it, then --resume)" if partial else ""
+    so_far = f" (the lines before are in {partial}; correct the line, then --resume)" if partial else ""
     return type(error)(f"{name}, line {error.line}: {error}{so_far}")
 
 
-def _streamed(translator: "Translator", stretch: "Stretch", *, skip_refused: bool) -> Iterator[str]:
+def _streamed(translator: "Translator", chunk: "Chunk", *, skip_refused: bool) -> Iterator[str]:
     """The pieces of all lines as they come, each line ended."""
     from ..errors import InputError
 
-    for number, line in enumerate(stretch.lines, start=stretch.first):
+    for number, line in enumerate(chunk.lines, start=chunk.first):
         try:
             yield from (" ".join(piece.split("\n")) for piece in translator.stream(line))
         except InputError as error:
             if not skip_refused:
                 raise InputError(str(error), line=number) from error
-            stretch.refused[number] = str(error)
+            chunk.refused[number] = str(error)
         yield "\n"
 
 

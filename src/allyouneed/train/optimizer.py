@@ -67,10 +67,10 @@ class Muon(Optimizer):
             if not self.state[matrix]:
                 self.state[matrix]["mean"] = torch.zeros_like(matrix)
             by_shape[matrix.shape].append(matrix)
-        for shape, alike in by_shape.items():
-            weights: list[Tensor] = [*alike]
-            gradients = [matrix.grad for matrix in alike if matrix.grad is not None]
-            means = [self.state[matrix]["mean"] for matrix in alike]
+        for shape, same_shape in by_shape.items():
+            weights: list[Tensor] = [*same_shape]
+            gradients = [matrix.grad for matrix in same_shape if matrix.grad is not None]
+            means = [self.state[matrix]["mean"] for matrix in same_shape]
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             stacked = torch.stack(ahead)
