@@ -62,3 +62,22 @@ def test_every_library_has_an_exact_version() -> None:
     names = {re.split(r"[\[>;=]", line)[0].lower().replace("_", "-") for line in required} - {"allyouneed"}
     exact = re.findall(r"^(\S+)==\S+$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert names <= {name.lower().replace("_", "-") for name in exact}
+
+
+@pytest.mark.parametrize(("has_browser", "user"), [(True, 0), (False, 0), (False, 1000)])
+def test_ci_installs_a_browser_where_root_has_none(tmp_path: Path, has_browser: bool, user: int) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "dirname"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    commands = {"id": f"echo {user}", "apt-get": 'echo "apt-get $1"', "make": 'echo "make $1 CI=$CI"'}
+    for name, command in (commands | ({"chromium": ""} if has_browser else {})).items():
+        (tools / name).write_text(f"#!/bin/sh\n{command}\n")
+        (tools / name).chmod(0o755)
+    result = subprocess.run(
+        ["bash", ".ci/run"], cwd=tmp_path, env={"PATH": str(tools)}, capture_output=True, text=True, check=True
+    )
+    installs = ["apt-get update", "apt-get install"] if not has_browser and user == 0 else []
+    assert result.stdout.splitlines() == [*installs, "make check CI=true", "make test CI=true"]

@@ -49,6 +49,16 @@ def visit(browser: Browser, url: str) -> Iterator[Visitor]:
     assert visitor.errors == []
 
 
+def test_without_a_browser_the_tests_fail_in_ci_and_are_skipped_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="need Chromium"):
+        chromium()
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception, match="need Chromium"):
+        chromium()
+
+
 def choose_languages(page: Page, source: str, target: str) -> None:
     page.select_option("#source-language", source)
     page.select_option("#target-language", target)
