@@ -29,17 +29,17 @@ def save_successors(folder: Path) -> list[Path]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rng = random.Random(0)
-    forward, backward = (Tokenizer.characters(f"{letters} ") for letters in (LETTERS, LETTERS[::-1]))
+    forward, backward = (Tokenizer.characters(f"{letters} !") for letters in (LETTERS, LETTERS[::-1]))
     config = ModelConfig(
         vocab_size=len(forward), pad_id=forward.pad_id, d_model=32, d_ff=64, heads=4, encoder_layers=1,
         decoder_layers=1, max_length=48, dropout=0.0, norm="pre",
     )  # fmt: skip
     model, successor = Transformer(config).train(), str.maketrans(LETTERS, LETTERS[1:] + LETTERS[0])
     optimizer = torch.optim.Adam(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=200)
-    for _ in range(200):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=260)
+    for step in range(260):
         length = rng.randint(1, 4)
-        texts = [" ".join(rng.choices(LETTERS, k=length)) for _ in range(32)]
+        texts = [" ".join(rng.choices(LETTERS, k=length)) + "!" * (step % 3 == 0) for _ in range(32)]
         source = torch.tensor([forward.encode(text) for text in texts])
         target = torch.tensor([forward.encode(text.translate(successor)) for text in texts])
         loss = cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())

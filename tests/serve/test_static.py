@@ -75,6 +75,40 @@ def test_a_text_is_translated_as_it_is_typed(visit: Visitor) -> None:
     expect(page.locator("#live")).to_have_text("b c d a")  # for a screen reader
 
 
+def test_each_sentence_is_translated_once_and_stays_where_it_is(visit: Visitor) -> None:
+    page = visit()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.extend((request.post_data_json or {}).get("texts", [])))
+    choose_languages(page, "en", "it")
+    write(page, "a b!  c\n\nd! a b!")
+    assert page.locator("#output p").all_text_contents() == ["b c!  d", "", "e! b c!"]
+    assert sent == ["a b!", "c", "d!"]
+    write(page, "a b!  c\n\nd! a b! j")
+    assert sent == ["a b!", "c", "d!", "j"]
+    page.click(".word >> nth=2")  # words of a later sentence belong to it alone
+    page.wait_for_selector("#choices button")
+    page.click("#choices button >> nth=0")
+    assert page.locator("#output p").all_text_contents()[1:] == ["", "e! b c! a"]
+    assert page.locator("#output p >> nth=0").text_content().startswith("b c!  ")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two!  Three", [("One.", ""), ("Two!", " "), ("Three", "  ")]),
+        ("Dr. J. Smith came, etc. Then he left.", [("Dr. J. Smith came, etc. Then he left.", "")]),
+        ("  Left.\n\n Right.", [("Left.", "  "), ("Right.", " ")]),
+        ("一。二。", [("一。", ""), ("二。", "")]),
+        (" \n", []),
+    ],
+)
+def test_a_text_is_cut_into_sentences(visit: Visitor, text: str, sentences: list[tuple[str, str]]) -> None:
+    cut = visit().evaluate("text => import('/static/sentences.js').then(all => all.splitSentences(text))", text)
+    assert [(one["source"], one["gap"]) for one in cut] == sentences
+    for one in cut:
+        assert text[one["start"] :].startswith(one["source"])
+
+
 def test_the_languages_are_swapped_with_the_texts(visit: Visitor) -> None:
     page = visit()
     choose_languages(page, "en", "it")
@@ -227,15 +261,16 @@ def test_a_glossary_is_kept_and_sent_until_a_term_is_removed(visit: Visitor) -> 
 def test_a_correction_comes_out_as_a_pair(visit: Visitor, suggestions: Path) -> None:
     page = visit()
     choose_languages(page, "en", "it")
-    write(page, "a b\nc")
+    write(page, "a b! c\nd! e\ng")
     page.click("#correct")
-    assert page.input_value("#corrected") == "b c\nd"
-    page.fill("#corrected", "b c\nj j")
+    assert page.input_value("#corrected") == "b c! d\ne! f\nh"
+    page.fill("#corrected", "b c! j j\na b\nh")  # a sentence of the first line, and two of the second in one
     page.click("#correction button[type=submit]")
     expect(page.locator("#message")).to_contain_text("Thank you")
-    assert page.locator("#output p").all_inner_texts() == ["b c", "j j"]
-    (pair,) = map(json.loads, suggestions.read_text(encoding="utf-8").splitlines())
-    assert [pair[key] for key in ("source", "target", "source_language", "target_language")] == ["c", "j j", "en", "it"]
+    assert page.locator("#output p").all_inner_texts() == ["b c! j j", "a b", "h"]
+    pairs = [json.loads(line) for line in suggestions.read_text(encoding="utf-8").splitlines()]
+    assert [(pair["source"], pair["target"]) for pair in pairs] == [("c", "j j"), ("d! e", "a b")]
+    assert {(pair["source_language"], pair["target_language"]) for pair in pairs} == {("en", "it")}
 
 
 def test_a_document_is_sent_translated_and_fetched(visit: Visitor) -> None:

@@ -1,7 +1,8 @@
 // Words that belong together light up on both sides: where the pointer is, and where the caret or the focus is.
 
 import { $, make } from "./dom.js";
-import { currentLines } from "./translation.js";
+import { splitSentences } from "./sentences.js";
+import { currentSentences } from "./translation.js";
 import { links, words } from "./words.js";
 
 const MANY = 20_000; // characters; a longer text has its words unmarked, so that typing stays quick
@@ -14,29 +15,27 @@ export function showMirror(text) {
     mirror.append(text);
     return;
   }
-  text.split("\n").forEach((line, number) => {
-    let end = 0;
-    if (number) mirror.append("\n");
-    words(line).forEach((word, index) => {
-      mirror.append(line.slice(end, word.start), make("span", { "data-line": number, "data-word": index }, word.text));
-      end = word.end;
-    });
-    mirror.append(line.slice(end));
-  });
+  let end = 0;
+  splitSentences(text).forEach((sentence, number) => words(sentence.source).forEach((word, index) => {
+    const start = sentence.start + word.start;
+    mirror.append(text.slice(end, start), make("span", { "data-sentence": number, "data-word": index }, word.text));
+    end = start + word.text.length;
+  }));
+  mirror.append(text.slice(end));
 }
 
-const node = (root, line, word) => root.querySelector(`[data-line="${line}"][data-word="${word}"]`);
+const node = (root, sentence, word) => root.querySelector(`[data-sentence="${sentence}"][data-word="${word}"]`);
 
 function clear() {
   for (const lit of document.querySelectorAll(".mirror .lit, .output .lit")) lit.classList.remove("lit");
 }
 
-// Lights the word `index` of a line of "source" or "target", and those linked with it.
+// Lights the word `index` of a sentence of "source" or "target", and those linked with it.
 function light(side, number, index) {
   clear();
-  const line = currentLines()[number];
-  if (!line || $("source").value.split("\n")[number] !== line.source) return;
-  const linked = links(line.source, line.translation).filter(([i, j]) => (side === "source" ? i : j) === index);
+  const sentence = currentSentences()[number];
+  if (!sentence || splitSentences($("source").value)[number]?.source !== sentence.source) return; // it was changed since
+  const linked = links(sentence.source, sentence.translation).filter(([i, j]) => (side === "source" ? i : j) === index);
   if (!linked.length) return;
   for (const [i, j] of linked) {
     node($("mirror"), number, i)?.classList.add("lit");
@@ -44,14 +43,15 @@ function light(side, number, index) {
   }
 }
 
-const lightNode = (side, word) => light(side, Number(word.dataset.line), Number(word.dataset.word));
+const lightNode = (side, word) => light(side, Number(word.dataset.sentence), Number(word.dataset.word));
 
 function lightCaret() {
   const area = $("source");
   if (document.activeElement !== area) return;
-  const before = area.value.slice(0, area.selectionStart).split("\n");
-  const number = before.length - 1, column = before[number].length;
-  const index = words(area.value.split("\n")[number] ?? "").findIndex((word) => word.start <= column && column <= word.end);
+  const caret = area.selectionStart, all = splitSentences(area.value);
+  const number = all.findIndex(({ start, source }) => start <= caret && caret <= start + source.length);
+  const column = caret - all[number]?.start;
+  const index = words(all[number]?.source ?? "").findIndex((word) => word.start <= column && column <= word.end);
   if (index >= 0) light("source", number, index);
   else clear();
 }

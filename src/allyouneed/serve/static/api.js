@@ -59,9 +59,9 @@ export async function detect(text, signal) {
   return best;
 }
 
-// Translations of some lines, each { text, confidence, flags, alignment, alternatives }.
-export async function translate({ lines, source, target, glossary, prefix = "", alternatives = 0 }, signal) {
-  const body = { texts: lines, source, target, align: "words", glossary, prefix, alternatives };
+// Translations of some texts, each { text, confidence, flags, alignment, alternatives }.
+export async function translate({ texts, source, target, glossary, prefix = "", alternatives = 0 }, signal) {
+  const body = { texts, source, target, align: "words", glossary, prefix, alternatives };
   return (await call("v1/translate", body, signal)).translations;
 }
 

@@ -1,7 +1,7 @@
 // Other words for a word of the translation: a list at the word, and the rest translated anew from there.
 
 import { $, make } from "./dom.js";
-import { choose, currentLines, otherWords } from "./translation.js";
+import { choose, currentSentences, otherWords } from "./translation.js";
 
 let asking = null;
 
@@ -24,16 +24,16 @@ function open(word, ...content) {
 export async function showChoices(word, on) {
   asking?.abort();
   const { signal } = (asking = new AbortController());
-  const number = Number(word.dataset.line), index = Number(word.dataset.word), line = currentLines()[number];
+  const number = Number(word.dataset.sentence), index = Number(word.dataset.word), sentence = currentSentences()[number];
   open(word, make("p", { role: "status" }, "Looking for other words …"));
-  $("choices").dataset.opener = `[data-line="${number}"][data-word="${index}"]`;
+  $("choices").dataset.opener = `[data-sentence="${number}"][data-word="${index}"]`;
   try {
-    const others = await otherWords(line, index, signal);
+    const others = await otherWords(sentence, index, signal);
     if (signal.aborted || !$("choices").matches(":popover-open")) return;
     if (!others.length) {
-      const split = line.translation.flags?.includes("split");
+      const split = sentence.translation.flags?.includes("split");
       open(word, make("p", { role: "status" }, split
-        ? "This line was translated in parts. Give the sentence a line of its own to see other words."
+        ? "This sentence was translated in parts. Shorten it to see other words."
         : "The model has no other word here."));
       return;
     }
@@ -41,7 +41,7 @@ export async function showChoices(word, on) {
       type: "button",
       onclick: () => {
         $("choices").hidePopover();
-        choose(line, index, other.text, on);
+        choose(sentence, index, other.text, on);
         $("output").querySelector($("choices").dataset.opener)?.focus();
       },
     }, make("b", {}, other.word), " ", make("span", { class: "rest" }, other.rest));

@@ -3,7 +3,8 @@
 import { suggest } from "./api.js";
 import { $ } from "./dom.js";
 import { showMessage } from "./messages.js";
-import { correct, currentLines, currentPair, translatedText } from "./translation.js";
+import { splitSentences } from "./sentences.js";
+import { correct, currentLines, currentPair, translatedLine, translatedText } from "./translation.js";
 
 function setOpen(open) {
   $("correction").hidden = !open;
@@ -23,12 +24,19 @@ export function closeCorrection() {
   if (!$("correction").hidden) setOpen(false);
 }
 
-// The pairs to send: line by line where the lines still match, else the text as a whole.
-function changedPairs(lines, corrected) {
-  const written = corrected.split("\n");
-  if (written.length !== lines.length) return [[lines.map((line) => line.source).join("\n"), corrected]];
-  return lines.map((line, number) => [line.source, written[number]]).filter(([source, text], number) =>
-    source.trim() && text.trim() && text.trim() !== lines[number].translation?.text.trim());
+// What was changed, as [sentences, source, translation]: sentence by sentence where a line still has as many of them,
+// else line by line, and the text as a whole if it has other lines.
+function changes(corrected) {
+  const text = $("source").value, sources = text.split("\n"), written = corrected.split("\n");
+  if (written.length !== sources.length) return [[[], text, corrected]];
+  return currentLines().flatMap((line, number) => {
+    const better = written[number].trim();
+    if (!line.length || !better || better === translatedLine(line).trim()) return [];
+    const sentences = splitSentences(better);
+    if (sentences.length !== line.length) return [[line, sources[number], better]];
+    const pairs = line.map((one, index) => [[one], one.source, sentences[index].source]);
+    return pairs.filter(([[one], , sentence]) => sentence !== one.translation?.text.trim());
+  });
 }
 
 export function setUpCorrection(on) {
@@ -41,22 +49,19 @@ export function setUpCorrection(on) {
   });
   $("correction").addEventListener("submit", async (event) => {
     event.preventDefault();
-    const lines = currentLines(), { source, target } = currentPair(), corrected = $("corrected").value.trimEnd();
-    const pairs = corrected.trim() ? changedPairs(lines, corrected) : [];
-    if (!pairs.length) {
+    const { source, target } = currentPair(), corrected = $("corrected").value.trimEnd();
+    const changed = corrected.trim() ? changes(corrected) : [];
+    if (!changed.length) {
       $("correction-cancel").click();
       return;
     }
     try {
-      for (const [text, better] of pairs) await suggest(text.trim(), better.trim(), source, target);
+      for (const [, text, better] of changed) await suggest(text.trim(), better.trim(), source, target);
     } catch (error) {
       on.error(error);
       return;
     }
-    const written = corrected.split("\n");
-    if (written.length === lines.length) lines.forEach((line, number) => {
-      if (written[number].trim() !== line.translation?.text.trim()) correct(line, written[number]);
-    });
+    for (const [sentences, , better] of changed) sentences.forEach((one, index) => correct(one, index ? "" : better));
     setOpen(false);
     on.change();
     showMessage("Thank you. Your translation is stored on this server and helps to train its next model.", "good");

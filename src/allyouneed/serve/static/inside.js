@@ -1,9 +1,9 @@
-// The inside of the model for one line: attention of every head, the steps of the search, and what each head does.
+// The inside of the model for one sentence: attention of every head, the steps of the search, and what each head does.
 
 import { explainText } from "./api.js";
 import { $, disclosure, make, tabs } from "./dom.js";
 import { drawMatrix, drawThumbnail, mean, strongest } from "./matrix.js";
-import { currentLines, currentPair } from "./translation.js";
+import { currentPair, currentSentences } from "./translation.js";
 
 let trace = null;
 let asking = null;
@@ -98,28 +98,28 @@ function say(text) {
   $("inside-views").hidden = true;
 }
 
-// Looks inside the chosen line again, if the panel is open and something changed.
+// Looks inside the chosen sentence again, if the panel is open and something changed.
 export async function refreshInside() {
   if ($("inside").hidden) return;
-  const lines = currentLines().filter((line) => line.source.trim());
-  const select = $("inside-line"), before = select.selectedIndex;
-  $("inside-line-field").hidden = lines.length < 2;
-  select.replaceChildren(...lines.map((line, index) => make("option", { value: String(index) }, line.source.trim().slice(0, 60))));
-  select.selectedIndex = Math.max(0, Math.min(before, lines.length - 1));
-  const line = lines[select.selectedIndex];
+  const sentences = currentSentences();
+  const select = $("inside-sentence"), before = select.selectedIndex;
+  $("inside-sentence-field").hidden = sentences.length < 2;
+  select.replaceChildren(...sentences.map(({ source }, index) => make("option", { value: String(index) }, source.slice(0, 60))));
+  select.selectedIndex = Math.max(0, Math.min(before, sentences.length - 1));
+  const sentence = sentences[select.selectedIndex];
   asking?.abort();
-  if (!line) {
+  if (!sentence) {
     shown = "";
     say("Type a text first.");
     return;
   }
   const { source, target } = currentPair();
-  if (shown === JSON.stringify([line.source, source, target])) return;
+  if (shown === JSON.stringify([sentence.source, source, target])) return;
   const { signal } = (asking = new AbortController());
   if (!trace) say("Looking inside …");
   try {
-    trace = await explainText(line.source, source, target, signal);
-    shown = JSON.stringify([line.source, source, target]);
+    trace = await explainText(sentence.source, source, target, signal);
+    shown = JSON.stringify([sentence.source, source, target]);
     show();
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -132,6 +132,6 @@ export async function refreshInside() {
 export function setUpInside() {
   chooseView = tabs($("views"));
   $("layer").addEventListener("change", () => showHead($("layer").selectedIndex, head));
-  $("inside-line").addEventListener("change", refreshInside);
+  $("inside-sentence").addEventListener("change", refreshInside);
   return disclosure($("inside-button"), $("inside"), refreshInside);
 }

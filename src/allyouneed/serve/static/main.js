@@ -13,7 +13,7 @@ import * as languages from "./languages.js";
 import { announce, hideMessage, showError, showMessage } from "./messages.js";
 import { allWords, setUpOutput, showLines } from "./output.js";
 import { setUpShortcuts } from "./shortcuts.js";
-import { currentLines, currentPair, hasChoices, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
+import { currentLines, currentPair, currentSentences, hasChoices, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
 
 let limit = -1; // characters, -1: none
 let announcing = 0;
@@ -21,7 +21,7 @@ let announcing = 0;
 const on = {
   change() {
     const text = translatedText();
-    showLines(currentLines());
+    showLines(currentLines(), currentSentences(), currentPair()?.target);
     $("empty").hidden = Boolean(text.trim()) || Boolean($("source").value.trim());
     $("target-foot").hidden = !text.trim() || !$("correction").hidden;
     $("hint").hidden = !text.trim();
@@ -136,7 +136,7 @@ $("source").addEventListener("input", () => update());
 $("swap").addEventListener("click", swap);
 $("clear").addEventListener("click", clear);
 $("copy").addEventListener("click", copy);
-$("reset").addEventListener("click", () => undoChoices(on));
+$("reset").addEventListener("click", () => { undoChoices(); update({ soon: true }); });
 setUpShortcuts({
   KeyS: swap, KeyX: clear, KeyC: copy, KeyE: openCorrection,
   KeyI: () => toggleInside($("inside").hidden), KeyG: () => toggleGlossary($("glossary").hidden),

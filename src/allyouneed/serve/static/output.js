@@ -1,6 +1,7 @@
 // The translation on the page: words one can point at, walk through and press; flags and confidence in words.
 
 import { $, make } from "./dom.js";
+import { gapBefore } from "./sentences.js";
 import { words } from "./words.js";
 
 const FLAGS = {
@@ -12,33 +13,36 @@ const FLAGS = {
   long: ["Longer than the texts the model learned from. Shorter sentences may come out better."],
 };
 
-function wordNode(word, line, index, chosen) {
+function wordNode(word, sentence, index, chosen) {
   return make("span", {
     class: chosen === index ? "word changed" : "word", role: "button", tabindex: "-1", "aria-haspopup": "dialog",
-    "data-line": line, "data-word": index,
+    "data-sentence": sentence, "data-word": index,
   }, word.text);
 }
 
-function lineNode(line, number) {
-  const text = line.translation?.text ?? "";
+function lineNode(line, numbers, target) {
   const paragraph = make("p", { dir: "auto" });
-  let end = 0;
-  words(text).forEach((word, index) => {
-    paragraph.append(text.slice(end, word.start), wordNode(word, number, index, line.chosen));
-    end = word.end;
+  line.forEach((sentence, position) => {
+    const text = sentence.translation?.text ?? "";
+    if (text) paragraph.append(gapBefore(sentence, !position, target));
+    let end = 0;
+    words(text).forEach((word, index) => {
+      paragraph.append(text.slice(end, word.start), wordNode(word, numbers.get(sentence), index, sentence.chosen));
+      end = word.end;
+    });
+    paragraph.append(text.slice(end));
   });
-  paragraph.append(text.slice(end));
   return paragraph;
 }
 
 // Draws the lines anew where they changed, and leaves the others, with what has the focus, alone.
-export function showLines(lines) {
-  const output = $("output");
+export function showLines(lines, sentences, target) {
+  const output = $("output"), numbers = new Map(sentences.map((sentence, number) => [sentence, number]));
   lines.forEach((line, number) => {
-    const mark = JSON.stringify([line.translation?.text, line.chosen]);
+    const mark = JSON.stringify(line.map((one) => [numbers.get(one), one.gap, one.translation?.text, one.chosen]));
     const there = output.children[number];
     if (there?.dataset.mark === mark) return;
-    const node = lineNode(line, number);
+    const node = lineNode(line, numbers, target);
     node.dataset.mark = mark;
     if (there) there.replaceWith(node);
     else output.append(node);
@@ -46,25 +50,25 @@ export function showLines(lines) {
   while (output.children.length > lines.length) output.lastChild.remove();
   const all = allWords();
   if (all.length && !all.some((word) => word.tabIndex === 0)) all[0].tabIndex = 0;
-  showFlags(lines);
-  showConfidence(lines);
+  showFlags(sentences);
+  showConfidence(sentences);
 }
 
 export const allWords = () => [...$("output").querySelectorAll(".word")];
 
-function showFlags(lines) {
-  const flags = [...new Set(lines.flatMap((line) => line.translation?.flags ?? []))].filter((flag) => FLAGS[flag]);
+function showFlags(sentences) {
+  const flags = [...new Set(sentences.flatMap((one) => one.translation?.flags ?? []))].filter((flag) => FLAGS[flag]);
   $("flags").hidden = !flags.length;
   $("flags").replaceChildren(...flags.map((flag) => make("li", { class: FLAGS[flag][1] ?? "" }, FLAGS[flag][0])));
 }
 
-// The probability of a token: the mean over the lines, each counted by its length.
-function showConfidence(lines) {
-  const scored = lines.filter((line) => line.translation?.tokens);
-  const tokens = scored.reduce((sum, line) => sum + line.translation.tokens, 0);
+// The probability of a token: the geometric mean over all sentences.
+function showConfidence(sentences) {
+  const scored = sentences.filter((one) => one.translation?.tokens);
+  const tokens = scored.reduce((sum, one) => sum + one.translation.tokens, 0);
   $("confidence").hidden = !tokens;
   if (!tokens) return;
-  const share = Math.exp(scored.reduce((sum, line) => sum + line.translation.log_probability, 0) / tokens);
+  const share = Math.exp(scored.reduce((sum, one) => sum + one.translation.log_probability, 0) / tokens);
   const level = share > 0.8 ? "High" : share > 0.5 ? "Medium" : "Low";
   $("confidence-meter").value = share;
   $("confidence-text").textContent = `${level} confidence, ${Math.round(100 * share)} %`;

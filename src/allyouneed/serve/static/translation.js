@@ -1,25 +1,30 @@
-// The text as lines, and the translation of each: asked for as one types, a line only once.
+// The translation of each sentence: asked for as one types, a sentence only once.
 
 import { detect, translate } from "./api.js";
 import { termsFor } from "./glossary.js";
 import * as languages from "./languages.js";
+import { gapBefore, groupByLine, splitSentences } from "./sentences.js";
 
 const DELAY = 250, MAX_DELAY = 2000; // ms of rest before a request
-const AT_ONCE = 32; // lines in a request, so that the first of a long text come soon
+const AT_ONCE = 32; // sentences in a request, so that the first of a long text come soon
 const MOST_WORDS = 6; // that are offered for a word
-const KEPT = 500; // translations in the cache, which is gone with the page
+const KEPT = 2000; // translations in the cache, which is gone with the page
 
 const cache = new Map();
-let lines = []; // { source, translation, chosen }: chosen is the word that the visitor chose, or -1
+let sentences = []; // of sentences.js, with { translation, chosen }: chosen is the word that the visitor chose, or -1
+let lineCount = 1;
 let pair = null; // the languages in use, the detected one included
 let detected = null; // { text, pair }
 let delay = DELAY; // doubled whenever the server asks to slow down
 let timer = 0;
 let running = null;
 
-export const currentLines = () => lines;
+export const currentSentences = () => sentences;
+export const currentLines = () => groupByLine(sentences, lineCount);
 export const currentPair = () => pair;
-export const translatedText = () => lines.map((line) => line.translation?.text ?? "").join("\n");
+export const translatedText = () => currentLines().map(translatedLine).join("\n");
+export const translatedLine = (line) => line.map((one, index) =>
+  one.translation?.text ? gapBefore(one, !index, pair.target) + one.translation.text : "").join("");
 
 function remember(key, translation) {
   cache.set(key, translation);
@@ -45,13 +50,15 @@ async function run(text, on) {
   const { signal } = (running = new AbortController());
   const mine = running;
   try {
-    const before = text.trim() && (await updatePair(text, on, signal)) ? [] : lines;
+    const before = text.trim() && (await updatePair(text, on, signal)) ? [] : sentences;
     if (signal.aborted) return;
-    lines = text.split("\n").map((source, number) => {
-      const known = before[number]?.source === source ? before[number] : before.find((line) => line.source === source);
-      return { source, translation: null, chosen: -1, ...(known?.chosen >= 0 || known?.corrected ? known : {}) };
+    lineCount = text.split("\n").length;
+    sentences = splitSentences(text).map((one, number) => {
+      const { translation = null, chosen = -1, corrected = false } =
+        [before[number], ...before].find((other) => other?.source === one.source && (other.chosen >= 0 || other.corrected)) ?? {};
+      return { ...one, translation, chosen, corrected };
     });
-    await fillLines(on, signal);
+    await translateMissing(on, signal);
   } catch (error) {
     if (error.kind === "wait") delay = Math.min(2 * delay, MAX_DELAY);
     if (error.name !== "AbortError") on.error(error);
@@ -90,35 +97,35 @@ async function detectPair(text, signal) {
   return next;
 }
 
-async function fillLines(on, signal) {
-  if (!pair) return on.change(); // nothing was typed yet
+async function translateMissing(on, signal) {
+  if (!sentences.length) return on.change();
   const { source, target } = pair, glossary = termsFor(source, target);
   const context = JSON.stringify([source, target, glossary]);
   const recall = () => {
-    for (const line of lines) line.translation ??= line.source.trim() ? cache.get(context + line.source) ?? null : { text: "" };
+    for (const one of sentences) one.translation ??= cache.get(context + one.source) ?? null;
   };
   recall();
-  const missing = [...new Set(lines.filter((line) => !line.translation).map((line) => line.source))];
+  const missing = [...new Set(sentences.filter((one) => !one.translation).map((one) => one.source))];
   if (!missing.length) return on.change();
   for (let start = 0; start < missing.length; start += AT_ONCE) {
     const some = missing.slice(start, start + AT_ONCE);
-    const translations = await translate({ lines: some, source, target, glossary }, signal);
+    const translations = await translate({ texts: some, source, target, glossary }, signal);
     some.forEach((text, index) => remember(context + text, translations[index]));
     recall();
     on.change();
   }
 }
 
-const requestFor = (line) => ({ lines: [line.source], ...pair, glossary: termsFor(pair.source, pair.target) });
+const requestFor = (sentence) => ({ texts: [sentence.source], ...pair, glossary: termsFor(pair.source, pair.target) });
 
-// Other translations of a line that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
-export async function otherWords(line, index, signal) {
-  const here = line.translation.text.trim().split(/\s+/);
+// Other translations of a sentence that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
+export async function otherWords(sentence, index, signal) {
+  const here = sentence.translation.text.trim().split(/\s+/);
   const before = here.slice(0, index);
   const found = new Map();
   // A vocabulary of characters has the blank as a token of its own: it goes on only after "word ".
   for (const blank of index ? ["", " "] : [""]) {
-    const request = { ...requestFor(line), alternatives: 8 };
+    const request = { ...requestFor(sentence), alternatives: 8 };
     const [best] = await translate({ ...request, prefix: before.join(" ") + blank }, signal);
     const likeliest = best.alternatives.toSorted((a, b) => b.log_probability - a.log_probability);
     for (const { text } of [best, ...likeliest]) {
@@ -132,25 +139,24 @@ export async function otherWords(line, index, signal) {
   return [...found.values()].slice(0, MOST_WORDS);
 }
 
-// Takes another translation for a line: it is shown as it is, and aligned if the model can.
-export async function choose(line, index, text, on) {
-  Object.assign(line, { translation: { text, flags: [] }, chosen: index });
+// Takes another translation for a sentence: it is shown as it is, and aligned if the model can.
+export async function choose(sentence, index, text, on) {
+  Object.assign(sentence, { translation: { text, flags: [] }, chosen: index });
   on.change();
   try {
-    const [aligned] = await translate({ ...requestFor(line), prefix: text });
-    if (line.translation.text === text && aligned.text.trim() === text) line.translation = { ...aligned, text };
+    const [aligned] = await translate({ ...requestFor(sentence), prefix: text });
+    if (sentence.translation.text === text && aligned.text.trim() === text) sentence.translation = { ...aligned, text };
     on.change();
   } catch { /* the choice stands, without an alignment */ }
 }
 
 // Shows a visitor's correction in the place of a translation.
-export function correct(line, text) {
-  Object.assign(line, { translation: { text, flags: [] }, chosen: -1, corrected: true });
+export function correct(sentence, text) {
+  Object.assign(sentence, { translation: { text, flags: [] }, chosen: -1, corrected: true });
 }
 
-export const hasChoices = () => lines.some((line) => line.chosen >= 0 || line.corrected);
+export const hasChoices = () => sentences.some((one) => one.chosen >= 0 || one.corrected);
 
-export function undoChoices(on) {
-  for (const line of lines) Object.assign(line, { translation: null, chosen: -1, corrected: false });
-  translateText(lines.map((line) => line.source).join("\n"), on, { soon: true });
+export function undoChoices() {
+  for (const one of sentences) Object.assign(one, { translation: null, chosen: -1, corrected: false });
 }
