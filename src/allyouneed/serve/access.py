@@ -71,10 +71,10 @@ class Access:
             )
         return Client(address, entry)
 
-    def charge(self, client: Client, *, cost: int, characters: int) -> None:
-        """Count a request of a client; `cost` is its number of texts. Refuses what passes a limit, and counts nothing.
+    def charge(self, client: Client, *, cost: int = 1, characters: int = 0) -> None:
+        """Count a request of a client: its number of texts, and the characters to translate.
 
-        Too many requests have status 429, and so have too many characters, which `as_deepl_quota` turns into 456.
+        Refuses what passes a limit with status 429; too many characters as a `QuotaRefusal`.
         """
         limit = (client.key.requests_per_minute if client.key else 0) or self.requests_per_minute
         if limit and cost > limit:

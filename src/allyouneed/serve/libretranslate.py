@@ -66,7 +66,7 @@ async def detect_language(request: Request, server: Server) -> JSONResponse:
     """Tell which language a text is in, of those that can be translated."""
     fields, client = await read_request(request, server)
     texts, _ = require_texts(fields, server.config)
-    server.access.charge(client, cost=1, characters=sum(map(len, texts)))
+    server.access.charge(client, cost=len(texts))
     detections = await asyncio.to_thread(server.detector.detect, "\n".join(texts))
     return JSONResponse([one._asdict() for one in detections or [Detection("en", 0.0)]])
 
@@ -94,7 +94,7 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
     codes = known_codes(server.models)
     source, target = (require_text(fields, name) for name in ("source", "target"))
     key = require_code(source, codes), require_code(target, codes)
-    server.access.charge(client, cost=1, characters=len(text) + len(better))
+    server.access.charge(client)
     await asyncio.to_thread(server.suggestions.add, text, better, *key)
     return JSONResponse({"success": True})
 
