@@ -1,11 +1,15 @@
 """The examples run, and do what they say."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+
 from allyouneed import Translator
 from allyouneed.convert.formats import export_bundle
+from allyouneed.serve.server import listen
 from bundles import make_bundle
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -45,6 +49,30 @@ def test_onnx_greedy(tmp_path: Path) -> None:
     greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False, extra_length=200)
     for text in ("abc", "jihgfedcba"):
         assert example("onnx_greedy.py", tmp_path / "out", text).strip() == f"{text}  →  {greedy(text)}".strip()
+
+
+def test_ray_serve(saved: Path, tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    environment = {**os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    command = [sys.executable, str(EXAMPLES / "ray_serve.py"), f"{saved}=en-it", "--cores", "0.5", "--port", str(port)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"Serving on http://127.0.0.1:{port}; Enter stops it.\n"
+            body = {"texts": ["abc"], "source": "en", "target": "it"}
+            replicas: dict[str, str] = {}
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+                while len(replicas) < 2:
+                    answer = client.post("/v1/translate", json=body)
+                    (translation,) = answer.json()["translations"]
+                    replicas[answer.headers["X-Request-ID"].partition("-")[0]] = translation["text"]
+            assert set(replicas.values()) == {Translator.load(saved, device="cpu")("abc")}
+        finally:
+            process.communicate("\n")
+    assert process.returncode == 0
 
 
 def test_every_example_is_run_here() -> None:
