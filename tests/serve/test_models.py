@@ -1,7 +1,11 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from allyouneed import Translator
+from allyouneed.bundle import Bundle
 from allyouneed.errors import ConfigError, LanguageError
 from allyouneed.serve.languages import ModelKey, ModelSource
 from allyouneed.serve.models import ModelStore
@@ -34,3 +38,35 @@ def test_languages_can_be_named(served: tuple[Path, Path]) -> None:
     assert ModelSource.parse(f"{served[0]}=de-pt-BR") == ModelSource(ModelKey("de", "pt-BR"), served[0])
     with pytest.raises(ConfigError, match="languages are two tags"):
         ModelSource.parse(f"{served[0]}=german")
+
+
+def test_a_model_is_read_when_it_is_first_used_and_only_once(models: ModelStore) -> None:
+    key = ModelKey("en", "it")
+    assert models.loaded(key) is None
+    with ThreadPoolExecutor(4) as pool:
+        loaded = list(pool.map(models.load, [key] * 8))
+    assert set(loaded) == {models.loaded(key)}
+    assert models.memory() == {key: loaded[0].bytes}
+
+
+def test_the_model_used_longest_ago_is_unloaded(served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.serve.models.MEBIBYTE", 40_000)  # one of these models fits, two do not
+    third = f"{served[0]}=en-de"
+    models = ModelStore([ModelSource.parse(folder) for folder in (*served, third)], ServeConfig(max_loaded_memory=1))
+    for key in models.pairs():
+        assert 20_000 < models.load(key).bytes <= 40_000
+        assert list(models.memory()) == [key]
+
+
+def test_a_changed_bundle_is_read_again_and_a_broken_one_is_left(served: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, key = copytree(served[0], tmp_path / "bundle"), ModelKey("en", "it")
+    models = ModelStore([ModelSource.parse(folder)], ServeConfig(device="cpu"))
+    before = models.load(key)
+    assert models.reload_changed() == {}
+    Bundle.load(served[1]).save(folder)
+    assert models.reload_changed() == {key: "reloaded"}
+    after = models.load(key)
+    assert after.base("abc") == Translator.load(served[1], device="cpu")("abc") != before.base("abc")
+    (folder / "weights.safetensors").write_bytes(b"")
+    assert models.reload_changed()[key].startswith("not reloaded: ")
+    assert models.load(key) is after

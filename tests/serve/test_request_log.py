@@ -1,0 +1,49 @@
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from allyouneed.serve.app import create_app
+from allyouneed.serve.options import ServeConfig
+from allyouneed.serve.request_log import JsonFormatter
+
+REQUEST = {"texts": ["abc", "dig hij"], "source": "en", "target": "it"}
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    formatter = JsonFormatter()
+    return [json.loads(formatter.format(record)) for record in caplog.records if record.name == "allyouneed.serve"]
+
+
+def test_a_request_has_a_line_without_its_text(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "allyouneed.serve"):
+        answer = client.post("/v1/translate", json=REQUEST)
+    (line,) = lines(caplog)
+    assert line["request_id"] == answer.headers["X-Request-ID"]
+    expected = {
+        "level": "info", "message": "request", "method": "POST", "route": "/v1/translate", "status": 200, "texts": 2,
+        "characters": 10,
+    }  # fmt: skip
+    assert expected.items() <= line.items()
+    assert line.keys() - expected.keys() == {"time", "request_id", "seconds"}
+
+
+def test_the_text_is_there_if_that_is_wanted(served: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
+    app = create_app(served, ServeConfig(device="cpu", log_text=True))
+    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.serve"):
+        client.post("/v1/translate", json=REQUEST)
+    assert lines(caplog)[0]["text"] == ["abc", "dig hij"]
+
+
+def test_no_line_is_written_if_none_is_wanted(served: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
+    app = create_app(served, ServeConfig(device="cpu", log_requests=False))
+    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.serve"):
+        client.post("/v1/translate", json=REQUEST)
+    assert lines(caplog) == []
+
+
+def test_a_line_break_cannot_forge_a_line() -> None:
+    record = logging.LogRecord("allyouneed.serve", logging.INFO, "", 0, 'x\n{"level": "error"}', (), None)
+    assert len(JsonFormatter().format(record).splitlines()) == 1
