@@ -35,7 +35,7 @@ def recorded_attention(model: nn.Module) -> Iterator[Recording]:
 
 @contextmanager
 def recorded(model: Transformer) -> Iterator[Recording]:
-    """Record every tensor of Figure 1 from the latest `model(source, target)` inside the block.
+    """Record the tensors of Figure 1 that are listed below, from the latest `model(source, target)` inside the block.
 
     Yields a dictionary that is filled as the model runs. For every layer i of `encoder` and `decoder`
     (there `self_attention` and `cross_attention` stand for `attention`):

@@ -1,4 +1,4 @@
-"""Everything that is recorded of one translation, as tensors and numbers; the figures are drawn from it."""
+"""What is recorded of one translation, as tensors and numbers; the figures are drawn from it."""
 
 import math
 from collections.abc import Iterator, Sequence
