@@ -67,6 +67,11 @@ def test_worked_cases(pieces: list[Piece], target: str, links: list[tuple[int, i
     assert written(run(*pieces), target, *links) == expected
 
 
+def test_code_at_an_end_of_a_sentence_is_a_part_of_it() -> None:
+    assert run(CODE, text(" returns "), CODE).unit.text == "x() returns x()"
+    assert list(inline_runs([CODE], collapse=True)) == []
+
+
 def test_long_code_is_not_read_by_the_model() -> None:
     assert run(text("run "), opaque_point("x" * 99, "<x>"), text(" now")).unit.text == "run now"
 

@@ -203,8 +203,8 @@ def _short_runs(
 
 
 def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, last: int) -> range:
-    """The pieces from the first text to the last, without the tags around all of them."""
-    texts = [i for i in range(first, last) if pieces[i].kind == "text" and pieces[i].text.strip()]
+    """The pieces from the first that is read to the last, without the tags around all of them."""
+    texts = [i for i in range(first, last) if pieces[i].text.strip()]
     if not texts:
         return range(0)
     start, end = texts[0], texts[-1] + 1
