@@ -1,14 +1,11 @@
 """What the tests of the page need: a small trained model, and a browser that visits its server."""
 
 import json
-import os
 import random
-import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import pytest
 import torch
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route, expect
 from torch.nn.functional import cross_entropy
@@ -21,7 +18,6 @@ from allyouneed.text.tokenizer import Tokenizer
 Answer = tuple[int, object, dict[str, str]]  # status, JSON and headers
 
 LETTERS = "abcdefghij"
-_INSTALL = "the tests of the page need Chromium: apt-get install --no-install-recommends chromium"
 
 
 def save_successors(folder: Path) -> list[Path]:
@@ -54,16 +50,6 @@ def save_successors(folder: Path) -> list[Path]:
         decode = DecodeConfig(beam=2, batch_size=8, extra_length=5)
         Bundle(model.eval(), tokenizer, tokenizer, decode, languages=pair).save(folders[-1])
     return folders
-
-
-def chromium() -> str:
-    """The path of Chromium; without one the tests fail where `CI` is true, and are skipped elsewhere."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path:
-        return path
-    if os.environ.get("CI") == "true":
-        pytest.fail(_INSTALL)
-    pytest.skip(_INSTALL)
 
 
 class Visitor:

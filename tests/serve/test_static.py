@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from allyouneed.serve.app import create_app
 from allyouneed.serve.keys import add_key
 from allyouneed.serve.options import ServeConfig
-from serve.browser import Answer, Visitor, chromium, lit, save_successors, translation, write
+from chromium_page import chromium
+from serve.browser import Answer, Visitor, lit, save_successors, translation, write
 from serve.live import running
 
 
