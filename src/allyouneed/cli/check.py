@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from .model_options import OptionalBundleFolder
+
 
 def check(
-    bundle: Annotated[Path | None, typer.Argument(help="The folder of a trained model.", show_default=False)] = None,
+    bundle: OptionalBundleFolder = None,
     config: Annotated[
         str | None,
         typer.Option(help="Check an untrained model of this recipe (a TOML file or a name).", show_default=False),

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
+from .model_options import BundleFolder, CompiledOption, DeviceOption, PrecisionOption
 from .search_options import SearchSettings, with_search_options
 
 
 @with_search_options
 def evaluate_command(
-    bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
+    bundle: BundleFolder,
     source: Annotated[
         Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
     ] = None,
@@ -35,18 +36,9 @@ def evaluate_command(
         str,
         typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenised already.'),
     ] = "13a",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    precision: Annotated[
-        str, typer.Option(help="Precision: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
-    ] = "auto",
-    compiled: Annotated[
-        bool | None,
-        typer.Option(
-            "--compiled/--no-compiled",
-            help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time. "
-            "Default: in int8, as soon as a background process has compiled them.",
-        ),
-    ] = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    compiled: CompiledOption = None,
     *,
     decode: SearchSettings,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .model_options import OptionalBundleFolder
 from .search_options import SearchSettings, with_search_options
 
 
@@ -20,8 +21,10 @@ class Form(StrEnum):
 
 @with_search_options
 def explain(
-    bundle: Annotated[Path | None, typer.Argument(help="The folder of a trained model.", show_default=False)] = None,
-    text: Annotated[str | None, typer.Argument(help="The text to translate and explain.", show_default=False)] = None,
+    bundle: OptionalBundleFolder = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The text to translate and explain.", show_default=False)
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(

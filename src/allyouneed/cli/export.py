@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from .model_options import BundleFolder
+
 
 class Format(StrEnum):
     """The formats; each has a file in `convert/`."""
@@ -25,7 +27,7 @@ class WeightPrecision(StrEnum):
 
 
 def export(
-    bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
+    bundle: BundleFolder,
     output: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.", show_default=False)],
     to: Annotated[Format, typer.Option(help="The format to write.", show_default=False)],
     precision: Annotated[

@@ -6,16 +6,18 @@ from typing import Annotated
 
 import typer
 
+from .model_options import BundleFolder, DeviceOption
+
 
 def score(
-    bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
+    bundle: BundleFolder,
     source: Annotated[Path, typer.Option(help="The texts, a sentence a line.", show_default=False)],
     target: Annotated[Path, typer.Option(help="Their translations, a sentence a line.", show_default=False)],
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line, with the log-probability of every token.")
     ] = False,
     batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.", show_default=False)] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceOption = "auto",
 ) -> None:
     """Score existing translations: for each pair a line with its log-probability and the mean of its tokens, in nats.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from . import document as documents
+from .model_options import BundleFolder, CompiledOption, DeviceOption, PrecisionOption
 from .search_options import SearchSettings, with_search_options
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
 @with_search_options
 def translate(
-    bundle: Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)],
+    bundle: BundleFolder,
     file: Annotated[
         str,
-        typer.Argument(help="Text, a sentence a line, plain or compressed, or a document; - is standard input."),
+        typer.Argument(
+            metavar="FILE", help="Text, a sentence a line, plain or compressed, or a document; - is standard input."
+        ),
     ] = "-",
     output: Annotated[
         Path | None,
@@ -55,18 +58,9 @@ def translate(
     stream: Annotated[
         bool, typer.Option("--stream", help="Show each translation while it is generated: greedy, or with --sample.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    precision: Annotated[
-        str, typer.Option(help="Precision: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
-    ] = "auto",
-    compiled: Annotated[
-        bool | None,
-        typer.Option(
-            "--compiled/--no-compiled",
-            help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time. "
-            "Default: in int8, as soon as a background process has compiled them.",
-        ),
-    ] = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    compiled: CompiledOption = None,
     glossary: Annotated[
         Path | None,
         typer.Option(

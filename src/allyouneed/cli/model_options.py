@@ -1,0 +1,22 @@
+"""Arguments and options that commands with a trained model have in common."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_BUNDLE = typer.Argument(metavar="BUNDLE", help="The folder of a trained model.", show_default=False)
+BundleFolder = Annotated[Path, _BUNDLE]
+OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+PrecisionOption = Annotated[
+    str, typer.Option(help="Precision: float32, int8, or auto, which is int8 for a large model on an x86 CPU.")
+]
+CompiledOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--compiled/--no-compiled",
+        help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time. "
+        "Default: in int8, as soon as a background process has compiled them.",
+    ),
+]
