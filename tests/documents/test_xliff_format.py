@@ -172,6 +172,12 @@ def test_windows_line_ends_utf_16_and_the_last_line_are_kept() -> None:
         ('<xliff version="9"/>', "is not XLIFF"),
         ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2">&a;</xliff>', "has a document type"),
         ('<xliff version="1.2">' + "<g>" * 9000, "is not XML"),
+        (
+            '<xliff version="1.2"><trans-unit><source/><seg-source>'
+            + '<mrk mtype="seg"/>' * 1001
+            + "</seg-source></trans-unit></xliff>",
+            "has a unit of 1,001 segments; at most 1,000 are read",
+        ),
     ],
 )
 def test_what_is_no_xliff_is_refused(content: str, message: str) -> None:

@@ -127,6 +127,8 @@ class _Sentence:
 
     def __init__(self, text: str, lines: Sequence[CueLine], escapes: Escapes) -> None:
         self.text, self.lines, self.escapes = text, lines, escapes
+        after_times = _LINE_END.search(text, 0, lines[0].start)
+        self.newline = after_times.group() if after_times else "\n"
         originals = [text[line.start : line.end] for line in lines]
         joined = "\n".join(originals)  # no tag runs over a line
         self.original = re.sub(_TAG, "", joined)
@@ -153,7 +155,6 @@ class _Sentence:
 
     def _written(self, new: UnitTranslation, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
-        newline = "\r\n" if "\r\n" in self.text else "\n"
         start, end = span
         lines = [span]
         for count in range(2, 2 + math.ceil((end - start) / limit)):
@@ -161,7 +162,7 @@ class _Sentence:
                 break
             split = split_like(new.text[start:end], [(end - start) // count] * count)
             lines = [(start + first, start + last) for first, last in split] if split else lines
-        return newline.join(
+        return self.newline.join(
             self.marked.restored(
                 new.text[first:last],
                 _marks_between(new.marks, first, last, len(new.text)),

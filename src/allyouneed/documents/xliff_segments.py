@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from lxml import etree
 
+from ..errors import DocumentError
 from .unit import UnitTranslation
 from .xliff_inline import add_empty_copy, local_name, read_inline
 
 _UNTRANSLATED = {"new", "needs-translation", "initial"}  # states of a target that may be a copy of the source
+_MAX_SEGMENTS = 1000  # of one unit; each is looked up among them all
 _DONE = {"final", "signed-off", "reviewed"}
 
 
@@ -94,6 +96,8 @@ def find_segments(root: etree._Element) -> Iterator[XliffSegment]:
             continue
         segmented = holder.find("{*}seg-source")
         marks = [] if segmented is None else [m for m in segmented.iter("{*}mrk") if m.get("mtype") == "seg"]
+        if len(marks) > _MAX_SEGMENTS:
+            raise DocumentError(f"has a unit of {len(marks):,} segments; at most {_MAX_SEGMENTS:,} are read")
         if marks:
             yield from (XliffSegment(mark, holder, mark.get("mid", "")) for mark in marks)
         else:
