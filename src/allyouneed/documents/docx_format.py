@@ -15,7 +15,8 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .archive import Archive
-from .pieces import InlineRun, Piece, inline_runs, translated_pieces
+from .inline_runs import InlineRun, inline_runs, translated_pieces
+from .pieces import Piece
 from .safe_xml import only_xml, parse_xml
 from .unit import Document, DocumentOptions, UnitTranslation
 

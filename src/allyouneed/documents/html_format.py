@@ -13,8 +13,9 @@ from html import escape, unescape
 
 from ..errors import DocumentError
 from .html_tokens import Attribute, Token, html_tokens, tag_attributes
+from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import BLANK_PARTS, LONE_SURROGATE, InlineRun, Piece, inline_runs, is_translatable, opaque_point
+from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, is_translatable, opaque_point
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({

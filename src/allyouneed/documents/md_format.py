@@ -13,8 +13,9 @@ from typing import Any
 
 from ..errors import MissingExtraError
 from .encoded_text import decode_text
+from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import InlineRun, inline_runs, is_translatable
+from .pieces import is_translatable
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 try:

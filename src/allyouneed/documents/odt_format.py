@@ -7,7 +7,8 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .archive import Archive
-from .pieces import BLANK_PARTS, InlineRun, Piece, inline_runs, opaque_point, translated_pieces
+from .inline_runs import InlineRun, inline_runs, translated_pieces
+from .pieces import BLANK_PARTS, Piece, opaque_point
 from .safe_xml import only_xml, parse_xml
 from .unit import Document, DocumentOptions, UnitTranslation
 

@@ -6,7 +6,8 @@ import pytest
 
 from allyouneed.documents import UnitTranslation
 from allyouneed.documents.inline import place_marks
-from allyouneed.documents.pieces import MAX_TAGS, InlineRun, Piece, inline_runs, opaque_point
+from allyouneed.documents.inline_runs import MAX_TAGS, InlineRun, inline_runs
+from allyouneed.documents.pieces import Piece, opaque_point
 
 TEXT = Piece("text", "word ")
 BOLD = Piece("open", name="b", source="<b>")

@@ -1,0 +1,217 @@
+"""Pieces → runs that become units, and the pieces of their translations."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from .pieces import (
+    BLANKS,
+    Piece,
+    Spacing,
+    glue_letters,
+    is_apart,
+    is_translatable,
+    read_spacing,
+    restore_blanks,
+    set_blanks,
+)
+from .unit import Mark, TranslationUnit, UnitTranslation, interleave
+
+MAX_TAGS = 200  # of a run; longer ones are cut between tags, as placing tags takes time in proportion to their number
+
+
+@dataclass(frozen=True, slots=True)
+class InlineRun:
+    """The pieces `start` to `end` of those read, which are one unit.
+
+    `tags` are its tags' pieces by number: an open and its close, or a point.
+    """
+
+    start: int
+    end: int
+    pieces: tuple[Piece, ...]
+    unit: TranslationUnit
+    tags: dict[int, tuple[Piece, ...]]
+    spacing: dict[int, Spacing]
+
+    def translated(self, translation: UnitTranslation) -> list[Piece]:
+        """The pieces of the translation: its text, which has no `source`, and the tags of this run."""
+        parts: list[Piece] = []
+        hidden: int | None = None  # the point whose text is left out
+        for item in interleave(translation.text, translation.marks):
+            if isinstance(item, Mark):
+                piece = self.tags[item.tag][-1 if item.kind == "close" else 0]
+                if piece.kind == "point":
+                    hidden = item.tag if item.kind == "open" else None
+                if piece.kind != "point" or item.kind != "close":
+                    parts.append(piece._replace(text=str(item.tag)))
+            elif hidden is None:
+                parts.append(Piece("text", item))
+        for index, part in enumerate(parts):
+            if part.kind == "point" and part.stands_for:
+                restore_blanks(parts, index, self.spacing[int(part.text)])
+        return [piece for part in parts for piece in self._glued(part)]
+
+    def _glued(self, part: Piece) -> Iterator[Piece]:
+        if part.kind != "point":
+            yield part if part.kind == "text" else part._replace(text="")
+            return
+        spacing = self.spacing[int(part.text)]
+        yield from (Piece("text", spacing.prefix), part._replace(text=""), Piece("text", spacing.suffix))
+
+
+def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> Iterator[InlineRun]:
+    """The runs of text between boundaries that have a letter, without the tags around all of it.
+
+    A tag without its partner between the same boundaries is a boundary too. With `collapse` blanks in a row are one
+    blank, as in HTML.
+    """
+    pieces = _with_boundaries(pieces)
+    partners = _partners(pieces)
+    counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
+    start = 0
+    for boundary in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
+        for first, last in _short_runs(pieces, partners, counts, start, boundary):
+            run = _trimmed(pieces, partners, first, last)
+            trimmed = pieces[run.start : run.stop]
+            if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text")):
+                yield _inline_run(run, trimmed, collapse, key)
+        start = boundary + 1
+
+
+def translated_pieces(
+    pieces: Sequence[Piece], runs: Sequence[InlineRun], translations: Iterator[UnitTranslation | None]
+) -> list[Piece] | None:
+    """The pieces with the next translation for each run; None if no text changes."""
+    result: list[Piece] = []
+    position, is_changed = 0, False
+    for run in runs:
+        translation = next(translations)
+        if translation and (translation.text, translation.marks) != (run.unit.text, run.unit.marks):
+            result += [*pieces[position : run.start], *run.translated(translation)]
+            position, is_changed = run.end, True
+    return [*result, *pieces[position:]] if is_changed else None
+
+
+def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
+    """The indices of the opens and closes that belong together, in both directions."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    count: dict[str, int] = {}
+    for index, piece in enumerate(pieces):
+        if piece.kind == "open":
+            opened.append(index)
+            count[piece.name] = count.get(piece.name, 0) + 1
+        elif piece.kind == "close" and count.get(piece.name):
+            while True:
+                candidate = opened.pop()
+                count[pieces[candidate].name] -= 1
+                if pieces[candidate].name == piece.name:
+                    partners[candidate], partners[index] = index, candidate
+                    break
+    return partners
+
+
+def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces with a boundary for each tag whose partner is missing or beyond a boundary."""
+    partners = _partners(pieces)
+    is_tag = [piece.kind in ("open", "close") for piece in pieces]
+    boundaries = [0]
+    for index, piece in enumerate(pieces):
+        alone = is_tag[index] and index not in partners
+        boundaries.append(boundaries[-1] + (piece.kind == "boundary" or alone))
+    return [
+        piece._replace(kind="boundary")
+        if tag and (index not in partners or boundaries[index] != boundaries[partners[index]])
+        else piece
+        for index, (piece, tag) in enumerate(zip(pieces, is_tag, strict=True))
+    ]
+
+
+def _short_runs(
+    pieces: Sequence[Piece], partners: Mapping[int, int], counts: Sequence[int], start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """A run in parts of about `MAX_TAGS` tags: cut between tags, and at tags that have more inside.
+
+    `counts` says how many tags there are before each piece.
+    """
+    ranges = [(start, end)]
+    while ranges:
+        start, end = ranges.pop()
+        index = start
+        while index < end:
+            close = partners.get(index, index)
+            if counts[close] - counts[index] > MAX_TAGS:
+                yield start, index
+                ranges += [(close + 1, end), (index + 1, close)]
+                break
+            index = close + 1
+            if counts[index] - counts[start] >= MAX_TAGS:
+                yield start, index
+                start = index
+        else:
+            yield start, end
+
+
+def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, last: int) -> range:
+    """The pieces from the first that is read to the last, without the tags around all of them."""
+    texts = [i for i in range(first, last) if pieces[i].text.strip()]
+    if not texts:
+        return range(0)
+    start, end = texts[0], texts[-1] + 1
+    # A tag that has text inside and outside these bounds belongs to the run; widen it to such tags.
+    before = [i for i in range(first, start) if pieces[i].kind == "open" and start <= partners[i] < end]
+    after = [i for i in range(end, last) if pieces[i].kind == "close" and start <= partners[i] < end]
+    return range(min(before, default=start), max(after, default=end - 1) + 1)
+
+
+def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -> InlineRun:
+    parts = list(pieces)
+    after_blank = False
+    for index, part in enumerate(parts):
+        if part.stands_for:
+            after_blank = False
+        elif part.kind == "text" and collapse:
+            text = BLANKS.sub(" ", part.text)
+            parts[index] = part._replace(text=text[1:] if after_blank and text.startswith(" ") else text)
+            after_blank = parts[index].text.endswith(" ") or (after_blank and not parts[index].text)
+    glued = {
+        index: glue_letters(parts, index) for index, part in enumerate(parts) if part.kind == "point" and part.text
+    }
+    points = {index: read_spacing(parts, index) for index, part in enumerate(parts) if part.stands_for}
+    points |= {index: points[index]._replace(prefix=one, suffix=other) for index, (one, other) in glued.items()}
+    for index, spacing in points.items():
+        if not parts[index].text:
+            set_blanks(parts, index, False, is_apart(parts[index], spacing))
+    tags: dict[int, tuple[Piece, ...]] = {}
+    marks: list[Mark] = []
+    open_tags: list[int] = []
+    spacings: dict[int, Spacing] = {}
+    length = 0
+    for index, part in enumerate(parts):
+        if part.kind == "text":
+            length += len(part.text)
+        elif part.kind == "close":
+            number = open_tags.pop()
+            tags[number] = (*tags[number], part)
+            marks.append(Mark(length, number, "close"))
+        else:
+            number = len(tags)
+            tags[number] = (part,)
+            if part.kind == "open":
+                open_tags.append(number)
+                marks.append(Mark(length, number, "open"))
+            else:
+                spacings[number] = points.get(index, Spacing("", ""))
+                marks += _point_marks(number, length, part.text)
+                length += len(part.text)
+    text = "".join(part.text for part in parts)
+    opaque = frozenset(number for number, (first, *_) in tags.items() if first.kind == "point" and first.text)
+    unit = TranslationUnit(text=text, marks=tuple(marks), opaque=opaque, key=key)
+    return InlineRun(run.start, run.stop, tuple(pieces), unit, tags, spacings)
+
+
+def _point_marks(number: int, at: int, text: str) -> list[Mark]:
+    if not text:
+        return [Mark(at, number, "point")]
+    return [Mark(at, number, "open"), Mark(at + len(text), number, "close")]
