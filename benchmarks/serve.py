@@ -211,6 +211,7 @@ def main() -> None:
         lines = folder / "lines.json"
         lines.write_text(json.dumps(texts))
         os.environ["ALLYOUNEED_BENCHMARK_CT2"] = str(folder / "ct2")
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # as every command of allyouneed has it
         (folder / "ct2").mkdir()
         CTranslate2Exporter().write(Bundle.load(bundle), folder / "ct2", "int8")
         if options.soak:

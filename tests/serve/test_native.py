@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 from fastapi.testclient import TestClient
@@ -29,3 +30,29 @@ def test_alternatives_begin_with_the_prefix_and_words_are_aligned(client: TestCl
     assert one["alignment"]["target"] == one["text"].split()
     assert one["tokens"] > 2
     assert one["log_probability"] < 0
+
+
+def test_a_stream_is_server_sent_events_that_end_with_the_whole_text(
+    client: TestClient, served: tuple[Path, Path]
+) -> None:
+    answer = client.post("/v1/stream", json={"text": "abc dig", "source": "en", "target": "it"})
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+    *pieces, done, end = answer.text.split("\n\n")
+    assert end == ""
+    name, data = done.split("\n")
+    assert name == "event: done"
+    expected = "".join(Translator.load(served[0], device="cpu").stream("abc dig"))
+    assert json.loads(data.removeprefix("data: ")) == {"text": expected}
+    assert len(pieces) > 1
+    assert "".join(json.loads(piece.removeprefix("data: "))["text"] for piece in pieces) == expected
+
+
+def test_what_cannot_be_streamed_has_the_status_of_a_refusal(client: TestClient) -> None:
+    answer = client.post("/v1/stream", json={"text": "xyz", "source": "en", "target": "it"})
+    assert answer.status_code == 400
+    assert "not in the vocabulary" in answer.json()["error"]
+
+
+def test_an_empty_text_streams_nothing(client: TestClient) -> None:
+    answer = client.post("/v1/stream", json={"text": " ", "source": "en", "target": "it"})
+    assert answer.text == 'event: done\ndata: {"text": ""}\n\n'
