@@ -19,7 +19,7 @@ def with_config_options(
 
     The command gets those that the call names as one dict, its parameter called `parameter`. `panels` groups the
     options on the help page; those in none are among the command's own. With `variables`, a prefix, each option
-    can be set by the environment variable of its name too.
+    can be set by the environment variable of its name too, and its help page tells the default.
     """
     known = {field.name: field for field in fields(config)}
     options = {name: _option(field, panels, variables) for name, field in known.items()}
@@ -50,7 +50,7 @@ def _option(field: "Field[Any]", panels: Mapping[str, tuple[str, ...]], variable
     flags = f"--{name}/--no-{name}" if kind is bool else f"--{name}"
     option = typer.Option(
         flags,
-        help=_help(field),
+        help=_help(field, with_default=bool(variables)),
         show_default=False,
         rich_help_panel=panel,
         envvar=f"{variables}{field.name.upper()}" if variables else None,
@@ -59,7 +59,7 @@ def _option(field: "Field[Any]", panels: Mapping[str, tuple[str, ...]], variable
     return Annotated[kind | None, option]
 
 
-def _help(field: "Field[Any]") -> str:
+def _help(field: "Field[Any]", *, with_default: bool) -> str:
     kind, meaning = field.type, field.metadata["help"]
     text = f"{meaning[0].upper()}{meaning[1:]}."
     if get_origin(kind) is Literal:
@@ -67,6 +67,9 @@ def _help(field: "Field[Any]") -> str:
     elif _is_list(field):
         choices = get_args(get_args(kind)[0])
         text += f" Any of {', '.join(choices)}, with commas between." if choices else " With commas between."
+    default: Any = field.default
+    if with_default and kind is not bool and default not in ("", ()):
+        text += f" Default: {','.join(default) if _is_list(field) else default}."
     return escape(text)
 
 

@@ -11,11 +11,23 @@ from ..serve.options import ServeConfig
 from .config_options import with_config_options
 from .search_options import SearchSettings
 
-SEARCH = tuple(DecodeConfig.__dataclass_fields__)
+SERVE_PANELS = {
+    "Models": ("preload", "max_loaded_memory", "device", "precision", "workers", "reload_every"),
+    "Keys and limits": (
+        "keys", "key_optional", "key_url", "requests_per_minute", "ban_after", "max_queue", "request_timeout",
+        "header_timeout", "body_timeout", "max_body", "max_texts", "max_characters", "max_alternatives", "max_terms",
+        "allowed_hosts", "cors_origins",
+    ),
+    "Documents, suggestions and glossaries": (
+        "files", "max_file", "file_lifetime", "max_files_size", "suggestions", "max_suggestions_size", "glossaries",
+    ),
+    "Watching and stopping": ("metrics_token", "log_requests", "log_text", "drain_timeout"),
+}  # fmt: skip
+_SEARCH_PANELS = {"Search, instead of the settings of the bundles": tuple(DecodeConfig.__dataclass_fields__)}
 
 
-@with_config_options(ServeConfig, "options", panels={}, variables="ALLYOUNEED_SERVE_")
-@with_config_options(DecodeConfig, "decode", panels={"Search": SEARCH})
+@with_config_options(ServeConfig, "options", panels=SERVE_PANELS, variables="ALLYOUNEED_SERVE_")
+@with_config_options(DecodeConfig, "decode", panels=_SEARCH_PANELS)
 def serve(
     bundles: Annotated[
         list[str],
