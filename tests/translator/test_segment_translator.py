@@ -109,3 +109,20 @@ def test_what_cannot_be_translated_is_refused_and_not_taken_for_cancelled(bundle
     translator = Translator(bundle)
     with pytest.raises(InputError, match="says all it must within 17 tokens"):
         list(translator.translations(["j", "d"], glossary={"d": "abcdefghij" * 2}, is_cancelled={0}.__contains__))
+
+
+def test_what_would_be_one_batch_is_divided_among_the_threads(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[int] = []
+    start = EagerEngine.start
+
+    def counting(engine: EagerEngine, source: torch.Tensor) -> Any:
+        rows.append(len(source))
+        return start(engine, source)
+
+    monkeypatch.setattr(EagerEngine, "start", counting)
+    translator = Translator(bundle).using(batch_size=64, copy_untranslatable=False, retry_repetition=False)
+    torch.set_num_threads(2)
+    for texts, batches in ((40, [20, 20]), (20, [4, 16]), (16, [16]), (200, [8, 64, 64, 64])):
+        rows.clear()
+        translator.translate(["abc"] * texts)
+        assert sorted(rows) == batches

@@ -39,7 +39,7 @@ from ..nn import Transformer
 from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries
 
-MANY_VECTORS = 64  # below this, waiting for a second thread takes longer than what it spares
+MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
 
 
 class GenerationRequest(NamedTuple):
@@ -109,7 +109,7 @@ class TranslationGenerator:
     @torch.inference_mode()
     def next_tokens(self, sources: Sequence[list[int]], prefix: list[int], count: int) -> list[list[int]]:
         """For each source the `count` tokens, or as many as there are, that most likely follow the prefix."""
-        with self.threads_for(len(sources)):
+        with one_thread():
             state = self.engine.start(self.tensor(sources))
             for token in (self.target_tokenizer.sos_id, *prefix):
                 logits, state = self._step(torch.full((len(sources),), token, device=self.device), state)
@@ -179,7 +179,9 @@ class TranslationGenerator:
 
     @torch.inference_mode()
     def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        with self.threads_for(len(requests) * config.beam):
+        # The products of a step are small: a thread of OpenMP that waits for its share of each keeps a core busy, which
+        # on a busy machine takes several times the processor time. Threads are for batches: `SegmentTranslator`.
+        with one_thread():
             hypotheses = search(
                 self._step,
                 self.engine.start(self.tensor([one.source for one in requests])),
@@ -194,9 +196,9 @@ class TranslationGenerator:
                 return hypotheses
             return self._score_again(requests, hypotheses, config)
 
-    def threads_for(self, vectors: int) -> AbstractContextManager[None]:
-        """All threads for products of many vectors, one for those of few."""
-        return one_thread() if vectors < MANY_VECTORS else nullcontext()
+    def threads_for(self, tokens: int) -> AbstractContextManager[None]:
+        """All threads to read many tokens at once, one for few."""
+        return one_thread() if tokens < MANY_TOKENS else nullcontext()
 
     def _generator(self, one: GenerationRequest) -> torch.Generator:
         """The random generator of a text: of the seed and the text alone, so that its batch and line do not matter."""

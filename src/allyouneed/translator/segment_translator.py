@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import ceil
 
 import torch
 
@@ -14,6 +15,8 @@ from .generation import GenerationRequest, TranslationGenerator
 from .segments import Segment, batch_segments
 from .span_search import search_for_spans
 from .translation import Flag, Translation
+
+MIN_SHARE = 16  # segments; smaller batches take more time for each of them
 
 
 class SegmentTranslator:
@@ -52,6 +55,7 @@ class SegmentTranslator:
     ) -> list[Translation | None]:
         """The same in batches of similar length, as many at a time as there are threads.
 
+        A search has one thread, so what would be one batch is divided among the threads, if there is enough of it.
         `on_progress` gets the number of segments of each batch when it is translated.
         """
         config = self._generator.config
@@ -60,12 +64,12 @@ class SegmentTranslator:
         def work(batch: list[int]) -> list[Translation | None]:
             return self.translate([segments[i] for i in batch], alternatives=alternatives, align=align)
 
-        batches = list(
-            batch_segments(segments, batch_size=config.batch_size, beam=config.beam, alternatives=alternatives)
-        )
         # Alignments are computed by the model itself, not by the engine, with all threads for one batch.
         sequential = config.replace_unknown or align or self._generator.device.type != "cpu"
-        with parallel_map(1 if sequential else min(torch.get_num_threads(), len(batches) or 1)) as map_batches:
+        threads = 1 if sequential else torch.get_num_threads()
+        batch_size = min(config.batch_size, max(MIN_SHARE, ceil(len(segments) / threads)))
+        batches = list(batch_segments(segments, batch_size=batch_size, beam=config.beam, alternatives=alternatives))
+        with parallel_map(min(threads, len(batches) or 1)) as map_batches:
             for batch, some in zip(batches, map_batches(work, batches), strict=True):
                 for i, translation in zip(batch, some, strict=True):
                     translations[i] = translation
