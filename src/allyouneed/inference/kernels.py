@@ -30,7 +30,7 @@ PANEL = 64  # outputs of a linear map that are computed together by VPDPBUSD: fo
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in any order
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
-# Unless it is said, a kernel inherits the fast math of the kernel that calls it first.
+# Without this option a kernel inherits the fast math of the kernel that calls it.
 _jit_exact = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 

@@ -59,7 +59,7 @@ def start_in_background(precision: Precision) -> "subprocess.Popen[bytes]":
 
 
 def _marker(precision: Precision) -> Path:
-    """An empty file in Numba's cache. Its name changes with all that makes Numba compile anew."""
+    """An empty file in Numba's cache. Its name changes with everything that makes Numba compile again."""
     cache, source = Path(str(kernels.decode_tokens.stats.cache_path)), Path(kernels.__file__).stat()
     machine = (numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name(), os.cpu_count())
     made_of = repr((precision, source.st_mtime, source.st_size, sys.version_info[:2], machine))

@@ -1,4 +1,4 @@
-"""Whether a translation copies the spans of its source: each as often, none besides, in an order that works."""
+"""Whether a translation copies the spans of its source: each as often, no others, and in a valid order."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..text.spans import find_spans, span_matches
 
-# An argument is bound by its index in the message unless a name or a number says which it is.
+# An argument is bound by its index in the message unless it has a name or a number.
 _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
 _OF_SIGNS = ("tags", "placeholders")
 SIGNS = frozenset("%{}<>")
@@ -54,12 +54,12 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
 
 
 def span_signs(text: str, kinds: Iterable[str]) -> set[str]:
-    """The signs that the placeholders and tags of a text are made of."""
+    """The marker characters (`%{}<>`) that the placeholders and tags of a text are made of."""
     return {sign for kind, span in find_spans(text, kinds) if kind in _OF_SIGNS for sign in span} & SIGNS
 
 
 def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
-    """The signs outside of all spans, with their places."""
+    """The marker characters outside of all spans, with their indices."""
     inside = {index for match in span_matches(text, kinds) for index in range(*match.span())}
     return [(index, sign) for index, sign in enumerate(text) if sign in SIGNS and index not in inside]
 

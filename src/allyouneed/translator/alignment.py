@@ -1,4 +1,4 @@
-"""Which of the source's words or tokens each of the translation's comes from, and what that is good for."""
+"""Alignments: which words or tokens of the source those of the translation come from."""
 
 import re
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ Link = tuple[int, int]
 
 
 class Alignment(NamedTuple):
-    """What stands in a source and in its translation, and (i, j) for each pair that belongs together.
+    """The units of a source and of its translation, and a link (i, j) for each aligned pair.
 
-    Words are split at blanks; tokens are those of the vocabulary. Both are counted from 0.
+    Words are separated by blanks; tokens are those of the vocabulary. Both are counted from 0.
     """
 
     source: tuple[str, ...]
@@ -26,12 +26,12 @@ class Alignment(NamedTuple):
     links: tuple[Link, ...]
 
     def __str__(self) -> str:
-        """As Pharaoh writes it: `0-0 1-2`."""
+        """In the format of Pharaoh: `0-0 1-2`."""
         return " ".join(f"{i}-{j}" for i, j in self.links)
 
 
 class Aligner:
-    """Reads alignments off the cross-attention of a model. `source_tokenizer` made the sources' ids."""
+    """Computes alignments from the cross-attention of a model. `source_tokenizer` encoded the sources."""
 
     def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
         self._generator, self._source_tokenizer, self._target_tokenizer = (
@@ -50,7 +50,7 @@ class Aligner:
         ]
 
     def replace_unknown(self, text: str, source: str, ids: list[int], best: Hypothesis) -> str:
-        """A translation's text, each unknown word replaced by the source's it looked at (Luong et al., 2015)."""
+        """A translation with each `<unk>` replaced by the source word that it attends to most (Luong et al., 2015)."""
         unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:
             return text
@@ -59,11 +59,13 @@ class Aligner:
             number for number, of_word in enumerate(self._source_tokenizer.encode_all(words)) for _ in of_word[1:-1]
         ]
         (positions,) = self._attended_positions([ids], [best])
-        looked_at = iter([read[position - 1] for position, i in zip(positions, best.ids, strict=False) if i == unknown])
-        return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(looked_at)], text).strip()
+        attended_words = iter(
+            [read[position - 1] for position, i in zip(positions, best.ids, strict=False) if i == unknown]
+        )
+        return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(attended_words)], text).strip()
 
     def _align_pair(self, source: list[int], target: list[int], attended: list[int], unit: Unit) -> Alignment:
-        if unit == "tokens":  # the signs for start and end are left out
+        if unit == "tokens":  # without the start and end tokens
             links = tuple((position - 1, j) for j, position in enumerate(attended[: len(target)]))
             return Alignment(
                 tuple(self._source_tokenizer.pieces(source[1:-1])), tuple(self._target_tokenizer.pieces(target)), links
@@ -78,21 +80,21 @@ class Aligner:
 
     @torch.inference_mode()
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:
-        """For every id of a hypothesis, the position in its source that it attends to most."""
+        """For every token of a hypothesis, the position in its source that it attends to most."""
         source = self._generator.tensor(sources)
         target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
-        signs = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
-        is_word = torch.stack([source != sign for sign in signs]).all(0)
+        special = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
+        is_word = torch.stack([source != token for token in special]).all(0)
         model = self._generator.model
         with self._generator.threads_for(target.numel()):
             return align_targets(model, target, model.encode(source), is_word).tolist()
 
 
 def _words(text: str) -> list[str]:
-    return text.replace(UNK, f" {UNK}").split()  # an unknown word has lost the blank before it
+    return text.replace(UNK, f" {UNK}").split()  # decoding leaves out the blank before `<unk>`
 
 
 def _word_indices(ids: list[int], tokenizer: Tokenizer) -> list[int]:
-    """For every id, which word of the text it stands in, the text split at blanks."""
+    """For every token, the index of the word it belongs to; words are separated by blanks."""
     beginnings = tokenizer.decode_all([ids[:end] for end in range(1, len(ids) + 1)])
     return [max(0, len(_words(beginning)) - 1) for beginning in beginnings]

@@ -1,4 +1,4 @@
-"""What the translation of a text must hold: the glossary's words and what is copied, as ids."""
+"""What the translation of a text must contain, as ids: translations of glossary terms, and copied spans."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ _CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change 
 
 
 class ConstraintBuilder:
-    """Makes of a text what its translation must say.
+    """Finds in a text the glossary terms and copied spans that its translation must contain.
 
     `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
     untouched. A term inside such a span counts as part of the span.
@@ -24,11 +24,11 @@ class ConstraintBuilder:
         self._tokenizer, self._glossary, self._keep = tokenizer, glossary, tuple(keep)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where in a text stands what its translation must say: (start, end)."""
+        """Where in a text the terms and copied spans are: (start, end)."""
         return [match.span() for match in span_matches(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
-        """What must stand in the translation of `text`, once for each time it stands here: any one of these texts."""
+        """For each term and copied span of `text`, the texts of which the translation must contain one."""
         spans = [span for _, span in find_spans(text, self._keep)]
         for span in spans:
             text = text.replace(span, "\n", 1)
@@ -71,12 +71,12 @@ class ConstraintBuilder:
         ]
 
     def _also(self, source: str, prefix: Sequence[int]) -> list[str]:
-        """What may bring spans of its own: the glossary's translations, and how the translation must begin."""
+        """The texts that may add spans to a translation: translations of glossary terms, and the prefix."""
         terms = [text for _, translations in self._glossary.find(source) for text in translations]
         return [*terms, self._tokenizer.decode(prefix)]
 
     def build(self, text: str) -> list[PhraseConstraint]:
-        """The same as phrases in ids. Refuses what the vocabulary cannot spell."""
+        """The same as phrases of ids. Refuses a text that the vocabulary cannot spell."""
         times: dict[tuple[str, ...], int] = {}
         for texts in self.required_texts(text):
             times[texts] = times.get(texts, 0) + 1
@@ -86,7 +86,7 @@ class ConstraintBuilder:
         ]
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
-        """The ids of a text as it stands after a blank, and right after a sign."""
+        """The ids of a text after a blank, and directly after a newline or a bracket."""
         tokenizer = self._tokenizer
         if tokenizer.unk_id is not None and tokenizer.unk_id in tokenizer.encode(required):
             raise InputError(f"{required!r} must stand in the translation, but the vocabulary cannot spell it")
@@ -97,7 +97,7 @@ class ConstraintBuilder:
             except InputError:
                 if not carrier:
                     raise
-                continue  # a vocabulary of letters without this sign
+                continue  # a vocabulary without this character
             spelling = tuple(whole[len(before) :])
             if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == required.strip():
                 spellings.append(spelling)

@@ -57,7 +57,7 @@ def search_for_spans(
 
 
 def _markers(tokenizer: Tokenizer, ids: list[int], extra: list[tuple[int, int]]) -> set[int]:
-    """For every span that is too much, the first of its ids with a sign in it (`%`, `<`, a digit), or its first."""
+    """For every surplus span, the first of its tokens with a character that is no letter, or its first token."""
     starts = [len(tokenizer.decode(ids[:end])) for end in range(len(ids) + 1)]
     pieces = tokenizer.pieces(ids)
     markers: set[int] = set()

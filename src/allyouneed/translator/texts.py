@@ -1,4 +1,4 @@
-"""What a caller gives to translate or to score, checked as it comes in."""
+"""The checks of texts and pairs that a caller passes."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ from ..errors import InputError
 
 
 def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
-    """The same texts, the first being number `first`. Refuses one string in place of several, and what is no string."""
+    """The same texts, the first being number `first`. Refuses one string in place of several, and what is not a string."""
     _refuse_one_string(texts, "texts", "['…', '…']")
     for number, text in enumerate(texts, start=first):
         if not isinstance(text, str):
@@ -15,7 +15,7 @@ def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
 
 
 def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The same pairs. Refuses a string in place of pairs, and what is no source and target."""
+    """The same pairs. Refuses a string in place of pairs, and anything that is not a source and a target."""
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
         if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(side, str) for side in pair):

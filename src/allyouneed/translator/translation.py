@@ -22,9 +22,9 @@ FLAGS: tuple[Flag, ...] = get_args(Flag)
 class Translation:
     """The translation of `source`.
 
-    `log_probability` is in nats, of `tokens` tokens (the end sign is one); both are 0 where nothing
-    was decoded. `alternatives` are the next best, with alternatives of their own left out. `alignment`
-    is None if it was not asked for.
+    `log_probability` is in nats, of `tokens` tokens (the end token is one); both are 0 where nothing
+    was decoded. `alternatives` are the next best, without alternatives of their own. `alignment`
+    is None unless it was requested.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Translation:
 
 
 class Scored(NamedTuple):
-    """A given pair, and the log-probability in nats of each piece of its target, the end sign the last."""
+    """A pair, and the log-probability in nats of each token of its target; the end token is the last."""
 
     source: str
     target: str
@@ -60,7 +60,7 @@ class Scored(NamedTuple):
 
 
 def join_translations(source: str, parts: Sequence[Translation]) -> Translation:
-    """The translations of a text's pieces as the translation of the text. Several pieces have no alternatives."""
+    """The translation of a text from those of its segments. That of several segments has no alternatives."""
     if len(parts) == 1:
         return replace(parts[0], source=source)
     flags = {flag for part in parts for flag in part.flags} - {"copied"} | ({"split"} if parts else set())

@@ -119,7 +119,7 @@ class Translator:
         return self.translate([text])[0]
 
     def translate(self, texts: Sequence[str], *, on_progress: Callable[[int], None] = lambda _: None) -> list[str]:
-        """The translations of many texts, in their order; `translations` says more of each."""
+        """The translations of many texts, in their order, as strings; `translations` returns scores and flags, too."""
         return [translation.text for translation in self.translations(texts, on_progress=on_progress)]
 
     def translations(
@@ -172,7 +172,7 @@ class Translator:
             done += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
-        """Translations that begin with `after` and then go on with each of the `count` likeliest next tokens."""
+        """Translations that begin with `after` and continue with each of the `count` most likely next tokens."""
         (best,) = self.translations([text], prefix=after, alternatives=count)
         return [replace(best, alternatives=()), *best.alternatives]
 
