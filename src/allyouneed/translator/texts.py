@@ -6,7 +6,7 @@ from ..errors import InputError
 
 
 def checked_texts(texts: Iterable[str], *, first: int = 1) -> Iterator[str]:
-    """The same texts, the first being number `first`. Refuses one string in place of several, and what is not a string."""
+    """The same texts, the first being number `first`. Refuses one string in place of several, and what is no string."""
     _refuse_one_string(texts, "texts", "['…', '…']")
     for number, text in enumerate(texts, start=first):
         if not isinstance(text, str):
