@@ -154,6 +154,10 @@ def test_a_hostile_page_takes_no_quadratic_time(part: str) -> None:
     assert_identity(f"<p>{part}a".encode() * 2_000, "html")
 
 
+def test_a_very_long_word_beside_code_takes_no_quadratic_time() -> None:
+    assert_identity(b"<p>" + b"a" * 200_000 + b" <code>x</code>", "html")
+
+
 def test_deep_nesting_and_very_many_tags_in_a_paragraph_are_translated() -> None:
     for page in ("<b>a " * 3_000 + "</b>" * 3_000, "x <b>" + "a<br>" * 3_000 + "</b> y"):
         assert translated(page.encode(), "html").decode() == page.replace("a", "A").replace("x", "X").replace("y", "Y")

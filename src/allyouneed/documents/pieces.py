@@ -5,6 +5,7 @@ A format turns its own markup into pieces and writes pieces out again; what is b
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 MAX_SHOWN = 60  # characters of code in a sentence that the model reads; longer code is left out of the text
@@ -95,15 +96,18 @@ def set_blanks(parts: list[Piece], index: int, before: bool, after: bool) -> Non
 def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
     """Move the letters that touch a point into its text, and return those before and after it."""
     left, right = _neighbours(parts, index)
-    touching = re.search(r"\w*\Z", parts[left].text if left is not None else "")
-    following = re.match(r"\w*", parts[right].text if right is not None else "")
-    prefix, suffix = (match.group() if match else "" for match in (touching, following))
+    prefix = _first_letters(parts[left].text[::-1])[::-1] if left is not None else ""
+    suffix = _first_letters(parts[right].text) if right is not None else ""
     if left is not None:
         parts[left] = parts[left]._replace(text=parts[left].text.removesuffix(prefix))
     if right is not None:
         parts[right] = parts[right]._replace(text=parts[right].text.removeprefix(suffix))
     parts[index] = parts[index]._replace(text=prefix + parts[index].text + suffix)
     return prefix, suffix
+
+
+def _first_letters(text: str) -> str:
+    return "".join(takewhile(lambda character: character.isalnum() or character == "_", text))
 
 
 def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
