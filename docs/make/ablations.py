@@ -1,8 +1,8 @@
 """The date task with one part of the model left out at a time: python docs/make/ablations.py [NAME]…
 
-Every variant is made from outside: a module's function or a mask is replaced while it trains; the
-model has no option for it. Writes docs/make/ablations.json: exact match and validation loss over
-updates. About half a minute of processor time each; names that stand there already are left alone.
+Every variant replaces a function of a module, or a mask, during its training; the model has no option
+for it. Writes docs/make/ablations.json: exact match and validation loss over
+updates. About half a minute of processor time each; names that are there already are skipped.
 """
 
 import json

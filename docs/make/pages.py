@@ -1,6 +1,6 @@
 """The tables of the docs that hold numbers, written from records and code: python docs/make/pages.py
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`; what stands there is replaced.
+A table is between `<!-- table: NAME -->` and `<!-- end -->`; the text between these lines is replaced.
 """
 
 import json
@@ -70,7 +70,7 @@ def table_3() -> Iterator[str]:
         yield f"| {row.name} | {count_parameters(row.model):,} | {printed} | {fits} | {flops:.0f} |"
 
 
-def table_3_anew() -> Iterator[str]:
+def trained_table_3() -> Iterator[str]:
     """What `allyouneed paper --ablate` left, as it is."""
     yield from (HERE / "table-3.md").read_text(encoding="utf-8").splitlines()
 
@@ -79,7 +79,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "ablations": ablations,
     "tasks": tasks,
     "table 3": table_3,
-    "table 3 anew": table_3_anew,
+    "table 3, trained": trained_table_3,
 }
 TABLES |= {f"task {name}": partial(one_task, name) for name in TASKS}
 TABLES |= {f"settings of {section}": partial(settings, section) for section in SECTIONS}

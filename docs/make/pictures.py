@@ -1,7 +1,7 @@
 """The pictures of the walk-through: python docs/make/pictures.py [BUNDLE]
 
 Writes docs/pictures/*.svg. The curves come from docs/make/ablations.json, which `ablations.py` measures.
-The pictures of one date in a model are drawn anew from BUNDLE; without BUNDLE they are left alone, unless one
+The pictures of one date in a model are drawn from BUNDLE; without BUNDLE they stay as they are, unless one
 is missing: then the date model is trained. (A model trained on another processor differs in its last digits.)
 """
 

@@ -2,7 +2,7 @@
 
 Writes docs/make/tasks.json: how many of 2,000 unseen pairs are right, and the processor time of training;
 and docs/pictures/task-NAME.svg: where the model of the first seed looks. About a minute of processor time
-a run; those that stand in the record are left alone.
+a run; those in the record are skipped.
 """
 
 import json

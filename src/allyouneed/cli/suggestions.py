@@ -25,7 +25,7 @@ def export_suggestions(
 ) -> None:
     """Write the latest suggestion for each text as a pair: text, tab, translation.
 
-    Blanks and line breaks within a text become one blank.
+    Spaces and line breaks within a text become one space.
 
     [bold]Example[/bold]
 

@@ -133,7 +133,7 @@ def translate(
              **{f"--{name.replace('_', '-')}": decode.get(name) for name in ("nbest", "beam", "beam_groups")}}
         )  # fmt: skip
     if resume and (output is None or overwrite):
-        raise ConfigError("--resume goes on with the file that --output names, and without --overwrite")
+        raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
     kind = documents.document_kind(file, form)
     about_document = {
         "--source-language": source_language, "--target-language": target_language, "--encoding": encoding,

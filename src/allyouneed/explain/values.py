@@ -1,4 +1,4 @@
-"""A trace as numbers for other programs; the numbers of each figure stand under its name."""
+"""A trace as numbers for other programs; the numbers of each figure are under its name."""
 
 from dataclasses import asdict
 from typing import Any

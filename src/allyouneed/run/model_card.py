@@ -32,7 +32,7 @@ def model_card(
     """The README.md of a bundle.
 
     `data` are the names of its training corpora, `init_from` is the bundle it was initialized from. Languages and
-    license also stand at the head, as hubs of models read them.
+    license are also in its header, which model hubs read.
     """
     origin = f", starting from {init_from}" if init_from else ""
     lines = [
