@@ -1,5 +1,6 @@
 """Markdown: texts change, every other character stays."""
 
+import sys
 from collections import Counter
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from allyouneed.errors import MissingExtraError
 from document_checks import assert_identity, read, texts, translated
 from fake_translator import FakeTranslator
 
@@ -130,6 +132,14 @@ def test_a_pipe_in_a_cell_is_escaped() -> None:
 
 def test_a_text_whose_markup_would_break_is_left_as_it_is() -> None:
     assert translated(b"a **b** c", "md", FakeTranslator(lambda _: "")) == b"a **b** c"
+
+
+def test_without_its_parser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("md_format", "markdown_inline"):
+        monkeypatch.delitem(sys.modules, f"allyouneed.documents.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    with pytest.raises(MissingExtraError, match=r"reading Markdown needs the extra \[documents\]"):
+        read(b"a", "md")
 
 
 WORDS = st.sampled_from(
