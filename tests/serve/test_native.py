@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed import Translator
@@ -56,3 +57,12 @@ def test_what_cannot_be_streamed_has_the_status_of_a_refusal(client: TestClient)
 def test_an_empty_text_streams_nothing(client: TestClient) -> None:
     answer = client.post("/v1/stream", json={"text": " ", "source": "en", "target": "it"})
     assert answer.text == 'event: done\ndata: {"text": ""}\n\n'
+
+
+@pytest.mark.parametrize("glossary", [{"a": ""}, {" ": "a"}, {"\u200b": "a"}, {"a": "\u200b"}])
+@pytest.mark.parametrize("route", ["/v1/translate", "/v1/stream", "/translate", "/v2/translate"])
+def test_a_glossary_of_blanks_is_the_clients_mistake(client: TestClient, route: str, glossary: dict[str, str]) -> None:
+    texts = {"texts": ["abc"]} if route == "/v1/translate" else {"text": "abc"}
+    body = {"q": "abc"} if route == "/translate" else texts
+    answer = client.post(route, json={**body, "source": "en", "target": "it", "glossary": glossary})
+    assert answer.status_code in (200, 400), answer.text

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import AllYouNeedError
 from ..translator import Translation
 from .admission import Admitted
-from .request_checks import refuse_too_much
+from .request_checks import checked_terms, refuse_too_much
 from .scheduler import TranslationOptions
 from .server_state import Server
 
@@ -80,7 +80,10 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
     server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
     key = server.models.pair(body.source, body.target)
     options = TranslationOptions(
-        alternatives=body.alternatives, align=body.align, glossary=tuple(body.glossary.items()), prefix=body.prefix
+        alternatives=body.alternatives,
+        align=body.align,
+        glossary=checked_terms(body.glossary, server.config),
+        prefix=body.prefix,
     )
     translations = await server.scheduler.translate(key, body.texts, options)
     # Not through the model of the answer: checking it again would take longer than making it.
@@ -101,7 +104,7 @@ async def stream(body: StreamRequest, server: Server, client: Admitted) -> Strea
     refuse_too_much([body.text], server.config)
     server.access.charge(client, cost=1, characters=len(body.text))
     key = server.models.pair(body.source, body.target)
-    options = TranslationOptions(glossary=tuple(body.glossary.items()))
+    options = TranslationOptions(glossary=checked_terms(body.glossary, server.config))
     pieces = server.scheduler.stream(key, body.text, options)
     first = await anext(pieces, None)  # what is refused gets the status code of a refusal
 

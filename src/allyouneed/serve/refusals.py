@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ..errors import AllYouNeedError, DeadlineExceeded, DocumentError, Overloaded
+from ..errors import AllYouNeedError, DataError, DeadlineExceeded, Overloaded
 
 QUOTA_EXCEEDED = 456  # DeepL's own status code
 
@@ -53,7 +53,7 @@ async def _answer_error(request: Request, error: Exception) -> JSONResponse:
             return error_response(path, 503, message, retry_after=seconds)
         case DeadlineExceeded():
             return error_response(path, 504, message, retry_after=1)
-        case ValueError() | DocumentError():  # InputError and ConfigError are ValueErrors: the request is at fault
+        case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
             return error_response(path, 400, message)
     return error_response(path, 500, "this model cannot be used; the log of the server says more")
 
