@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+PATIENCE = 90.0  # seconds; longer than the server takes for any request
 HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 
 
@@ -79,28 +80,32 @@ async def unruly_client(
         numbers = [rng.randrange(len(lines)) for _ in range(rng.choice((1, 1, 1, 4)))]
         mischief = rng.random()
         try:
-            if mischief < 0.03:  # leaves before the answer
-                await connection.send(body(*(lines[number] for number in numbers)))
-                await asyncio.sleep(rng.random() * 0.05)
-                connection.close()
-                outcomes["left"] += 1
-            elif mischief < 0.05:  # leaves in the middle of the request
-                await connection.send(body("abc")[:20], length=500)
-                connection.close()
-                outcomes["left"] += 1
-            elif mischief < 0.07:
-                status, _ = await connection.post(rng.choice((b"{", b"[]", b'{"texts": 3}', b"\xff", body()[:-9])))
-                outcomes["malformed: refused" if 400 <= status < 500 else f"malformed: {status}"] += 1
-            elif mischief < 0.09:
-                status, _ = await connection.post(body("a" * 3_000_000))
-                outcomes["oversized: refused" if 400 <= status < 500 else f"oversized: {status}"] += 1
-            else:
-                status, answer = await connection.post(body(*(lines[number] for number in numbers)))
-                if status != 200:
-                    outcomes[f"status {status}"] += 1
-                    continue
-                texts = [one["text"] for one in json.loads(answer)["translations"]]
-                outcomes["right" if texts == [expected[number] for number in numbers] else "WRONG"] += 1
+            async with asyncio.timeout(PATIENCE):
+                if mischief < 0.03:  # leaves before the answer
+                    await connection.send(body(*(lines[number] for number in numbers)))
+                    await asyncio.sleep(rng.random() * 0.05)
+                    connection.close()
+                    outcomes["left"] += 1
+                elif mischief < 0.05:  # leaves in the middle of the request
+                    await connection.send(body("abc")[:20], length=500)
+                    connection.close()
+                    outcomes["left"] += 1
+                elif mischief < 0.07:
+                    status, _ = await connection.post(rng.choice((b"{", b"[]", b'{"texts": 3}', b"\xff", body()[:-9])))
+                    outcomes["malformed: refused" if 400 <= status < 500 else f"malformed: {status}"] += 1
+                elif mischief < 0.09:
+                    status, _ = await connection.post(body("a" * 3_000_000))
+                    outcomes["oversized: refused" if 400 <= status < 500 else f"oversized: {status}"] += 1
+                else:
+                    status, answer = await connection.post(body(*(lines[number] for number in numbers)))
+                    if status != 200:
+                        outcomes[f"status {status}"] += 1
+                        continue
+                    texts = [one["text"] for one in json.loads(answer)["translations"]]
+                    outcomes["right" if texts == [expected[number] for number in numbers] else "WRONG"] += 1
+        except TimeoutError:
+            connection.close()
+            outcomes["NO ANSWER to a wrong request" if mischief < 0.09 else "NO ANSWER"] += 1
         except (OSError, asyncio.IncompleteReadError):  # a refused upload may close the connection while it is sent
             connection.close()
             outcomes["connection closed after a wrong request" if mischief < 0.09 else "LOST"] += 1
