@@ -7,6 +7,7 @@ import errno
 import json
 import math
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,6 +50,28 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write text (as UTF-8) or bytes to `path`, whole or not at all."""
     with written_whole(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def folder_written_whole(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, which becomes the new folder `folder` once the block has ended without an error.
+
+    Until then it is `.NAME.partial` beside it, locked against other processes. What a killed process has left there is
+    removed. Refuses, as an `OutputError`, a path that exists and one that cannot be written.
+    """
+    if os.path.lexists(folder):
+        raise OutputError(f"{folder} exists already; name a new folder")
+    with refusing_errors(folder), locked(folder, what=str(folder)):
+        partial = folder.with_name(f".{folder.name}.partial")
+        if partial.exists():
+            shutil.rmtree(partial)
+        partial.mkdir()
+        try:
+            yield partial
+            rename(partial, folder)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
 
 
 def append(path: Path, text: str) -> None:

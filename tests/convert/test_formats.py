@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,8 +13,8 @@ from allyouneed.bundle import Bundle
 from allyouneed.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
 from allyouneed.convert.formats import FORMATS, export_bundle, exportable
 from allyouneed.convert.precision import ExportPrecision
-from allyouneed.convert.proof import prove, random_sources
-from allyouneed.errors import ConfigError, ExportError, MissingExtraError
+from allyouneed.convert.proof import ConvertedModel, prove, random_sources
+from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
 from bundles import make_bundle
 
 LIBRARIES = {
@@ -76,8 +77,50 @@ def test_a_part_that_no_format_knows_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         export_bundle(make_bundle(), tmp_path, to="ctranslate2")
+
+
+def test_a_link_to_nothing_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / "nothing")
+    with pytest.raises(OutputError, match="exists already"):
+        export_bundle(make_bundle(), tmp_path / "out", to="ctranslate2")
+
+
+def test_the_folder_appears_once_the_proof_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, out = CTranslate2Exporter.load, tmp_path / "out"
+
+    def load_while_locked(self: CTranslate2Exporter, folder: Path, *rest: Any) -> ConvertedModel:
+        assert not out.exists()
+        with pytest.raises(OutputError, match="out is being written by another process"):
+            export_bundle(make_bundle(), out, to="html")
+        return load(self, folder, *rest)
+
+    monkeypatch.setattr(CTranslate2Exporter, "load", load_while_locked)
+    killed = tmp_path / ".out.partial"
+    killed.mkdir()
+    (killed / "half").touch()
+    export_bundle(make_bundle(), out, to="ctranslate2", sentences=1)
+    assert list(tmp_path.iterdir()) == [out]
+    assert (out / "proof.json").exists()
+    assert not (out / "half").exists()
+
+
+def test_a_probe_that_the_vocabulary_cannot_spell_is_left_out(tmp_path: Path) -> None:
+    bundle = replace(make_bundle(), probes=("a!", "abc", "a" * 100))
+    assert export_bundle(bundle, tmp_path / "out", to="ctranslate2", sentences=1).sentences == 2
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_the_shortest_max_length_is_exported(to: str, tmp_path: Path) -> None:
+    assert export_bundle(make_bundle(max_length=3), tmp_path / "out", to=to, sentences=2).identical == 2
+    with pytest.raises(ExportError, match="model.max_length = 2 reads no text"):
+        export_bundle(make_bundle(max_length=2), tmp_path / "other", to=to)
+
+
+def test_a_comparison_without_sentences_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="sentences must be at least 1; got 0"):
+        export_bundle(make_bundle(), tmp_path / "out", to="html", sentences=0)
 
 
 def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:

@@ -62,3 +62,8 @@ def test_what_marian_cannot_express_is_refused(tmp_path: Path, sizes: dict[str, 
     with pytest.raises(ExportError, match=reason):
         export_bundle(make_bundle(**sizes), tmp_path / "out", to="huggingface")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_export_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    export_bundle(make_bundle(), tmp_path / "out", to="huggingface", sentences=1)
+    assert capfd.readouterr() == ("", "")

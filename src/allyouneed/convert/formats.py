@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast, get_args
@@ -10,9 +9,10 @@ from typing import Protocol, cast, get_args
 from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import ConfigError, ExportError
+from ..files import folder_written_whole
 from ..inference.custom_parts import find_custom_part
 from .precision import ExportPrecision
-from .proof import ConvertedModel, Proof, prove, random_sources, require_passed
+from .proof import ConvertedModel, Proof, probe_sources, prove, random_sources, require_passed
 
 FORMATS = {
     "ctranslate2": "CTranslate2Exporter",
@@ -65,7 +65,8 @@ def export_bundle(
 ) -> Proof:
     """Write `bundle` into a new folder in the format `to`, and prove the export on its probes and random `sentences`.
 
-    An export that is not proven is removed. Refuses what the format cannot express, and a folder that exists.
+    The folder appears once the export is proven, whole or not at all. Refuses what the format cannot express, a model
+    that reads fewer than 3 tokens, and a folder that exists.
     """
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
@@ -77,21 +78,20 @@ def export_bundle(
         raise ExportError(f"{custom}, which is not exported; only models as their config makes them are")
     if reason := chosen.why_not(bundle.model.config):
         raise ExportError(reason)
-    if folder.exists():
-        raise ExportError(f"{folder} exists already; an export needs a folder of its own")
+    if sentences < 1:
+        raise ConfigError(f"sentences must be at least 1; got {sentences}")
+    if (longest := bundle.model.config.max_length) < 3:
+        raise ExportError(
+            f"a model with model.max_length = {longest} reads no text between <sos> and <eos>, "
+            "so that its export cannot be compared with it; at least 3 are needed"
+        )
     chosen.require_library()
-    encoded = bundle.source_tokenizer.encode_all([bundle.normalization(text) for text in bundle.probes])
-    longest = bundle.model.config.max_length
-    sources = [ids for ids in encoded if len(ids) <= longest] + random_sources(bundle, sentences, seed=seed)
-    folder.mkdir(parents=True)
-    try:
-        chosen.write(bundle, folder, precision)
-        proof = prove(bundle, chosen.load(folder, bundle, precision), sources)
+    with folder_written_whole(folder) as partial:
+        sources = probe_sources(bundle) + random_sources(bundle, sentences, seed=seed)
+        chosen.write(bundle, partial, precision)
+        proof = prove(bundle, chosen.load(partial, bundle, precision), sources)
         require_passed(proof, program=chosen.program, rounded=precision != "float32")
-        proof.save(folder)
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
+        proof.save(partial)
     return proof
 
 

@@ -8,6 +8,8 @@ reads or writes the residual stream, and the two models are exactly equal.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,7 +113,8 @@ class HuggingFaceExporter:
         model.generation_config = _generation_config(library, bundle)
         if precision == "float16":
             model = model.half()
-        model.save_pretrained(str(folder))
+        with _no_progress_bars(library):
+            model.save_pretrained(str(folder))
         _save_tokenizer(library, bundle, folder)
         write_whole(folder / "README.md", bundle.card)
 
@@ -146,7 +149,8 @@ class MarianFolder:
 
     def __init__(self, folder: Path) -> None:
         library = _library()
-        self._model: MarianMTModel = library.MarianMTModel.from_pretrained(str(folder), dtype=torch.float32).eval()
+        with _no_progress_bars(library):
+            self._model: MarianMTModel = library.MarianMTModel.from_pretrained(str(folder), dtype=torch.float32).eval()
         self._tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
 
     @torch.inference_mode()
@@ -247,6 +251,19 @@ def _normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None)
         parts.append({"type": normalization.unicode})
     parts += [vocabulary] if vocabulary else []
     return {"type": "Sequence", "normalizers": parts} if parts else None
+
+
+@contextmanager
+def _no_progress_bars(library: Any) -> Iterator[None]:
+    bars = library.utils.logging
+    if not bars.is_progress_bar_enabled():
+        yield
+        return
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        bars.enable_progress_bar()
 
 
 def _library() -> Any:

@@ -185,14 +185,14 @@ class ONNXFolder:
 
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
-    """Trace both parts with two sentences of four tokens; every axis of those is free in the graphs."""
+    """Trace both parts with two sentences of up to four tokens; every axis of those is free in the graphs."""
     model = bundle.model
     encoder = ONNXEncoder(model).eval()
     decoder = ONNXDecoderStep(model, banned_ids(bundle.target_tokenizer)).eval()
-    source = torch.full((2, 4), bundle.source_tokenizer.sos_id)
+    source = torch.full((2, min(4, model.config.max_length)), bundle.source_tokenizer.sos_id)
     with torch.inference_mode():
         memory_keys, memory_values, mask = encoder(source)
-    keys, values = memory_keys[:, :, :, :3], memory_values[:, :, :, :3]
+    keys, values = memory_keys[:, :, :, 1:], memory_values[:, :, :, 1:]
     batch, length, cached = Dim("batch"), Dim("source_length"), Dim("cached")
     memory_axes, cache_axes = {1: batch, 3: length}, {1: batch, 3: cached}
     memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch, 1: length}), strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +19,7 @@ import torch
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..decode import SearchLimits, search, target_log_probabilities
-from ..errors import ExportError
+from ..errors import ExportError, InputError
 from ..files import to_json, write_whole
 from ..inference import EngineStep, make_engine
 from ..text.tokenizer import Tokenizer
@@ -134,6 +135,15 @@ def require_passed(proof: Proof, *, program: str, rounded: bool = False) -> None
             f"differently from this model; log-probabilities are up to {proof.max_difference:.1e} apart, "
             f"{proof.mean_difference:.1e} on average. Nothing was written"
         )
+
+
+def probe_sources(bundle: Bundle) -> list[list[int]]:
+    """The bundle's probes as ids, without those that the vocabulary cannot spell or the model is too short for."""
+    sources = []
+    for text in bundle.probes:
+        with suppress(InputError):
+            sources += bundle.source_tokenizer.encode_all([bundle.normalization(text)])
+    return [ids for ids in sources if len(ids) <= bundle.model.config.max_length]
 
 
 def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
