@@ -128,6 +128,20 @@ def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
     return str(result["hypotheses"][0]["text"])
 
 
+def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: Path) -> None:
+    HTMLExporter().write(replace(make_bundle(), probes=("xyz",)), tmp_path, "float32")
+    parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "matrix")]
+    with open_page(tmp_path / "index.html") as page:
+        page.wait_for_selector("#error:not([hidden])")
+        page.select_option("#head", "0")  # with no attention to draw
+        page.fill("#input", "abc")
+        page.wait_for_selector("#error", state="hidden")
+        assert all(page.text_content(part) for part in parts[1:])  # the translation may be empty
+        page.fill("#input", "abx")
+        page.wait_for_selector("#error:not([hidden])")
+        assert not any(page.text_content(part) for part in parts)
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
     bundle = replace(make_bundle(), probes=("abc",))

@@ -59,7 +59,7 @@ worker.onmessage = ({ data }) => {
   if (data.number !== newest) return send(); // the text has changed meanwhile
   element("error").hidden = !data.error;
   element("error").textContent = data.error || "";
-  if (data.error) return;
+  if (data.error) return clear();
   shown = data.result;
   chosen = 0;
   const [best] = shown.hypotheses;
@@ -70,6 +70,12 @@ worker.onmessage = ({ data }) => {
   drawSteps();
   drawMatrix();
 };
+
+// Nothing of an earlier text stands beside a text that is refused.
+function clear() {
+  shown = null;
+  for (const id of ["output", "time", "hypotheses", "steps", "matrix"]) element(id).replaceChildren();
+}
 
 function drawHypotheses() {
   element("hypotheses").replaceChildren(
@@ -115,6 +121,7 @@ function choose(step) {
 
 // The attention weights of one layer, of one head or the mean of all: a row for each query, a column for each key.
 function drawMatrix() {
+  if (!shown) return;
   const layer = element("layer").value;
   const steps = shown.hypotheses[0]?.steps ?? [];
   const inEncoder = layer.startsWith("encoder");
