@@ -67,3 +67,8 @@ def test_what_marian_cannot_express_is_refused(tmp_path: Path, sizes: dict[str, 
 def test_the_export_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     export_bundle(make_bundle(), tmp_path / "out", to="huggingface", sentences=1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_all_files_may_be_read_by_the_same_users(tmp_path: Path) -> None:
+    export_bundle(make_bundle(), tmp_path / "out", to="huggingface", sentences=1)
+    assert len({file.stat().st_mode for file in (tmp_path / "out").iterdir()}) == 1

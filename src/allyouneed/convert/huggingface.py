@@ -115,6 +115,8 @@ class HuggingFaceExporter:
             model = model.half()
         with _no_progress_bars(library):
             model.save_pretrained(str(folder))
+        for file in folder.glob("*.safetensors"):  # it makes them readable for their owner alone
+            write_whole(file, file.read_bytes())
         _save_tokenizer(library, bundle, folder)
         write_whole(folder / "README.md", bundle.card)
 
