@@ -219,6 +219,7 @@ CALLS = {
     "check": ["bundle" if TRIES else "folder"],  # the checks take seconds
     "paper": [],
     "config": ["dates"],
+    "info": ["bundle"],
     "export": ["bundle", "exported", "--to", "ctranslate2"],
     "train": ["recipe.toml", "--output", "run"],
     "demo": ["--output", "bundle"],

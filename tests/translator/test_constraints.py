@@ -29,7 +29,7 @@ def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
             assert translation.source != "d" or "fff" in result.text
     free = Translator(bundle)
     assert translator(texts[1]) == free(texts[1])
-    with pytest.raises(InputError, match="says all it must within 17 tokens"):
+    with pytest.raises(InputError, match="contains all that it must within 17 tokens"):
         Translator(replace(bundle, model=Transformer(replace(roomy, max_length=17)).eval())).using(
             glossary={"d": "abcdefghij" * 2}
         )("d")

@@ -59,7 +59,7 @@ def test_two_threads_find_what_one_finds_and_are_left_as_they_were(bundle: Bundl
         assert torch.get_num_threads() == 2
         torch.set_num_threads(1)
     torch.set_num_threads(2)
-    with pytest.raises(InputError, match="says all it must within 17 tokens"):
+    with pytest.raises(InputError, match="contains all that it must within 17 tokens"):
         Translator(bundle).using(glossary={"j": "abcdefghij" * 2}).translate(texts)
 
 

@@ -112,7 +112,7 @@ def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
     assert "".join(bound.stream("de")) == translator.using(beam=1, copy_untranslatable=False, retry_repetition=False)(
         "de"
     )
-    with pytest.raises(InputError, match="says all it must within 4 tokens"):
+    with pytest.raises(InputError, match="contains all that it must within 4 tokens"):
         "".join(translator.using(max_length=4, glossary={"abc": "ijijij"}).stream("abc"))
 
 
@@ -144,7 +144,7 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     forced = translator.using(glossary={"a": "bcdefghij" * 3})  # longer than any translation can be
     refused.clear()
     assert next(forced.translations(["a", "b"], on_refused=refused.append)).text == ""
-    assert [(error.line, "says all it must within" in str(error)) for error in refused] == [(1, True)]
+    assert [(error.line, "contains all that it must within" in str(error)) for error in refused] == [(1, True)]
     with pytest.raises(InputError, match="the prefix of every translation: 'X' at position 1") as error:
         list(translator.translations(texts, prefix="X", on_refused=refused.append))
     assert error.value.line is None

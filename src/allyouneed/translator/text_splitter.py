@@ -61,7 +61,7 @@ class TextSplitter:
     def refusal(self, segment: Segment, first_line: int) -> InputError:
         """The error of a segment for which the search found no hypothesis."""
         return InputError(
-            f"no translation of {segment.text!r} says all it must within {self._limit} tokens",
+            f"no translation of {segment.text!r} contains all that it must within {self._limit} tokens",
             line=first_line + segment.number,
         )
 
@@ -80,7 +80,7 @@ class TextSplitter:
         if len(ids) >= self._limit:
             raise InputError(
                 f"the prefix has {len(ids)} tokens, but a translation has at most {self._limit}, "
-                "its end sign included; give a shorter one"
+                "its end token included; give a shorter one"
             )
         return ids
 
