@@ -116,7 +116,7 @@ class InlineBlock:
             if piece.kind != "text":
                 parts.append(edited(self.page, piece.source, edits))
             elif piece.text:
-                text = _escaped(" ".join(piece.text.splitlines()), self.is_cell)
+                text = _escaped(re.sub(r"[\r\n]+", " ", piece.text), self.is_cell)
                 begins_line = (
                     first == self.positions[0] if not parts else parts[-1].rstrip(" \t>").endswith(("\n", "\r"))
                 )
