@@ -48,11 +48,6 @@ def tried(times: int) -> settings:
     )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _with_denormal_numbers() -> None:
-    torch.set_flush_denormal(False)  # training sets it; Hypothesis makes no floats then
-
-
 class HungError(BaseException):
     """Beyond `Exception`, so that no part of the program takes it for its own."""
 
