@@ -18,6 +18,7 @@ from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..text.backends import EOS, PAD, SOS
+from .common_limits import common_limit
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -40,15 +41,7 @@ class CTranslate2Exporter:
 
     def why_not(self, config: ModelConfig) -> str:
         """Why CTranslate2 cannot express a model with this config; empty if it can."""
-        width = config.d_model // config.heads
-        if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
-            return (
-                f"CTranslate2 has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
-                f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
-            )
-        if config.target_vocab_size is not None:
-            return "one tokenizer serves both sides of a CTranslate2 export; this model has a vocabulary for each side"
-        return ""
+        return common_limit(config, "CTranslate2")
 
     def require_library(self) -> None:
         """Refuse to go on without the extra."""

@@ -22,6 +22,7 @@ from ..corpus.normalize import Normalization
 from ..errors import MissingExtraError
 from ..files import write_whole
 from ..nn.weights import weights
+from .common_limits import common_limit
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -83,19 +84,11 @@ class HuggingFaceExporter:
 
     def why_not(self, config: ModelConfig) -> str:
         """Why `MarianMTModel` cannot express a model with this config; empty if it can."""
-        width = config.d_model // config.heads
         if config.norm == "pre":
             return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
         if config.positions == "learned":
             return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
-        if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
-            return (
-                f"MarianMTModel has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
-                f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
-            )
-        if config.target_vocab_size is not None:
-            return "one tokenizer serves both sides of an exported model; this model has a vocabulary for each side"
-        return ""
+        return common_limit(config, "MarianMTModel")
 
     def require_library(self) -> None:
         """Refuse to go on without the extra."""
