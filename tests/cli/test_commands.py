@@ -334,7 +334,7 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
     assert b"5 of 5 sentences translated equally" in made.stdout
     assert (tmp_path / "out" / "model.bin").is_file()
     again = refusal("export", saved, tmp_path / "out", "--to", "ctranslate2")
-    assert again.endswith("exists already; an export needs a folder of its own")
+    assert again.endswith("exists already; name a new folder")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
