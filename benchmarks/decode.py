@@ -112,7 +112,8 @@ def start_peer(python: Path, name: str, **environment: str) -> Worker:
         process.stdin.flush()
         if not (line := process.stdout.readline()):
             raise SystemExit(f"{name} stopped; its error is above")
-        return json.loads(line)  # type: ignore[no-any-return]
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     return request
 

@@ -63,7 +63,7 @@ def ours(folder: str, lines: list[str], precision: str, compiled: str) -> Iterat
 
 
 def ctranslate2(folder: str, lines: list[str], precision: str, _: str) -> Iterator[tuple[bool, float]]:
-    import ctranslate2 as library  # type: ignore[import-not-found, unused-ignore]
+    import ctranslate2 as library
 
     translator = library.Translator(f"{folder}/ct2", compute_type=precision, inter_threads=1, intra_threads=1)
     for line in lines * 2:

@@ -82,7 +82,7 @@ def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: f
         for group in optimizer.param_groups:
             group["lr"] = peak * min(step / WARMUP, 1.0) * (1 - spent)
         loss = batch_loss(model, batch, smoothing=settings.label_smoothing)
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

@@ -59,7 +59,8 @@ class TorchModel(nn.Module):
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
         )
-        return self.projection(vectors)  # type: ignore[no-any-return]
+        logits: Tensor = self.projection(vectors)
+        return logits
 
 
 def updater(model: Transformer | TorchModel, batch: Batch) -> Callable[[], object]:
@@ -73,7 +74,7 @@ def updater(model: Transformer | TorchModel, batch: Batch) -> Callable[[], objec
     def update() -> None:
         logits = model(batch.source, batch.target_in)
         loss = mean_loss(logits, batch.target_out, smoothing=0.1, pad_id=model.config.pad_id)
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         optimizer.step()
         optimizer.zero_grad()
 

@@ -20,8 +20,8 @@ from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..inference.quantization import quantize
+from ..nn import EncoderBlock
 from ..nn.weights import weights
-from ..text.tokenizer import Tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -37,7 +37,7 @@ class HTMLExporter:
     precisions: tuple[ExportPrecision, ...] = ("float32", "float16", "int8")
 
     def default_precision(self, config: ModelConfig) -> ExportPrecision:
-        """int8 for larger models, float16 for small ones, whose translations it does not change."""
+        """float16 for small models, int8 for others."""
         return "float16" if config.weight_bytes <= 4 * SMALL else "int8"
 
     def why_not(self, config: ModelConfig) -> str:
@@ -128,6 +128,7 @@ class HTMLFolder:
 def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str]) -> dict[str, Any]:
     """What the page has to know, as JSON."""
     model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
+    first = cast(EncoderBlock, bundle.model.encoder.layers[0])
     limit = min(model.max_length, decode.max_length or model.max_length)
     config = {
         "d_model": model.d_model,
@@ -136,7 +137,7 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
         "decoder_layers": model.decoder_layers,
         "activation": model.activation,
         "norm": model.norm,
-        "norm_eps": 1e-5,
+        "norm_eps": first.attention_residual.norm.eps,
         "positions": model.positions,
         "max_length": model.max_length,
         "sos_id": target.sos_id,
@@ -157,8 +158,8 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
         "normalization": {"unicode": bundle.normalization.unicode, "strip_control": bundle.normalization.strip_control},
         "tensors": index,
         "shared": shared,
-        "source_tokenizer": _tokenizer(bundle.source_tokenizer),
-        "target_tokenizer": None if joint else _tokenizer(target),
+        "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
+        "target_tokenizer": None if joint else json.loads(target.to_json()),
     }
 
 
@@ -186,14 +187,6 @@ def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, An
     table = "target_embedding.table" if "target_embedding.table" in stored else "source_embedding.table"
     shared = {"target_embedding.table": table, "projection.table": table}
     return index, bytes(blob), {name: original for name, original in shared.items() if name not in stored}
-
-
-def _tokenizer(tokenizer: Tokenizer) -> Any:
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory() as folder:
-        tokenizer.save(Path(folder) / "tokenizer.json")
-        return json.loads((Path(folder) / "tokenizer.json").read_text(encoding="utf-8"))
 
 
 def _title(bundle: Bundle) -> str:

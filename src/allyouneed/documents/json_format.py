@@ -1,6 +1,6 @@
 """JSON: its string values are units. Python's json module checks the document; here, positions are read.
 
-Only strings that change are written anew, as the document writes its strings; everything else (order, indentation,
+Only strings that change are rewritten, as the document writes its strings; everything else (order, indentation,
 numbers, keys that occur twice) keeps its bytes.
 """
 

@@ -1,4 +1,4 @@
-"""Edits of a page by position, also within others: an attribute inside a text that is written anew."""
+"""Edits of a page by position, also within others: an attribute inside a text that is rewritten."""
 
 from bisect import bisect_left
 from collections.abc import Sequence

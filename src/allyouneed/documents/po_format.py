@@ -1,6 +1,6 @@
 """gettext catalogues (.po, .pot). polib reads the messages; `po_lines` knows where their translations stand.
 
-Only the `msgstr` of messages that get a translation are written anew, and the flags of those to look at. Everything
+Only the `msgstr` of messages that get a translation are rewritten, and the flags of those to look at. Everything
 else keeps its bytes: comments, the order and wrapping of lines, what is translated, fuzzy or obsolete.
 """
 

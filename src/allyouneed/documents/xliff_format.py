@@ -34,7 +34,7 @@ def read_xliff_document(data: bytes, options: DocumentOptions) -> Document:
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         if not any(translations):
             return data
-        root = _parse(data)  # anew: a document may be written several times
+        root = _parse(data)  # again: a document may be written several times
         remaining = iter(translations)
         for segment, unit in zip(find_segments(root), units, strict=True):
             translation = next(remaining) if unit else _copy(segment)

@@ -110,7 +110,11 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""
-        write_whole(Path(path), self._backend.to_str(pretty=True))
+        write_whole(Path(path), self.to_json())
+
+    def to_json(self) -> str:
+        """The content of a `tokenizer.json`."""
+        return self._backend.to_str(pretty=True)
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that differ for different vocabularies; saving and loading does not change them."""
