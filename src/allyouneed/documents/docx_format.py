@@ -15,10 +15,11 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .archive import Archive
-from .inline_runs import InlineRun, inline_runs, translated_pieces
+from .inline_runs import InlineRun, inline_runs
+from .office_document import office_document
 from .pieces import Piece
 from .safe_xml import only_xml, parse_xml
-from .unit import Document, DocumentOptions, UnitTranslation
+from .unit import Document, DocumentOptions
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
 # Elements around runs whose content is text of the paragraph.
@@ -81,24 +82,13 @@ def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
     """
     archive = Archive(data)
     names = _text_parts(archive)
-    units = [run.unit for name in names for paragraph in _paragraphs(archive, name)[1] for run in paragraph.runs]
-
-    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
-        remaining = iter(translations)
-        parts: dict[str, bytes] = {}
-        for name in names:
-            root, paragraphs = _paragraphs(archive, name)
-            changed = False
-            for paragraph in paragraphs:
-                pieces = translated_pieces(paragraph.pieces, paragraph.runs, remaining)
-                if pieces is not None:
-                    _build(paragraph, pieces)
-                    changed = True
-            if changed:
-                parts[name] = etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True)
-        return archive.replaced(parts)
-
-    return Document(tuple(units), write)
+    return office_document(
+        archive,
+        names,
+        lambda name: _paragraphs(archive, name),
+        _build,
+        lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True),
+    )
 
 
 def _text_parts(archive: Archive) -> list[str]:

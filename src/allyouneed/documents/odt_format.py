@@ -7,10 +7,11 @@ from lxml import etree
 
 from ..errors import DocumentError
 from .archive import Archive
-from .inline_runs import InlineRun, inline_runs, translated_pieces
+from .inline_runs import InlineRun, inline_runs
+from .office_document import office_document
 from .pieces import BLANK_PARTS, Piece, opaque_point
 from .safe_xml import only_xml, parse_xml
-from .unit import Document, DocumentOptions, UnitTranslation
+from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -48,24 +49,13 @@ def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
     if "META-INF/manifest.xml" in archive.names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
         raise DocumentError("is encrypted; save it without a password")
     names = ["content.xml", *({"styles.xml"} & archive.names)]  # the latter has headers and footers
-    units = [run.unit for name in names for paragraph in _paragraphs(archive, name)[1] for run in paragraph.runs]
-
-    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
-        remaining = iter(translations)
-        parts: dict[str, bytes] = {}
-        for name in names:
-            root, paragraphs = _paragraphs(archive, name)
-            changed = False
-            for paragraph in paragraphs:
-                pieces = translated_pieces(paragraph.pieces, paragraph.runs, remaining)
-                if pieces is not None:
-                    _build(paragraph.element, pieces)
-                    changed = True
-            if changed:
-                parts[name] = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
-        return archive.replaced(parts)
-
-    return Document(tuple(units), write)
+    return office_document(
+        archive,
+        names,
+        lambda name: _paragraphs(archive, name),
+        lambda paragraph, pieces: _build(paragraph.element, pieces),
+        lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8"),
+    )
 
 
 def _paragraphs(archive: Archive, name: str) -> tuple[etree._Element, list[OdtParagraph]]:
