@@ -26,6 +26,7 @@ from .detection import Detector
 from .disconnects import CancelOnDisconnect
 from .document_jobs import DocumentJobs
 from .glossary_store import GlossaryStore
+from .head_requests import AnswerHead
 from .languages import ModelSource
 from .libretranslate_schema import ERROR_ANSWERS
 from .models import ModelStore
@@ -108,6 +109,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
     app.state.server = server
     install_error_handlers(app)
     # The last one added sees a request first.
+    app.add_middleware(AnswerHead)
     app.add_middleware(CancelOnDisconnect)
     guard_requests(app, config)
     app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
