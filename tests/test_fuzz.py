@@ -33,6 +33,7 @@ from allyouneed.config import Recipe
 from allyouneed.corpus.readers import open_pairs, read_lines
 from allyouneed.documents import DocumentOptions, UnitTranslation, read_document
 from allyouneed.errors import AllYouNeedError, ConfigError, DocumentError
+from bundles import strip_checksums
 from runs import TINY
 from shell import run_here
 
@@ -302,14 +303,19 @@ def test_a_damaged_corpus_is_read_or_refused(
         read_lines(path)
 
 
+BUNDLE_FILES = ("config.json", "tokenizer.json", "weights.safetensors", "README.md")
+
+
 @tried(30)
-@given(name=st.sampled_from(["config.json", "tokenizer.json", "weights.safetensors", "README.md"]), changes=CHANGES)
+@given(name=st.sampled_from([*BUNDLE_FILES, "SHA256SUMS"]), changes=CHANGES, listed=st.booleans())
 def test_a_damaged_bundle_translates_or_is_refused(
-    name: str, changes: Any, made: Path, tmp_path_factory: pytest.TempPathFactory
+    name: str, changes: Any, listed: bool, made: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("bundle")
-    for file in ("config.json", "tokenizer.json", "weights.safetensors", "README.md"):
+    for file in (*BUNDLE_FILES, "SHA256SUMS"):
         shutil.copy(made / "bundle" / file, folder)
+    if name != "SHA256SUMS" and not listed:
+        strip_checksums(folder)
     (folder / name).write_bytes(changed((folder / name).read_bytes(), changes))
     ends_well("translate", folder, stdin=b"100 001\n", cwd=folder)
 

@@ -5,10 +5,12 @@
     tokenizer.json       the vocabulary, in the format of the tokenizers library; of the source, if the target
                          has another, that is in tokenizer.target.json
     README.md            a card: what it was trained on and how well it does
+    SHA256SUMS           the SHA-256 of each of these files
 
 It contains no code, and loading it runs none.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from .checksums import SUMS, Checksums, write_with_checksums
 from .config import DecodeConfig, ModelConfig
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
-from .files import parse_json, read_whole, to_json, write_whole
+from .files import parse_json, read_whole, to_json
 from .legacy import upgrade_table, upgrade_weight_name
 from .nn import Transformer
 from .nn.uninitialized import UninitializedWeights
@@ -32,7 +35,9 @@ from .text.vocabulary import Vocabulary
 
 FORMAT = 2  # 1: version 0.1
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
-FILES = ("config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json")  # that translations depend on
+RETRIES = 3  # of a folder that is being written
+WEIGHTS_FILE = "weights.safetensors"
+FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # that translations depend on
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +60,12 @@ class Bundle:
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
 
     def save(self, folder: str | Path) -> None:
-        """Write the folder. Each file is written whole or not at all, `config.json` last."""
+        """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        Vocabulary(self.source_tokenizer, self.target_tokenizer).save(folder)
-        write_whole(folder / "README.md", self.card)
-        write_whole(folder / "weights.safetensors", save(weights(self.model)))
         config = {
             "format": FORMAT,
+            "checksums": SUMS,
             "model": asdict(self.model.config),
             "decode": asdict(self.decode),
             "normalization": asdict(self.normalization),
@@ -70,13 +73,30 @@ class Bundle:
             "probes": list(self.probes),
             "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copy_statistics)},
         }
-        write_whole(folder / "config.json", to_json(config, indent=2) + "\n")
+        vocabulary = Vocabulary(self.source_tokenizer, self.target_tokenizer)
+        texts = vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
+        contents = {name: text.encode() for name, text in texts.items()}
+        write_with_checksums(folder, {WEIGHTS_FILE: save(weights(self.model))} | contents)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> "Bundle":
-        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete one."""
+        """Read a folder that `save` wrote, ready to translate. Refuses an incomplete and a damaged one."""
         folder = Path(folder)
+        for _ in range(RETRIES):
+            checksums = Checksums(folder)
+            try:
+                return cls._load(folder, checksums, device)
+            except BundleError:
+                if checksums.is_current():  # otherwise it was being written, by a training run for one
+                    raise
+        return cls._load(folder, Checksums(folder), device)
+
+    @classmethod
+    def _load(cls, folder: Path, checksums: Checksums, device: torch.device | None) -> "Bundle":
+        _verify(folder, checksums, "config.json")
         config = _read_config(folder)
+        if config.get("checksums") and not checksums.present:
+            raise _not_whole(folder, f"{SUMS} does not exist")
         sizes = build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
         decode = build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
         # A bundle of an earlier version has none: training had these defaults.
@@ -84,10 +104,19 @@ class Bundle:
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
         )
         copies, longest_source = _learned_from(folder, config.get("learned_from"))
-        try:
-            model = _read_model(folder, sizes)
-        except (SafetensorError, ConfigError) as error:
-            raise BundleError(f"{folder}/weights.safetensors does not hold this model's weights: {error}") from error
+        tokenizers = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
+        checksums.require_lines("README.md", WEIGHTS_FILE, *tokenizers)
+        for name in tokenizers:
+            _verify(folder, checksums, name)
+        _read(folder, WEIGHTS_FILE, 0)
+        with ThreadPoolExecutor(1) as thread:  # hashing takes as long as building the model
+            verified = thread.submit(checksums.verify, WEIGHTS_FILE)
+            try:
+                model = _read_model(folder, sizes)
+            except (SafetensorError, ConfigError) as error:
+                verified.result()  # if the file is damaged, that is the reason
+                raise BundleError(f"{folder}/{WEIGHTS_FILE} does not hold this model's weights: {error}") from error
+            verified.result()
         try:
             vocabulary = Vocabulary.load(folder, joint=model.config.target_vocab_size is None)
         except DataError as error:
@@ -136,8 +165,7 @@ def model_files(folder: Path) -> list[Path]:
 
 def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     """The model with the weights of the file. The header is compared first, before memory is allocated."""
-    _read(folder, "weights.safetensors", 0)
-    with safe_open(folder / "weights.safetensors", framework="pt") as file:
+    with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
         parts = {upgrade_weight_name(name): file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
         for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):
             stored = {name.split(".")[2] for name in parts if name.startswith(f"{stack}.layers.")}
@@ -163,6 +191,12 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     return model
 
 
+def _verify(folder: Path, checksums: Checksums, name: str) -> None:
+    """Refuse a file that is missing, is no regular file, or has another SHA-256 than is listed."""
+    _read(folder, name, 0)
+    checksums.verify(name)
+
+
 def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str) -> None:
     """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs."""
     ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
@@ -183,10 +217,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = read if isinstance(read, dict) else {}
     if config.get("format") == 1:
         config = config | {section: upgrade_table(section, config.get(section)) for section in ("model", "decode")}
-    elif config.get("format") != FORMAT:
+    elif (version := config.get("format")) != FORMAT:
+        newer = isinstance(version, int) and version > FORMAT
         raise BundleError(
-            f"{folder}/config.json has format {config.get('format')!r}; "
-            f"this version of allyouneed reads formats 1 and {FORMAT}"
+            f"{folder}/config.json has format {version!r:.40}; this version of allyouneed reads formats 1 and {FORMAT}"
+            + ("; a newer version wrote it: upgrade allyouneed" if newer else "")
         )
     return config
 

@@ -9,6 +9,7 @@ from .model_options import BundleFolder
 
 if TYPE_CHECKING:
     from ..bundle import Bundle
+    from ..checksums import Checksums
 
 
 def info(
@@ -17,7 +18,8 @@ def info(
 ) -> None:
     """Describe a bundle: languages, sizes, parameters of each part, files, and the formats it can be exported to.
 
-    What it was trained on and its scores are in its card, BUNDLE/README.md, which is printed at the end.
+    Its data, scores and license are in its card, BUNDLE/README.md, which is printed at the end. Every file is compared
+    with its SHA-256 in BUNDLE/SHA256SUMS.
 
     [bold]Examples[/bold]
 
@@ -28,12 +30,13 @@ def info(
     import torch
 
     from ..bundle import Bundle, model_files
+    from ..checksums import Checksums
     from ..files import to_json
 
     loaded = Bundle.load(bundle, device=torch.device("cpu"))
-    described = _describe(loaded, model_files(Path(bundle)))
+    described = _describe(loaded, model_files(Path(bundle)), Checksums(Path(bundle)))
     if as_json:
-        print(to_json(described, indent=2))
+        print(to_json(described | {"card": loaded.card}, indent=2))
         return
     for title, table in described.items():
         if not table:
@@ -47,7 +50,7 @@ def info(
     print(loaded.card.strip())
 
 
-def _describe(bundle: "Bundle", files: list[Path]) -> dict[str, Any]:
+def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
     from ..convert.formats import exportable
 
     model, config = bundle.model, bundle.model.config
@@ -73,9 +76,19 @@ def _describe(bundle: "Bundle", files: list[Path]) -> dict[str, Any]:
             + ("" if config.target_vocab_size is None else f"; target: {len(bundle.target_tokenizer):,}"),
         },
         "parameters": {**counts, "all": model.parameter_count()},
+        "checksums": _compare(checksums),
         "files": {file.name: f"{file.stat().st_size:,} bytes" for file in files},
         "export": {name: reason or "yes" for name, reason in exportable(config).items()},
     }
+
+
+def _compare(checksums: "Checksums") -> str:
+    """How the files stand to SHA256SUMS, once the bundle is loaded: a changed file is refused, except the card."""
+    if not checksums.present:
+        return "none; a change of the files would not be noticed. Saving the bundle again adds them"
+    if not checksums.matches("README.md"):
+        return "README.md was changed since the bundle was written; the other files are as they were written"
+    return "all files are as they were written"
 
 
 def _is_table(name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..config import DataConfig, ModelConfig
 from ..corpus.lines import read_lines
 from ..errors import ConfigError
+from ..files import write_whole
 from .tokenizer import Tokenizer
 
 # Vocabulary size for up to so many pairs; a rule of thumb after the documentation of mozilla/translations.
@@ -52,10 +53,14 @@ class Vocabulary:
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json`, and `tokenizer.target.json` if the target has another."""
-        self.source.save(folder / "tokenizer.json")
-        if not self.joint:
-            self.target.save(folder / "tokenizer.target.json")
+        """Write its `files` into a folder."""
+        for name, text in self.files().items():
+            write_whole(folder / name, text)
+
+    def files(self) -> dict[str, str]:
+        """The content of `tokenizer.json`, and of `tokenizer.target.json` if the target has another."""
+        sides = {"tokenizer.json": self.source} | ({} if self.joint else {"tokenizer.target.json": self.target})
+        return {name: tokenizer.to_json() for name, tokenizer in sides.items()}
 
     @classmethod
     def load(cls, folder: Path, *, joint: bool) -> "Vocabulary":

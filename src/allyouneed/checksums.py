@@ -1,0 +1,84 @@
+"""SHA256SUMS: the SHA-256 of the files of a folder, a line each, as the program sha256sum writes and checks them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import file_digest, sha256
+from pathlib import Path
+
+from .errors import BundleError
+from .files import read_whole, write_whole
+
+SUMS = "SHA256SUMS"
+_LARGEST = 2**16  # bytes
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)\n")
+
+
+class Checksums:
+    """What SHA256SUMS says of a folder; `present` is false for a folder without one, of which nothing is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lines = _read_lines(folder)
+        self.present = self._lines is not None
+
+    def require_lines(self, *names: str) -> None:
+        """Refuse a list without one of these files."""
+        for name in names:
+            if self._lines is not None and name not in {file for _, file in self._lines}:
+                raise BundleError(f"{self.folder}/{SUMS} has no line for {name}; copy the folder again")
+
+    def verify(self, name: str) -> None:
+        """Refuse a file whose SHA-256 is not listed. Other threads run while it computes."""
+        if self.present and not self.matches(name):
+            self.require_lines(name)
+            raise BundleError(
+                f"{self.folder}/{name} is damaged or was changed: its SHA-256 is not the one in {SUMS}. Copy it again; "
+                f"if the change was meant, write its line in {SUMS} again with sha256sum"
+            )
+
+    def matches(self, name: str) -> bool:
+        """Whether the SHA-256 of a file is listed for it."""
+        with (self.folder / name).open("rb") as file:
+            return (file_digest(file, "sha256").hexdigest(), name) in (self._lines or ())
+
+    def is_current(self) -> bool:
+        """Whether the list on disk is still the one that was read."""
+        return self._lines == _read_lines(self.folder)
+
+
+def write_with_checksums(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files in the order of `contents`, each whole or not at all, and their checksums.
+
+    While they replace earlier files, both checksums of each are listed, so that a writer killed at any moment leaves
+    files that match.
+    """
+    lines = [(sha256(content).hexdigest(), name) for name, content in contents.items()]
+    earlier: list[tuple[str, str]] = []
+    with suppress(BundleError):  # a damaged list, which is replaced
+        earlier = _read_lines(folder) or []
+    _write_lines(folder, [*lines, *earlier])
+    for name, content in contents.items():
+        write_whole(folder / name, content)
+    _write_lines(folder, lines)
+
+
+def _write_lines(folder: Path, lines: Iterable[tuple[str, str]]) -> None:
+    write_whole(
+        folder / SUMS, "".join(f"{digest}  {name}\n" for digest, name in sorted(set(lines), key=lambda x: x[1]))
+    )
+
+
+def _read_lines(folder: Path) -> list[tuple[str, str]] | None:
+    try:
+        text = read_whole(folder / SUMS, _LARGEST).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BundleError(f"{folder}/{SUMS} cannot be read: {error.strerror or error}") from error
+    lines = [(match[1], match[2]) for match in _LINE.finditer(text)]
+    if sum(len(digest) + len(name) + 3 for digest, name in lines) != len(text):
+        raise BundleError(
+            f"{folder}/{SUMS} is damaged: a line of it is not a SHA-256, two spaces and a file; copy the folder again"
+        )
+    return lines
