@@ -9,6 +9,7 @@
     ├── BundleError         a folder without a complete model
     ├── OutputError         a result that cannot be written: the path exists, the disk is full
     ├── ExportError         a model that another program's format cannot express
+    ├── CheckpointError     a checkpoint of another program that cannot be imported
     ├── MissingExtraError   an optional library that is not installed
     ├── Overloaded          a server with too many texts waiting already
     ├── DeadlineExceeded    a request that a server could not answer in time
@@ -70,6 +71,10 @@ class OutputError(AllYouNeedError):
 
 class ExportError(AllYouNeedError):
     """A model that another program's format cannot express."""
+
+
+class CheckpointError(AllYouNeedError):
+    """A checkpoint of another program that cannot be read, or that a bundle cannot express."""
 
 
 class MissingExtraError(AllYouNeedError, ImportError):

@@ -18,6 +18,7 @@ from .everywhere import CommonOptions, Debug, Version, with_debug
 from .explain import explain
 from .export import export
 from .help_layout import install_layout
+from .import_command import import_command
 from .info import info
 from .keys import keys
 from .paper import paper
@@ -39,7 +40,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, train, translate, serve, evaluate_command, score, info, explain, check, config, paper, export):
+for command in (
+    demo, train, translate, serve, evaluate_command, score, info, explain, check, config, paper, export, import_command
+):  # fmt: skip
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 for group in (keys, suggestions):
     app.add_typer(group)

@@ -221,7 +221,7 @@ def _generation_config(library: Any, bundle: Bundle) -> Any:
 def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
     bundle.source_tokenizer.save(folder / "tokenizer.json")
     table = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    table["normalizer"] = _normalizer(bundle.normalization, table["normalizer"])
+    table["normalizer"] = normalizer(bundle.normalization, table["normalizer"])
     (folder / "tokenizer.json").write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
     unknown = {} if bundle.source_tokenizer.unk_id is None else {"unk_token": "<unk>"}
     library.PreTrainedTokenizerFast(
@@ -234,7 +234,7 @@ def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
     ).save_pretrained(str(folder))
 
 
-def _normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
+def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
     """The bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
     parts: list[dict[str, Any]] = []
     if normalization.strip_control:

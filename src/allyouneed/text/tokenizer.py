@@ -95,18 +95,25 @@ class Tokenizer:
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a `tokenizer.json`."""
         try:
-            text = read_whole(Path(path)).decode()
+            return cls.from_json(read_whole(Path(path)).decode())
+        except FileNotFoundError:
+            raise DataError(f"{path} does not exist") from None
+        except (OSError, UnicodeDecodeError, DataError) as error:
+            raise DataError(f"{path} is no tokenizer: {error}") from error
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """What `to_json` returned. Refuses parts that none of our vocabularies has, such as other normalizers."""
+        try:
             refuse_unknown_parts(text)
             tokenizer = cls(Backend.from_str(text))
             if tokenizer._spellable is None:
                 tokenizer.encode("a \N{SNOWMAN}")  # a backend that cannot encode an unknown character raises here
             return tokenizer
-        except FileNotFoundError:
-            raise DataError(f"{path} does not exist") from None
-        except InputError:
+        except (InputError, DataError):
             raise
         except Exception as error:  # the library raises bare Exceptions
-            raise DataError(f"{path} is no tokenizer: {error}") from error
+            raise DataError(str(error)) from error
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""

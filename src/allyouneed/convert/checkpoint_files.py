@@ -1,0 +1,95 @@
+"""The files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked before use."""
+
+from __future__ import annotations
+
+import pickletools
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import CheckpointError
+from ..files import parse_json, read_whole
+
+LARGEST_JSON = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
+LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
+_PICKLED = {  # what the pickle of a state dict of tensors names, and nothing else
+    "collections OrderedDict",
+    "torch._utils _rebuild_tensor_v2",
+    "torch._utils _rebuild_parameter",
+    *(f"torch {kind}Storage" for kind in ("Float", "Half", "BFloat16", "Double", "Long", "Int", "Byte", "Bool")),
+}
+
+
+def read_limited(path: Path, most: int) -> bytes:
+    """The bytes of a file of at most `most` bytes. Refuses a missing and a larger one."""
+    try:
+        content = read_whole(path, most + 1)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(content) > most:
+        raise CheckpointError(f"{path} has more than {most:,} bytes, which no file of this kind needs")
+    return content
+
+
+def read_json_table(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Refuses anything else."""
+    try:
+        table = parse_json(read_limited(path, LARGEST_JSON))
+    except ValueError as error:
+        raise CheckpointError(f"{path} {error}") from error
+    if not isinstance(table, dict):
+        raise CheckpointError(f"{path} must hold a JSON object; got {type(table).__name__}")
+    return table
+
+
+def read_tensor_file(path: Path) -> dict[str, Tensor]:
+    """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU.
+
+    Of a pickle only the names of tensors' own parts are accepted, before it is read with `weights_only`.
+    """
+    try:
+        if path.suffix == ".safetensors":
+            with safe_open(path, framework="pt") as file:
+                return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
+        _refuse_unsafe_pickle(path)
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (OSError, SafetensorError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise CheckpointError(
+            f"{path} cannot be read: {str(error).splitlines()[0] if str(error) else error!r}"
+        ) from error
+    if not isinstance(state, Mapping) or not all(isinstance(part, Tensor) for part in state.values()):
+        raise CheckpointError(f"{path} must hold a table of tensors")
+    return dict(state)
+
+
+def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A tensor of this shape in float32. The shape is compared first: a tensor may claim more than its file holds."""
+    if tuple(tensor.shape) != shape:
+        raise CheckpointError(f"{name} must have shape {shape}; got {tuple(tensor.shape)}")
+    if not tensor.is_floating_point():
+        raise CheckpointError(f"{name} must be numbers with a fraction; got {tensor.dtype}")
+    return tensor.to(torch.float32)
+
+
+def _refuse_unsafe_pickle(path: Path) -> None:
+    """Refuse a file that is no archive of PyTorch, is compressed, or whose pickle names more than tensors."""
+    if not zipfile.is_zipfile(path):
+        raise CheckpointError(f"{path} is no archive of PyTorch 1.6 or later; save it again with a later version")
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise CheckpointError(f"{path} is compressed, as PyTorch's own files never are")
+        pickles = [entry for entry in entries if entry.filename.endswith("data.pkl")]
+        if len(pickles) != 1 or pickles[0].file_size > LARGEST_PICKLE:
+            raise CheckpointError(f"{path} must have one data.pkl of at most {LARGEST_PICKLE:,} bytes")
+        for code, argument, _ in pickletools.genops(archive.read(pickles[0])):
+            if code.name in ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
+                raise CheckpointError(f"{path} holds a pickle with {code.name}, as no file of tensors does")
+            if code.name == "GLOBAL" and argument not in _PICKLED:
+                raise CheckpointError(f"{path} holds more than tensors: its pickle names {argument!r:.80}")

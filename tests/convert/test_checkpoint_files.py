@@ -1,0 +1,98 @@
+"""Files of checkpoints from strangers: nothing is run, and sizes are checked before memory is taken."""
+
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from allyouneed.convert.checkpoint_files import as_float32, read_json_table, read_limited, read_tensor_file
+from allyouneed.errors import CheckpointError
+
+
+class Command:
+    """A pickle that would make a folder when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_state_dict_of_pytorch_is_read(tmp_path: Path) -> None:
+    state = {"a": torch.randn(2, 3), "b": torch.nn.Parameter(torch.randn(2).half()), "c": torch.arange(3)}
+    torch.save(state, tmp_path / "model.bin")
+    read = read_tensor_file(tmp_path / "model.bin")
+    for name, tensor in state.items():
+        assert torch.equal(read[name], tensor)
+
+
+def test_code_in_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
+    torch.save({"a": Command(tmp_path / "made")}, tmp_path / "model.bin")
+    with pytest.raises(CheckpointError, match=r"holds more than tensors: its pickle names '\w+ mkdir'"):
+        read_tensor_file(tmp_path / "model.bin")
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_pickle_that_allocates_is_refused(tmp_path: Path) -> None:
+    class Large:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return bytearray, (10**15,)
+
+    torch.save({"a": Large()}, tmp_path / "model.bin")
+    with pytest.raises(CheckpointError, match="bytearray"):
+        read_tensor_file(tmp_path / "model.bin")
+
+
+def test_a_bare_pickle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(pickle.dumps(Command(tmp_path / "made")))
+    with pytest.raises(CheckpointError, match="is no archive of PyTorch"):
+        read_tensor_file(tmp_path / "model.bin")
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10_000_000))
+    with pytest.raises(CheckpointError, match="is compressed"):
+        read_tensor_file(tmp_path / "model.bin")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.bin"])
+def test_a_damaged_file_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(os.urandom(1000))
+    with pytest.raises(CheckpointError, match=name):
+        read_tensor_file(tmp_path / name)
+
+
+def test_a_tensor_that_claims_more_than_its_file_holds_takes_no_memory() -> None:
+    huge = torch.zeros(1).expand(2**40)
+    with pytest.raises(CheckpointError, match=r"must have shape \(2,\); got \(1099511627776,\)"):
+        as_float32("huge", huge, (2,))
+
+
+def test_whole_numbers_are_no_weights() -> None:
+    with pytest.raises(CheckpointError, match="with a fraction"):
+        as_float32("a", torch.arange(2), (2,))
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(11))
+    assert len(read_limited(tmp_path / "a", 11)) == 11
+    with pytest.raises(CheckpointError, match="more than 10 bytes"):
+        read_limited(tmp_path / "a", 10)
+    with pytest.raises(CheckpointError, match="cannot be read: No such file"):
+        read_limited(tmp_path / "b", 10)
+
+
+def test_json_must_be_an_object(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[1]")
+    with pytest.raises(CheckpointError, match="must hold a JSON object; got list"):
+        read_json_table(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(CheckpointError, match="is not JSON"):
+        read_json_table(tmp_path / "a.json")
