@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import deepl
 import httpx
@@ -134,11 +135,40 @@ def test_deepl_keeps_tags(translator: deepl.DeepLClient, handling: str) -> None:
     assert result.text == 'hELLO <Name id="1">wORLD</Name>. <br/>aND MORE'
 
 
+def test_deepl_rules_for_tags(translator: deepl.DeepLClient) -> None:
+    def translate(text: str, handling: str = "xml", **options: Any) -> str:
+        result = translator.translate_text(text, source_lang="EN", target_lang="IT", tag_handling=handling, **options)
+        assert isinstance(result, deepl.TextResult)
+        return result.text
+
+    for handling in ("html", "xml"):
+        assert translate("Open <x>the Page</x> now", handling, ignore_tags="x,y") == "oPEN <x>the Page</x> NOW"
+    # The model of this server cannot read this sentence; what is around it, it can.
+    split: dict[str, Any] = {"outline_detection": False, "splitting_tags": ["par"], "non_splitting_tags": ["seg"]}
+    assert (
+        translate("<par>refuse</par><par>!</par> <seg>a</seg>", **split) == "<par>REFUSE</par><par>!</par> <seg>A</seg>"
+    )
+    with pytest.raises(deepl.DeepLException, match="vocabulary"):
+        translate("<seg>refuse</seg><seg>!</seg>", outline_detection=False)
+    assert translate("<p>One\ntwo</p>") == "<p>oNE\nTWO</p>"
+    assert translate("<p>One\ntwo</p>", split_sentences="nonewlines") == "<p>oNE TWO</p>"
+    with pytest.raises(deepl.DeepLException, match="vocabulary"):
+        translate("<p>refuse!</p>", split_sentences="0")
+
+
+def test_deepl_formality_that_is_only_preferred_is_accepted(translator: deepl.DeepLClient) -> None:
+    for formality in ("default", "prefer_more", "prefer_less"):
+        assert translator.translate_text("Hello", source_lang="EN", target_lang="IT", formality=formality, context="x")
+    for formality in ("more", "less"):
+        with pytest.raises(deepl.DeepLException, match="'formality' is not supported for given 'target_lang'"):
+            translator.translate_text("Hello", target_lang="IT", formality=formality)
+    assert not any(language.supports_formality for language in translator.get_target_languages())
+
+
 def test_deepl_refuses_options_that_would_change_the_translation(translator: deepl.DeepLClient) -> None:
-    for option in ({"formality": "more"}, {"tag_handling": "xml", "ignore_tags": ["x"]}):
+    for options in ({"custom_instructions": ["short"]}, {"style_rule": "x"}, {"translation_memory": "x"}):
         with pytest.raises(deepl.DeepLException, match="is not supported by this server"):
-            translator.translate_text("Hello", target_lang="IT", **option)
-    assert translator.translate_text("Hello", source_lang="EN", target_lang="IT", formality="prefer_more", context="x")
+            translator.translate_text("Hello", target_lang="IT", **options)
 
 
 def test_deepl_lists_languages(translator: deepl.DeepLClient) -> None:

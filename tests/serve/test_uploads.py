@@ -224,6 +224,24 @@ def test_deepl_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "x"))
 
 
+def test_deepl_documents_take_glossaries_and_refuse_other_formats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deepl.http_client, "max_network_retries", 0)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("The house")
+    languages: dict[str, Any] = {"source_lang": "EN", "target_lang": "IT"}
+    with running(stub_app()) as url, closing(deepl.DeepLClient("any", server_url=url)) as client:
+        glossary = client.create_glossary("ours", "EN", "IT", {"house": "Casa"})
+        client.translate_document_from_filepath(source, target, glossary=glossary, **languages)
+        assert target.read_text() == "tHE Casa"
+        with pytest.raises(deepl.DeepLException, match="output_format"):
+            client.translate_document_upload("a", filename="a.txt", output_format="pdf", **languages)
+        with pytest.raises(deepl.DeepLException, match="formality"):
+            client.translate_document_from_filepath(source, target, formality="more", **languages)
+
+
 def test_deepl_translates_marked_up_texts() -> None:
     with TestClient(stub_app(), base_url="http://localhost") as client:
         body: dict[str, Any] = {"text": ["Hello <b>World</b>"], "target_lang": "IT", "source_lang": "EN"}

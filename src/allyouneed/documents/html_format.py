@@ -15,7 +15,8 @@ from ..errors import DocumentError
 from .html_tokens import Attribute, Token, html_tokens, tag_attributes
 from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, is_translatable, opaque_point
+from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, StandsFor, is_translatable, opaque_point
+from .tag_rules import TagRules
 from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({
@@ -23,7 +24,7 @@ INLINE = frozenset({
     "mark", "nobr", "q", "ruby", "rb", "rt", "rp", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
     "u",
 })  # fmt: skip
-POINTS = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
+POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
 # Code, formulas and drawings within a sentence, and what a browser shows in place of a text; blocks of code.
 KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
 KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
@@ -44,7 +45,7 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
     With a target language the `lang` of the page becomes this.
     """
     page, encoding = decode_page(data)
-    pieces, attributes, languages = _read(page)
+    pieces, attributes, languages = _read(page, options.tags.for_html())
     items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True), *attributes]
     items.sort(key=_position)
     line_starts = [0, *(match.end() for match in re.finditer("\n", page))]
@@ -108,7 +109,7 @@ def encode_page(page: str, encoding: str) -> bytes:
         )
 
 
-def _read(page: str) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
+def _read(page: str, rules: TagRules) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
     """The pieces of a page, the attributes to translate, and those that name the language of the page."""
     pieces: list[Piece] = []
     attributes: list[Attribute] = []
@@ -121,16 +122,16 @@ def _read(page: str) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
         values = tag_attributes(page, token) if token.kind == "start" else {}
         if token.kind == "text":
             pieces += _text_pieces(page, token)
-        elif token.kind in ("start", "end") and _is_kept(token, values):
+        elif token.kind in ("start", "end") and _is_kept(token, values, rules):
             first = index
             if not page.startswith("/>", token.end - 2):
                 index = _after_element(tokens, index, token.name)
             span = Slice(token.start, tokens[index - 1].end)
-            is_inline = token.name in INLINE | KEPT_INLINE
+            is_inline = token.name in INLINE | KEPT_INLINE | rules.ignored
             content = "".join(unescape(page[one.start : one.end]) for one in tokens[first:index] if one.kind == "text")
             pieces.append(opaque_point(content, span) if is_inline else Piece("boundary"))
         else:
-            pieces.append(_tag_piece(page, token))
+            pieces.append(_tag_piece(page, token, rules))
             attributes += _translatable(token, values)
             if token.name == "html":
                 languages += [values[name] for name in ("lang", "xml:lang") if name in values]
@@ -142,24 +143,26 @@ def _text_pieces(page: str, token: Token) -> Iterator[Piece]:
         yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
 
 
-def _tag_piece(page: str, token: Token) -> Piece:
+def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
     span = Slice(token.start, token.end)
     if token.kind == "comment" and page.startswith("<!--", token.start):
         return Piece("point", source=span)
+    if token.name in rules.splitting:
+        return Piece("boundary")
     if token.name in POINTS:
-        return Piece("point", source=span, stands_for=POINTS[token.name])  # type: ignore[arg-type]
-    if token.name not in INLINE:
+        return Piece("point", source=span, stands_for=POINTS[token.name])
+    if token.name not in INLINE | rules.non_splitting:
         return Piece("boundary")
     if page.startswith("/>", token.end - 2):
         return Piece("point", source=span)
     return Piece("open" if token.kind == "start" else "close", name=token.name, source=span)
 
 
-def _is_kept(token: Token, values: Mapping[str, Attribute]) -> bool:
+def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> bool:
     """Whether the content of an element is not translated."""
     if token.kind == "end" or token.name in _VOID:
         return False
-    return token.name in KEPT_INLINE | KEPT_BLOCKS or _says_no(values)
+    return token.name in KEPT_INLINE | KEPT_BLOCKS | rules.ignored or _says_no(values)
 
 
 def _says_no(values: Mapping[str, Attribute]) -> bool:

@@ -35,8 +35,12 @@ class Attribute(NamedTuple):
     end: int
 
 
-def html_tokens(page: str) -> Iterator[Token]:
-    """The tokens of a page; together they are the page. A tag or comment that does not end is "raw" to the end."""
+def html_tokens(page: str, *, is_xml: bool = False) -> Iterator[Token]:
+    """The tokens of a page; together they are the page. A tag or comment that does not end is "raw" to the end.
+
+    With `is_xml` no name means that the content of its tag is not tags and text.
+    """
+    without_tags = frozenset[str]() if is_xml else _RAW_TEXT | _RAW_WITH_ENTITIES
     at = text_start = 0
     while (less := page.find("<", at)) != -1:
         token = _token_at(page, less)
@@ -47,7 +51,7 @@ def html_tokens(page: str) -> Iterator[Token]:
             yield Token("text", text_start, less)
         yield token
         at = text_start = token.end
-        if token.kind == "start" and token.name in _RAW_TEXT | _RAW_WITH_ENTITIES:
+        if token.kind == "start" and token.name in without_tags:
             closing = re.compile(rf"</{re.escape(token.name)}(?=[\s/>])", re.IGNORECASE).search(page, at)
             at = text_start = closing.start() if closing else len(page)
             if at > token.end:

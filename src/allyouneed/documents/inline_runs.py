@@ -67,7 +67,7 @@ def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> It
     blank, as in HTML.
     """
     pieces = _with_boundaries(pieces)
-    partners = _partners(pieces)
+    partners = tag_partners(pieces)
     counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
     start = 0
     for boundary in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
@@ -93,8 +93,8 @@ def translated_pieces(
     return [*result, *pieces[position:]] if is_changed else None
 
 
-def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
-    """The indices of the opens and closes that belong together, in both directions."""
+def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
+    """The numbers of the opens and closes that belong together, in both directions."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     count: dict[str, int] = {}
@@ -114,7 +114,7 @@ def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
 
 def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces with a boundary for each tag whose partner is missing or beyond a boundary."""
-    partners = _partners(pieces)
+    partners = tag_partners(pieces)
     is_tag = [piece.kind in ("open", "close") for piece in pieces]
     boundaries = [0]
     for index, piece in enumerate(pieces):

@@ -18,6 +18,9 @@ _SIGN_BEFORE = re.compile(r"[(\[{«“„‘¿¡/]")
 _SIGN_AFTER = re.compile(r"[.,;:!?)\]}»”’…/]")
 
 
+StandsFor = Literal["", "word", "break"]
+
+
 class Piece(NamedTuple):
     """Text, or a tag. `source` is what the format needs to write it; it is not looked into here.
 
@@ -31,7 +34,7 @@ class Piece(NamedTuple):
     text: str = ""
     name: str = ""
     source: Any = None
-    stands_for: Literal["", "word", "break"] = ""
+    stands_for: StandsFor = ""
 
 
 class Spacing(NamedTuple):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from .tag_rules import NO_RULES, TagRules
+
 
 class Mark(NamedTuple):
     """Where an inline tag opens or closes, or where one without content (a point: a line break, an image) stands.
@@ -61,7 +63,8 @@ class DocumentOptions:
 
     `encoding` is that of a text file without a byte order mark; "" is UTF-8. `column` of a table is translated, and its
     translation goes to the column `into`, or takes its place; a column is a name or a number. Of a JSON document, only
-    strings whose path matches one of `keys` are translated (`menu.*.title`); without any, all are.
+    strings whose path matches one of `keys` are translated (`menu.*.title`); without any, all are. `tags` are rules for
+    those of HTML.
     """
 
     source_language: str = ""
@@ -70,6 +73,7 @@ class DocumentOptions:
     column: str = ""
     into: str = ""
     keys: tuple[str, ...] = ()
+    tags: TagRules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse
 
 from . import deepl_schema as schema
 from .access import Client, QuotaRefusal
+from .deepl_options import read_sentence_options, refuse_unsupported
 from .language_codes import base_language, find_code
 from .models import ModelKey, language_name
 from .refusals import Refusal
@@ -24,8 +25,6 @@ _TARGET_VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-# Left out, these would change a translation in a way that its reader may not notice.
-_UNSUPPORTED = ("formality", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions", "style_id")
 UNLIMITED = 10**12  # characters, as DeepL writes a limit that nobody reaches
 
 
@@ -39,27 +38,15 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     refuse_too_much(texts, server.config)
     target = require_deepl_code(server, fields, "target_lang")
     source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else ""
-    mode, tags = fields.get("split_sentences"), fields.text("tag_handling")
-    if tags not in ("", "html", "xml"):
-        raise Refusal(400, "Bad request: Value for 'tag_handling' not supported.")
-    for name in _UNSUPPORTED:
-        if fields.get(name) not in (None, "", [], "default", "prefer_more", "prefer_less"):
-            raise Refusal(400, f"Bad request: '{name}' is not supported by this server.")
-    if str(mode) not in ("None", "0", "1", "nonewlines", "True", "False"):
-        raise Refusal(400, "Bad request: Value for 'split_sentences' not supported.")
-    pair = ModelKey(base_language(source), base_language(target))
-    terms = read_terms(server, client, fields, pair) if source else {}
-    if not source and fields.text("glossary_id"):
-        raise Refusal(400, "Bad request: Use of a glossary requires the source_lang parameter to be specified")
+    how = read_sentence_options(fields)
+    refuse_unsupported(fields)
+    terms = read_terms(server, client, fields, source, target)
     charge(server, client, cost=len(texts), characters=sum(map(len, texts)))
-    options = TranslationOptions(glossary=checked_terms(terms, server.config))
-    whole = str(mode) in ("0", "False")
-    joined = (whole or mode == "nonewlines") and not tags  # a line feed is then a blank like any other
-    lines = [" ".join(text.split("\n")) if joined else text for text in texts]
     sources = [source] * len(texts) if source else [one.language for one in await detect_sources(server, texts, target)]
     answers = await translate_each(
-        server, lines, sources, target, options, markup="html" if tags else "text", split_sentences=not whole
-    )
+        server, how.prepared(texts), sources, target, TranslationOptions(glossary=terms), markup=how.markup,
+        split_sentences=how.split_sentences,
+    )  # fmt: skip
     billed = fields.flag("show_billed_characters")
     return JSONResponse(
         {
@@ -129,10 +116,18 @@ def require_deepl_code(server: ServerState, fields: Fields, name: str) -> str:
     return match
 
 
-def read_terms(server: ServerState, client: Client, fields: Fields, pair: ModelKey) -> dict[str, str]:
-    """The terms of the glossaries that a request names; of two with the same term the one named first counts."""
+def read_terms(
+    server: ServerState, client: Client, fields: Fields, source: str, target: str
+) -> tuple[tuple[str, str], ...]:
+    """The terms of the glossaries that a request names; of two with the same term the one named first counts.
+
+    Refuses a glossary without a source language, and one that has no terms for the two languages.
+    """
     names = fields.all_texts("glossary_ids") or ([name] if (name := fields.text("glossary_id")) else [])
+    if names and not source:
+        raise Refusal(400, "Bad request: Use of a glossary requires the source_lang parameter to be specified")
+    pair = ModelKey(base_language(source), base_language(target))
     terms: dict[str, str] = {}
     for name in ",".join(names).split(",") if names else []:
         terms = server.glossaries.terms(client.account, name, pair) | terms
-    return terms
+    return checked_terms(terms, server.config)

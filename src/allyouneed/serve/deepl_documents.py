@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from . import deepl_schema as schema
-from .deepl import charge, read_deepl_request, require_deepl_code
+from .deepl import charge, read_deepl_request, read_terms, require_deepl_code
+from .deepl_options import refuse_unsupported
 from .document_jobs import DocumentJob
 from .refusals import Refusal
 from .server_state import Server, ServerState
@@ -28,8 +29,12 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
     source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else "auto"
     filename, content = upload
     checked = check_upload(server, fields.text("filename") or filename, content)
+    refuse_unsupported(fields)
+    if fields.text("output_format").lower() not in ("", checked.rpartition(".")[2].lower()):
+        raise Refusal(400, "Bad request: Value for 'output_format' not supported.")
+    terms = read_terms(server, client, fields, "" if source == "auto" else source, target)
     charge(server, client, cost=file_cost(server, content), characters=len(content))
-    work = translate_upload(server, checked, content, source, target)
+    work = translate_upload(server, checked, content, source, target, glossary=terms)
     identifier, key = server.jobs.start(work, characters=len(content))
     return JSONResponse({"document_id": identifier, "document_key": key})
 

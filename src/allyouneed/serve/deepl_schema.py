@@ -5,6 +5,8 @@ from .libretranslate_schema import FLAG, TEXT, Answers, Schema, describe_route, 
 ERROR_MESSAGE: Schema = object_schema({"message": TEXT}, ("message",))
 _TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
 _LANGUAGE_CODE: Schema = {"type": "string", "examples": ["EN", "IT"]}
+_TAG_NAMES: Schema = {"type": "array", "items": TEXT}
+_FORMALITY: Schema = {"type": "string", "enum": ["default", "prefer_more", "prefer_less"]}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _QUOTA: Answers = {
     456: {
@@ -42,7 +44,13 @@ DEEPL_TRANSLATE = _describe(
             "source_lang": _LANGUAGE_CODE,
             "split_sentences": {"type": "string", "enum": ["0", "1", "nonewlines"]},
             "tag_handling": {"type": "string", "enum": ["html", "xml"]},
+            "ignore_tags": _TAG_NAMES,
+            "splitting_tags": _TAG_NAMES,
+            "non_splitting_tags": _TAG_NAMES,
+            "outline_detection": FLAG | {"default": True},
+            "formality": _FORMALITY,
             "glossary_id": TEXT,
+            "glossary_ids": {"type": "array", "items": TEXT},
             "show_billed_characters": FLAG,
         },
         ("text", "target_lang"),
@@ -157,6 +165,9 @@ UPLOAD_DOCUMENT = _describe(
             "target_lang": _LANGUAGE_CODE,
             "source_lang": _LANGUAGE_CODE,
             "filename": TEXT,
+            "formality": _FORMALITY,
+            "glossary_id": TEXT,
+            "output_format": TEXT,
         },
         ("file", "target_lang"),
     ),

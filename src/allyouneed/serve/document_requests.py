@@ -1,11 +1,14 @@
-"""A document or a piece of HTML, translated through the scheduler with the texts of all other requests."""
+"""Documents, and texts with tags, translated through the scheduler with the texts of all other requests."""
 
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from ..documents import DocumentOptions, read_document
+from ..documents import Document, DocumentOptions, read_document
+from ..documents.tag_rules import NO_RULES, TagRules
+from ..documents.xml_text import read_xml_text
 from ..translator import Translation
 from ..translator.document_translation import DocumentPlan, finish_document, plan_document
 from .models import ModelKey
@@ -18,17 +21,42 @@ _FILES = ThreadPoolExecutor(1, thread_name_prefix="documents")
 _DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
 
 
-async def translate_html(
-    server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """The tags of a text. In XML, `keep_lines` keeps line breaks, which else are blanks as in HTML."""
+
+    kind: Literal["html", "xml"] = "html"
+    rules: TagRules = NO_RULES
+    keep_lines: bool = False
+
+    def read(self, text: str, key: ModelKey) -> Document:
+        """The units of a text to translate from and into the languages of `key`."""
+        if self.kind == "xml":
+            return read_xml_text(text, self.rules, keep_lines=self.keep_lines)
+        options = DocumentOptions(source_language=key.source, target_language=key.target, tags=self.rules)
+        return read_document(text.encode(), "html", options, name="the text")
+
+
+async def translate_markup(
+    server: ServerState,
+    key: ModelKey,
+    texts: Sequence[str],
+    options: TranslationOptions,
+    markup: Markup,
+    *,
+    split_sentences: bool = True,
 ) -> list[Answer]:
-    """Translate pieces of HTML, with the tags where the alignment puts them. They have no alternatives."""
-    languages = DocumentOptions(source_language=key.source, target_language=key.target)
-    plans = [await asyncio.to_thread(_plan, text.encode(), "html", languages) for text in texts]
+    """Translate texts with tags, which go where the alignment puts them. They have no alternatives."""
+
+    def plan(text: str) -> DocumentPlan:
+        return plan_document(markup.read(text, key), split_sentences=split_sentences)
+
+    plans = [await asyncio.to_thread(plan, text) for text in texts]
     translations = await _translate_plans(server, key, plans, replace(options, alternatives=0))
     answers = []
-    for plan in plans:
-        parts = tuple(translations[text] for text in (*plan.aligned, *plan.plain))
-        translated = await asyncio.to_thread(finish_document, plan, translations)
+    for one in plans:
+        parts = tuple(translations[text] for text in (*one.aligned, *one.plain))
+        translated = await asyncio.to_thread(finish_document, one, translations)
         answers.append(Answer(translated.data.decode(), (), parts))
     return answers
 

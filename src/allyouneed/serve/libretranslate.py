@@ -14,6 +14,7 @@ from ..documents import FORMATS
 from . import libretranslate_schema as schema
 from .access import Client
 from .detection import Detection
+from .document_requests import Markup
 from .models import language_name
 from .refusals import Refusal
 from .request_checks import (
@@ -57,7 +58,7 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
     )
     detected = await detect_sources(server, texts, target) if is_auto else []
     sources = sources or [one.language for one in detected]
-    answers = await translate_each(server, texts, sources, target, options, markup="html" if form == "html" else "text")
+    answers = await translate_each(server, texts, sources, target, options, markup=Markup() if form == "html" else None)
     return JSONResponse(_describe(fields, answers, detected, is_batch=is_batch))
 
 

@@ -1,16 +1,13 @@
 """The texts of a request by their languages: detected, and each language through its own model."""
 
 import asyncio
-from typing import Literal
 
 from ..errors import DeadlineExceeded
 from .detection import Detection, is_untranslatable
-from .document_requests import translate_html
+from .document_requests import Markup, translate_markup
 from .request_texts import Answer, translate_plain
 from .scheduler import TranslationOptions
 from .server_state import ServerState
-
-Markup = Literal["text", "html"]
 
 
 async def detect_sources(server: ServerState, texts: list[str], target: str) -> list[Detection]:
@@ -35,7 +32,7 @@ async def translate_each(
     target: str,
     options: TranslationOptions,
     *,
-    markup: Markup = "text",
+    markup: Markup | None = None,
     split_sentences: bool = True,
 ) -> list[Answer]:
     """The translation of each text from its language; texts in the target language or without words are unchanged."""
@@ -53,10 +50,11 @@ async def translate_each(
         async with asyncio.timeout(seconds):
             for source, numbers in by_source.items():
                 chosen = [texts[number] for number in numbers]
-                if markup == "text":
-                    some = await translate_plain(server, keys[source], chosen, options, split_sentences=split_sentences)
+                key = keys[source]
+                if markup is None:
+                    some = await translate_plain(server, key, chosen, options, split_sentences=split_sentences)
                 else:
-                    some = await translate_html(server, keys[source], chosen, options)
+                    some = await translate_markup(server, key, chosen, options, markup, split_sentences=split_sentences)
                 for number, answer in zip(numbers, some, strict=True):
                     answers[number] = answer
     except TimeoutError:

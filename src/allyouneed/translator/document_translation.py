@@ -123,9 +123,10 @@ def translate_plan(
     return answers
 
 
-def plan_document(document: Document) -> DocumentPlan:
-    """What of a document is to be translated."""
-    spans = tuple(tuple(sentence_spans(unit.text)) if unit.translation is None else () for unit in document.units)
+def plan_document(document: Document, *, split_sentences: bool = True) -> DocumentPlan:
+    """What of a document is to be translated: the sentences of its units, or the units as a whole."""
+    split = sentence_spans if split_sentences else _whole_span
+    spans = tuple(tuple(split(unit.text)) if unit.translation is None else () for unit in document.units)
     aligned, plain = dict[str, None](), dict[str, None]()
     for unit, some in zip(document.units, spans, strict=True):
         (aligned if unit.marks else plain).update(dict.fromkeys(unit.text[start:end] for start, end in some))
@@ -172,6 +173,11 @@ def sentence_spans(text: str) -> Iterator[CharSpan]:
             start = text.index(sentence, start)
             yield start, start + len(sentence)
             start += len(sentence)
+
+
+def _whole_span(text: str) -> Iterator[CharSpan]:
+    if text.strip():
+        yield len(text) - len(text.lstrip()), len(text.rstrip())
 
 
 def _unit_translation(

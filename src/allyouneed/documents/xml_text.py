@@ -1,0 +1,105 @@
+"""A text with XML tags of any vocabulary, as programs send it: a sentence with markup, or a whole document.
+
+It need not be one element or well-formed: a tag without its partner ends a unit. The translations replace characters of
+the text, and nothing else is rewritten.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape, unescape
+
+from .html_format import INLINE, POINTS
+from .html_tokens import Token, html_tokens
+from .inline_runs import inline_runs, tag_partners
+from .page_edits import Edit, Slice, edited
+from .pieces import BLANK_PARTS, Piece, opaque_point
+from .tag_rules import NO_RULES, TagRules
+from .unit import Document, UnitTranslation
+
+_CDATA = "<![CDATA["
+_NAME = re.compile(r"</?([A-Za-z][^\s/>]*+)")
+
+
+def read_xml_text(text: str, rules: TagRules = NO_RULES, *, keep_lines: bool = False) -> Document:
+    """The units of a text with tags; `keep_lines` keeps its line breaks, which else are blanks.
+
+    Without a rule, a tag is part of a sentence if text stands beside it in the element around it
+    (`Press <x>Start</x> now`) or if HTML has it within sentences (`<b>`); else it is structure, and a unit ends there.
+    Comments, instructions and CDATA sections stay as they are.
+    """
+    runs = list(inline_runs(_read(text, rules), collapse=not keep_lines))
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        edits = [
+            Edit(run.pieces[0].source.start, run.pieces[-1].source.end,
+                 "".join(_written(text, piece) for piece in run.translated(translation)))
+            for run, translation in zip(runs, translations, strict=True)
+            if translation and (translation.text, translation.marks) != (run.unit.text, run.unit.marks)
+        ]  # fmt: skip
+        return edited(text, Slice(0, len(text)), edits).encode()
+
+    return Document(tuple(run.unit for run in runs), write)
+
+
+def _written(text: str, piece: Piece) -> str:
+    return escape(piece.text, quote=False) if piece.kind == "text" else text[piece.source.start : piece.source.end]
+
+
+def _read(text: str, rules: TagRules) -> list[Piece]:
+    tags = [piece for token in html_tokens(text, is_xml=True) for piece in _token_pieces(text, token)]
+    partners = tag_partners(tags)
+    beside_text = _beside_text(tags, partners)
+    pieces: list[Piece] = []
+    index = 0
+    while index < len(tags):
+        tag, partner = tags[index], partners.get(index, index)
+        is_tag = bool(tag.name)
+        if is_tag and tag.name in rules.ignored and (tag.kind == "point" or partner > index):
+            content = "".join(one.text for one in tags[index:partner])
+            pieces.append(opaque_point(content, Slice(tag.source.start, tags[partner].source.end)))
+            index = partner
+        elif is_tag and tag.name in rules.splitting:
+            pieces.append(Piece("boundary"))
+        elif tag.kind not in ("open", "close") or tag.name in rules.non_splitting or not rules.outline:
+            pieces.append(tag)
+        else:
+            is_markup = index in beside_text or tag.name.lower() in INLINE
+            pieces.append(tag if is_markup else Piece("boundary"))
+        index += 1
+    return pieces
+
+
+def _token_pieces(text: str, token: Token) -> Iterator[Piece]:
+    span = Slice(token.start, token.end)
+    if token.kind == "text":
+        for part in BLANK_PARTS.finditer(text, token.start, token.end):
+            yield Piece("text", unescape(part.group()), source=Slice(*part.span()))
+        return
+    match = _NAME.match(text, token.start)
+    name = match[1] if match else ""  # as it is written: XML tells capitals apart
+    if token.kind == "end":
+        yield Piece("close", name=name, source=span)
+    elif token.kind == "start" and not text.startswith("/>", token.end - 2):
+        yield Piece("open", name=name, source=span)
+    elif token.kind == "start":
+        yield Piece("point", name=name, source=span, stands_for=POINTS.get(token.name, "word"))
+    elif text.startswith(_CDATA, token.start):
+        yield opaque_point(text[token.start + len(_CDATA) : token.end].removesuffix("]]>"), span)
+    else:
+        yield Piece("point", source=span)
+
+
+def _beside_text(tags: Sequence[Piece], partners: Mapping[int, int]) -> set[int]:
+    """The tags with text that is not blank beside them, in the element around them."""
+    around: list[int] = []
+    elements = [-1]
+    with_text = set[int]()
+    for index, tag in enumerate(tags):
+        if tag.kind == "close" and index in partners:
+            elements.pop()
+        around.append(elements[-1])
+        if tag.kind == "open" and index in partners:
+            elements.append(index)
+        if tag.text.strip():
+            with_text.add(elements[-1])
+    return {index for index, element in enumerate(around) if element in with_text}
