@@ -1,24 +1,12 @@
 """What the docs say was measured is what the records hold."""
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-
-
-def program(name: str) -> ModuleType:
-    """One of docs/make/."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"make/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from docs_programs import DOCS, program
 
 
 @pytest.fixture(scope="module")
@@ -97,4 +85,6 @@ def test_the_names_of_tutorials_lead_to_what_there_is() -> None:
     rows = re.findall(r"^\| .* \| `(\w+)` in `([a-z/]+\.py)` \|$", (DOCS / "paper.md").read_text(), re.MULTILINE)
     assert len(rows) >= 15
     for name, file in rows:
-        assert re.search(rf"^(class|def) {name}\b", (ROOT / "src/allyouneed" / file).read_text(), re.MULTILINE), name
+        assert re.search(
+            rf"^(class|def) {name}\b", (DOCS.parent / "src/allyouneed" / file).read_text(), re.MULTILINE
+        ), name

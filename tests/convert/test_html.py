@@ -16,9 +16,12 @@ from allyouneed import Translator
 from allyouneed.bundle import Bundle
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.html import HTMLExporter, HTMLFolder
+from allyouneed.convert.precision import ExportPrecision
+from allyouneed.convert.web_model import WEB
 from allyouneed.text.tokenizer import Tokenizer
 from bundles import make_bundle
 from chromium_page import open_page
+from docs_programs import program
 
 TEXTS = [
     "The house is small, isn't it?",
@@ -120,6 +123,58 @@ def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
     page.close()
 
 
+@pytest.mark.parametrize(("precision", "width"), [("float32", 16), ("int8", 16), ("int8", 12), ("float32", 12)])
+def test_products_in_webassembly_and_in_javascript_agree(
+    tmp_path: Path, precision: ExportPrecision, width: int
+) -> None:
+    bundle = make_bundle(d_model=width)  # 12 is no multiple of 8, so that JavaScript multiplies some of the matrices
+    HTMLExporter().write(bundle, tmp_path, precision)
+    page = HTMLFolder(tmp_path, bundle)
+    assert page.evaluate("translator.model.kernels.name") == "WebAssembly"
+    (usual,) = page.log_probabilities([[10, 1, 2, 3, 11]], [[10, 4, 5, 6, 11]])
+    page.evaluate("translator.model.kernels.instructions = null")
+    assert page.evaluate("translator.model.kernels.name") == "JavaScript"
+    (plain,) = page.log_probabilities([[10, 1, 2, 3, 11]], [[10, 4, 5, 6, 11]])
+    page.close()
+    assert usual != plain  # or else WebAssembly has not been called
+    assert usual == pytest.approx(plain, abs=1e-5)
+
+
+def test_the_bytes_of_the_kernels_are_those_of_their_source() -> None:
+    assembler = program("wasm")
+    assert (WEB / "kernels.wasm").read_bytes() == assembler.assemble((WEB / "kernels.wat").read_text()), (
+        "run docs/make/wasm.py"
+    )
+
+
+def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
+    bundle = make_bundle()
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path, bundle)
+    blank: dict[str, object] = {"source": [], "hypotheses": [], "beam": [], "encoderAttention": {}}
+    assert page.evaluate("translator.translate(' \\n')") == blank
+    page.close()
+
+
+def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
+    bundle = make_bundle()
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path, bundle)
+    result = page.evaluate("translator.translate('abcj', { beam: 3 })")
+    page.close()
+    written: list[list[str]] = [[]]
+    ended = []
+    for candidates in result["beam"]:
+        assert len(candidates) == 6
+        assert [one["total"] for one in candidates] == sorted((one["total"] for one in candidates), reverse=True)
+        texts = [[*written[one["parent"]], one["piece"]] for one in candidates]
+        ended += [text for text, one in zip(texts, candidates, strict=True) if one["fate"] == "ended"]
+        written = [text for text, one in zip(texts, candidates, strict=True) if one["fate"] == "kept"]
+        assert len(written) == 3
+    finished = [one for one in result["hypotheses"] if one["finished"]]
+    assert sorted([step["piece"] for step in one["steps"]] for one in finished) == sorted(ended)
+
+
 def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
     page = HTMLFolder(folder, bundle)
     switches = "{ ...ALL_ON, positions: false }"
@@ -130,12 +185,12 @@ def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
 
 def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: Path) -> None:
     HTMLExporter().write(replace(make_bundle(), probes=("xyz",)), tmp_path, "float32")
-    parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "matrix")]
+    parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "candidates", "matrix")]
     with open_page(tmp_path / "index.html") as page:
         page.wait_for_selector("#error:not([hidden])")
-        page.select_option("#head", "0")  # with no attention to draw
         page.fill("#input", "abc")
         page.wait_for_selector("#error", state="hidden")
+        page.select_option("#head", "0")
         assert all(page.text_content(part) for part in parts[1:])  # the translation may be empty
         page.fill("#input", "abx")
         page.wait_for_selector("#error:not([hidden])")

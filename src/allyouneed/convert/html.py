@@ -1,32 +1,23 @@
 """A bundle → one HTML file that translates in any browser, offline: weights, tokenizer and search in plain JavaScript.
 
-The parts are in `web/`: `transformer.js` is Figure 1, `search.js` greedy and beam search, `tokenizer.js` the
-vocabulary, `page.*` what a reader sees. The proof runs the JavaScript of the written file in V8.
+The page is `web/page.*`; `web_model.py` has the model. The proof runs the JavaScript of the written file in V8.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
 from html import escape
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-from torch import Tensor
-
 from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import MissingExtraError
-from ..inference.quantization import quantize
-from ..nn import EncoderBlock
-from ..nn.weights import weights
 from .precision import ExportPrecision
-from .proof import ConvertedModel, banned_ids
+from .proof import ConvertedModel
+from .web_model import read_web_file, web_library, web_model
 
-WEB = Path(__file__).with_name("web")
-LIBRARY = ("weights.js", "tokenizer.js", "transformer.js", "search.js", "translator.js")
 SMALL = 2_000_000  # parameters up to which weights stay float16: a page of at most some 5 MB
 
 
@@ -50,22 +41,22 @@ class HTMLExporter:
 
     def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
         """Write `index.html`."""
-        index, blob, shared = _pack(bundle, precision)
+        model = web_model(bundle, precision)
         title = _title(bundle)
         parts = {
             "title": escape(title),
-            "style": _read("page.css"),
+            "style": read_web_file("page.css"),
             "example": escape(next(iter(bundle.probes), "")),
             "beam": str(min(8, bundle.decode.beam)),
             "footer": escape(
                 f"{bundle.model.parameter_count():,} parameters, weights in {precision}. Made by allyouneed."
             ),
-            "bundle": _json(_describe(bundle, index, shared)),
-            "weights": b64encode(blob).decode(),
-            "library": "\n".join(_read(name) for name in LIBRARY),
-            "page": _read("page.js"),
+            "bundle": model.bundle,
+            "weights": model.weights,
+            "library": web_library(),
+            "page": read_web_file("page.js"),
         }
-        page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _read("page.html"))
+        page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read_web_file("page.html"))
         (folder / "index.html").write_text(page, encoding="utf-8")
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
@@ -125,82 +116,9 @@ class HTMLFolder:
         return json.loads(self._engine.eval(f"JSON.stringify({expression})"))
 
 
-def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str]) -> dict[str, Any]:
-    """What the page has to know, as JSON."""
-    model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
-    first = cast(EncoderBlock, bundle.model.encoder.layers[0])
-    limit = min(model.max_length, decode.max_length or model.max_length)
-    config = {
-        "d_model": model.d_model,
-        "heads": model.heads,
-        "encoder_layers": model.encoder_layers,
-        "decoder_layers": model.decoder_layers,
-        "activation": model.activation,
-        "norm": model.norm,
-        "norm_eps": first.attention_residual.norm.eps,
-        "positions": model.positions,
-        "max_length": model.max_length,
-        "sos_id": target.sos_id,
-        "eos_id": target.eos_id,
-        "banned_ids": list(banned_ids(target)),
-        "decode": {
-            "alpha": decode.alpha,
-            "length_penalty": decode.length_penalty,
-            "patience": decode.patience,
-            "length_ratio": decode.length_ratio,
-            "extra_length": decode.extra_length,
-            "max_length": limit,
-        },
-    }
-    joint = bundle.source_tokenizer is target
-    return {
-        "config": config,
-        "normalization": {"unicode": bundle.normalization.unicode, "strip_control": bundle.normalization.strip_control},
-        "tensors": index,
-        "shared": shared,
-        "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
-        "target_tokenizer": None if joint else json.loads(target.to_json()),
-    }
-
-
-def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, Any]], bytes, dict[str, str]]:
-    """All weights as one block of bytes, where each is in it, and the names of those that are stored as another."""
-    stored = weights(bundle.model)
-    index, blob = [], bytearray()
-
-    def append(tensor: Tensor) -> int:
-        blob.extend(bytes(-len(blob) % 4))
-        offset = len(blob)
-        blob.extend(tensor.numpy().tobytes())
-        return offset
-
-    for name, tensor in stored.items():
-        entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "dtype": "float32"}
-        if tensor.dim() == 2 and precision == "int8" and not name.endswith("position.encoding"):
-            numbers, scales = quantize(tensor)
-            entry |= {"dtype": "int8", "offset": append(numbers), "scales": append(scales)}
-        elif precision == "float32":
-            entry["offset"] = append(tensor)
-        else:
-            entry |= {"dtype": "float16", "offset": append(tensor.to(torch.float16))}
-        index.append(entry)
-    table = "target_embedding.table" if "target_embedding.table" in stored else "source_embedding.table"
-    shared = {"target_embedding.table": table, "projection.table": table}
-    return index, bytes(blob), {name: original for name, original in shared.items() if name not in stored}
-
-
 def _title(bundle: Bundle) -> str:
     match = re.search(r"^# (.+)$", bundle.card, re.MULTILINE)
     return match[1] if match else "A translator"
-
-
-def _json(table: dict[str, Any]) -> str:
-    """JSON that may stand in a `<script>`."""
-    return json.dumps(table, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _read(name: str) -> str:
-    return (WEB / name).read_text(encoding="utf-8")
 
 
 def _library() -> Any:

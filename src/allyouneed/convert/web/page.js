@@ -5,34 +5,28 @@ const element = (id) => document.getElementById(id);
 const WORKER = `
 let translator;
 onmessage = ({ data }) => {
-  if (data.bundle) { translator = new Translator(JSON.parse(data.bundle), data.weights); return; }
   const started = performance.now();
   try {
-    const switches = { ...data.switches, headsOff: new Set(data.headsOff) };
-    const result = translator.translate(data.text, { beam: data.beam, temperature: data.temperature, switches });
-    postMessage({ number: data.number, result, milliseconds: performance.now() - started });
+    if (data.bundle) {
+      translator = new Translator(JSON.parse(data.bundle), data.weights);
+      const { name, buffer } = translator.model.kernels;
+      postMessage({ loaded: performance.now() - started, name, bytes: buffer.byteLength, layers: translator.layers });
+    } else {
+      const result = translator.translate(data.text, data.options);
+      postMessage({ number: data.number, text: data.text, result, milliseconds: performance.now() - started });
+    }
   } catch (error) {
     postMessage({ number: data.number, error: error.message });
   }
 };`;
 const worker = new Worker(URL.createObjectURL(new Blob([element("library").textContent, WORKER])));
 worker.postMessage({ bundle: element("bundle").textContent, weights: element("weights").textContent });
+element("weights").remove(); // the worker has them
 
-const { config } = JSON.parse(element("bundle").textContent);
-const layers = [];
-for (let i = 0; i < config.encoder_layers; i++) layers.push(`encoder.layers.${i}.attention`);
-for (let i = 0; i < config.decoder_layers; i++) {
-  layers.push(`decoder.layers.${i}.self_attention`, `decoder.layers.${i}.cross_attention`);
-}
 let newest = 0; // the number of the newest request
-let busy = false; // a request is being answered
-let shown = null; // the result on the page
+let busy = true; // a request is being answered, or the model is being loaded
+let answer = null; // the result on the page
 let chosen = 0; // the step whose attention is marked
-
-function title(layer) {
-  const [stack, , i, part] = layer.split(".");
-  return `${stack} ${Number(i) + 1}, ${part.replace("_", "-").replace(/^attention$/, "self-attention")}`;
-}
 
 function request() {
   element("beam-value").textContent = element("beam").value;
@@ -44,42 +38,48 @@ function request() {
 function send() {
   busy = true;
   const boxes = [...document.querySelectorAll("[data-switch]")];
-  worker.postMessage({
-    number: newest,
-    text: element("input").value.trim(),
-    beam: Number(element("beam").value),
-    temperature: Number(element("temperature").value),
-    switches: Object.fromEntries(boxes.map((box) => [box.dataset.switch, box.checked])),
-    headsOff: [...document.querySelectorAll("[data-head]")].filter((box) => !box.checked).map((box) => box.dataset.head),
-  });
+  const switches = Object.fromEntries(boxes.map((box) => [box.dataset.switch, box.checked]));
+  const headsOff = [...document.querySelectorAll("[data-head]")].filter((box) => !box.checked);
+  switches.headsOff = headsOff.map((box) => box.dataset.head);
+  const options = { beam: Number(element("beam").value), temperature: Number(element("temperature").value), switches };
+  worker.postMessage({ number: newest, text: element("input").value, options });
 }
 
 worker.onmessage = ({ data }) => {
   busy = false;
-  if (data.number !== newest) return send(); // the text has changed meanwhile
+  if (data.loaded !== undefined) {
+    const megabytes = (data.bytes / 1e6).toFixed(1);
+    element("loading").textContent =
+      `Loaded in ${Math.round(data.loaded)} ms: ${megabytes} MB of memory, products in ${data.name}.`;
+    build(data.layers);
+    return request();
+  }
+  if (data.number !== undefined && data.number !== newest) return send(); // the text has changed meanwhile
   element("error").hidden = !data.error;
   element("error").textContent = data.error || "";
-  if (data.error) return clear();
-  shown = data.result;
-  chosen = 0;
-  const [best] = shown.hypotheses;
-  element("output").textContent = element("input").value.trim() && best ? best.text : "";
-  element("time").textContent = `${Math.round(data.milliseconds)} ms`;
+  if (data.error) return draw(null);
+  draw(data.result);
+  element("time").textContent = data.text.trim() ? `${Math.round(data.milliseconds)} ms` : "";
   document.documentElement.dataset.answered = data.number;
-  drawHypotheses();
-  drawSteps();
-  drawMatrix();
 };
 
-// Nothing of an earlier text stands beside a text that is refused.
-function clear() {
-  shown = null;
-  for (const id of ["output", "time", "hypotheses", "steps", "matrix"]) element(id).replaceChildren();
+// Null for a text that is refused: nothing of an earlier one stands beside it.
+function draw(result) {
+  answer = result?.hypotheses.length ? result : null;
+  chosen = 0;
+  element("empty").hidden = result === null || answer !== null;
+  for (const part of document.querySelectorAll(".answer")) part.hidden = !answer;
+  for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix"]) element(id).replaceChildren();
+  if (!answer) return;
+  element("output").textContent = answer.hypotheses[0].text;
+  drawHypotheses();
+  drawSteps();
+  drawStep();
 }
 
 function drawHypotheses() {
   element("hypotheses").replaceChildren(
-    ...shown.hypotheses.slice(0, Number(element("beam").value)).map(({ text, score, finished }) => {
+    ...answer.hypotheses.slice(0, Number(element("beam").value)).map(({ text, score, finished }) => {
       const item = make("li", `${text || "(nothing)"} `);
       item.append(make("small", `score ${score.toFixed(3)}${finished ? "" : ", cut off"}`));
       return item;
@@ -88,9 +88,8 @@ function drawHypotheses() {
 }
 
 function drawSteps() {
-  const steps = shown.hypotheses[0]?.steps ?? [];
   element("steps").replaceChildren(
-    ...steps.map((step, i) => {
+    ...answer.hypotheses[0].steps.map((step, i) => {
       const box = make("div", "", "step");
       box.id = `step-${i}`;
       box.setAttribute("role", "option");
@@ -116,21 +115,48 @@ function choose(step) {
   boxes.forEach((box, i) => box.setAttribute("aria-selected", String(i === chosen)));
   element("steps").setAttribute("aria-activedescendant", `step-${chosen}`);
   boxes[chosen].scrollIntoView({ block: "nearest", inline: "nearest" });
+  drawStep();
+}
+
+function drawStep() {
+  drawCandidates();
   drawMatrix();
+}
+
+// What the beam weighed up at the chosen step: every candidate is a hypothesis with one more token.
+function drawCandidates() {
+  const candidates = answer.beam[chosen];
+  element("candidates").replaceChildren(
+    make("caption", `Candidates at step ${chosen + 1}`),
+    ...candidates.map(({ piece, total, parent, fate }) => {
+      const row = make("tr", "", fate);
+      const text = make("td", written(chosen - 1, parent).join(""));
+      text.append(make("b", piece));
+      row.append(text, make("td", total.toFixed(2)), make("td", fate));
+      return row;
+    }),
+  );
+}
+
+// The pieces of a hypothesis that the beam has kept after a step.
+function written(step, index) {
+  if (step < 0) return [];
+  const { piece, parent } = answer.beam[step].filter(({ fate }) => fate === "kept")[index];
+  return [...written(step - 1, parent), piece];
 }
 
 // The attention weights of one layer, of one head or the mean of all: a row for each query, a column for each key.
 function drawMatrix() {
-  if (!shown) return;
+  if (!answer) return;
   const layer = element("layer").value;
-  const steps = shown.hypotheses[0]?.steps ?? [];
+  const { steps } = answer.hypotheses[0];
   const inEncoder = layer.startsWith("encoder");
-  const written = ["<sos>", ...steps.map((step) => step.piece)];
-  const rows = inEncoder ? shown.source : written.slice(0, -1);
-  const columns = layer.endsWith("self_attention") ? written.slice(0, -1) : shown.source;
+  const target = ["<sos>", ...steps.map((step) => step.piece)].slice(0, -1);
+  const rows = inEncoder ? answer.source : target;
+  const columns = layer.endsWith("self_attention") ? target : answer.source;
   const heads = inEncoder
-    ? shown.encoderAttention[layer]
-    : Array.from({ length: config.heads }, (_, h) => steps.map((step) => step.attention[layer][h]));
+    ? answer.encoderAttention[layer]
+    : steps[0].attention[layer].map((_, h) => steps.map((step) => step.attention[layer][h]));
   const head = element("head").value;
   const weight = (i, k) =>
     head === "mean" ? heads.reduce((sum, one) => sum + (one[i][k] ?? 0), 0) / heads.length : heads[Number(head)][i][k] ?? 0;
@@ -153,7 +179,7 @@ function drawMatrix() {
     });
     body.append(row);
   });
-  element("matrix").replaceChildren(make("caption", `${title(layer)}: rows attend to columns`), head_, body);
+  element("matrix").replaceChildren(make("caption", `${element("layer").selectedOptions[0].text}: rows attend to columns`), head_, body);
 }
 
 function make(tag, text, className) {
@@ -163,27 +189,26 @@ function make(tag, text, className) {
   return made;
 }
 
-function build() {
-  element("layer").append(...layers.map((layer) => new Option(title(layer), layer)));
-  element("layer").value = layers.at(-1);
+function build(layers) {
+  element("layer").append(...layers.map(({ name, title }) => new Option(title, name)));
+  element("layer").value = layers.at(-1).name;
   element("head").append(new Option("mean of all", "mean"));
-  for (let h = 0; h < config.heads; h++) element("head").append(new Option(String(h + 1), String(h)));
+  for (let h = 0; h < layers[0].heads; h++) element("head").append(new Option(String(h + 1), String(h)));
   element("heads").append(
-    ...layers.map((layer) => {
+    ...layers.map(({ name, title, heads }) => {
       const group = make("fieldset", "");
-      group.append(make("legend", title(layer)));
-      for (let h = 0; h < config.heads; h++) {
+      group.append(make("legend", title));
+      for (let h = 0; h < heads; h++) {
         const label = make("label", "");
         const box = document.createElement("input");
         Object.assign(box, { type: "checkbox", checked: true });
-        box.dataset.head = `${layer}:${h}`;
+        box.dataset.head = `${name}:${h}`;
         label.append(box, ` ${h + 1}`);
         group.append(label);
       }
       return group;
     }),
   );
-  for (const id of ["input", "beam", "temperature", "switches", "heads"]) element(id).addEventListener("input", request);
   for (const id of ["layer", "head"]) element(id).addEventListener("change", drawMatrix);
   element("steps").addEventListener("keydown", (event) => {
     const moves = { ArrowRight: 1, ArrowLeft: -1 };
@@ -192,7 +217,6 @@ function build() {
       choose(chosen + moves[event.key]);
     }
   });
-  request();
 }
 
-build();
+for (const id of ["input", "beam", "temperature", "switches", "heads"]) element(id).addEventListener("input", request);

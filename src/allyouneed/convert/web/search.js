@@ -1,25 +1,34 @@
 // Greedy and beam search (§6.1), with the length penalty of Wu et al. (2016) or a plain one.
 
-// Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }. Each step has what the decoder
-// saw: the token, its log-probability, the five likeliest tokens, and the attention weights.
+// Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }, each step with its token, its
+// log-probability, the five likeliest tokens and the attention weights; and `beam`: for each step of the search its
+// candidates, the best first: { token, total, parent, fate }. `parent` counts those that the step before has kept.
 function search(model, source, options) {
-  const { beam = 1, switches = ALL_ON, temperature = 1, onStep = () => {} } = options;
+  const { beam = 1, switches = ALL_ON, temperature = 1 } = options;
   const encoded = model.encode(source, switches);
   const maxLength = options.maxLength ?? maxTargetLength(model.config, source.length);
   const { sos_id: sos, eos_id: eos } = model.config;
   let active = [{ ids: [], total: 0, state: model.start(encoded), steps: [] }];
   const ended = [];
+  const history = [];
   for (let length = 1; length <= maxLength; length++) {
     const candidates = active.flatMap((hypothesis) => continuations(model, hypothesis, beam, { sos, switches, temperature }));
     candidates.sort((one, other) => other.total - one.total);
     const kept = [];
-    for (const [rank, candidate] of candidates.slice(0, 2 * beam).entries()) {
-      if (candidate.token !== eos && kept.length < beam) kept.push(candidate);
-      else if (candidate.token === eos && rank < beam) {
-        ended.push(hypothesisFrom(candidate, candidate.parent.ids, length, model.config, true));
-      }
-    }
-    onStep({ length, candidates: candidates.slice(0, 2 * beam) });
+    history.push(
+      candidates.slice(0, 2 * beam).map((candidate, rank) => {
+        const { token, total, parent } = candidate;
+        let fate = "dropped";
+        if (token !== eos && kept.length < beam) {
+          fate = "kept";
+          kept.push(candidate);
+        } else if (token === eos && rank < beam) {
+          fate = "ended";
+          ended.push(hypothesisFrom(candidate, parent.ids, length, model.config, true));
+        }
+        return { token, total, parent: active.indexOf(parent), fate };
+      }),
+    );
     active = kept.map((candidate) => ({
       ids: [...candidate.parent.ids, candidate.token],
       total: candidate.total,
@@ -32,7 +41,7 @@ function search(model, source, options) {
     }
   }
   ended.sort((one, other) => other.finished - one.finished || other.score - one.score);
-  return { hypotheses: ended, encoderAttention: encoded.seen };
+  return { hypotheses: ended, encoderAttention: encoded.seen, beam: history };
 }
 
 function maxTargetLength(config, sourceLength) {

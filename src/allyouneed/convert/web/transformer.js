@@ -1,12 +1,13 @@
 // Figure 1 of "Attention Is All You Need", for one sentence at a time. A row is the vector of one position.
 //
-// `switches` turn parts off, to see what breaks: { positions, scaling, causal, heads: Set of "layer name:head" }.
+// `switches` turn parts off, to see what breaks: { positions, scaling, causal, headsOff: Set of "layer name:head" }.
 
 const ALL_ON = { positions: true, scaling: true, causal: true, headsOff: new Set() };
 
 class Transformer {
-  constructor(config, tensors) {
+  constructor(config, { kernels, tensors }) {
     this.config = config;
+    this.kernels = kernels;
     this.tensors = tensors;
   }
 
@@ -57,7 +58,7 @@ class Transformer {
       x = this.residual(x, `${layer}.feed_forward_residual`, (y) => this.feedForward(y, `${layer}.feed_forward`));
     }
     x = this.closingNorm(x, "decoder");
-    const [logits] = linear([x[x.length - 1]], this.tensors["projection.table"], null);
+    const [logits] = this.kernels.linear([x[x.length - 1]], this.tensors["projection.table"], null);
     const next = { memory: state.memory, caches, length: state.length + tokens.length };
     return { logProbabilities: logSoftmax(logits, this.config.banned_ids), state: next, seen };
   }
@@ -80,8 +81,10 @@ class Transformer {
   // §3.1: add & norm, after the sublayer ("post") or before it ("pre").
   residual(x, name, sublayer) {
     const before = this.config.norm === "pre";
-    const y = sublayer(before ? this.norm(x, `${name}.norm`) : x);
-    const sums = x.map((row, i) => row.map((value, j) => value + y[i][j]));
+    const sums = sublayer(before ? this.norm(x, `${name}.norm`) : x);
+    sums.forEach((row, i) => {
+      for (let j = 0; j < row.length; j++) row[j] += x[i][j];
+    });
     return before ? sums : this.norm(sums, `${name}.norm`);
   }
 
@@ -94,12 +97,14 @@ class Transformer {
     const bias = this.tensors[`${name}.bias`].data;
     return x.map((row) => {
       let mean = 0;
-      for (const value of row) mean += value;
+      for (let j = 0; j < row.length; j++) mean += row[j];
       mean /= row.length;
       let variance = 0;
-      for (const value of row) variance += (value - mean) ** 2;
+      for (let j = 0; j < row.length; j++) variance += (row[j] - mean) ** 2;
       const factor = 1 / Math.sqrt(variance / row.length + this.config.norm_eps);
-      return row.map((value, j) => (value - mean) * factor * gain[j] + bias[j]);
+      const output = new Float32Array(row.length);
+      for (let j = 0; j < row.length; j++) output[j] = (row[j] - mean) * factor * gain[j] + bias[j];
+      return output;
     });
   }
 
@@ -145,7 +150,7 @@ class Transformer {
   }
 
   linear(x, name) {
-    return linear(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`]);
+    return this.kernels.linear(x, this.tensors[`${name}.weight`], this.tensors[`${name}.bias`]);
   }
 }
 
@@ -155,33 +160,6 @@ const ACTIVATIONS = {
   gelu: (x) => (x * (1 + erf(x / Math.SQRT2))) / 2,
 };
 
-// Rows (in) → rows (out).
-function linear(x, { data, rows, columns, scales }, bias) {
-  const results = x.map(() => new Float32Array(rows));
-  for (let o = 0; o < rows; o++) {
-    const offset = o * columns;
-    const scale = scales ? scales[o] : 1;
-    const shift = bias ? bias.data[o] : 0;
-    for (let n = 0; n < x.length; n++) {
-      results[n][o] = dot(data, offset, x[n], columns) * scale + shift;
-    }
-  }
-  return results;
-}
-
-function dot(data, offset, row, width) {
-  let [a, b, c, d] = [0, 0, 0, 0]; // four sums, which the processor can add at once
-  let j = 0;
-  for (; j + 3 < width; j += 4) {
-    a += data[offset + j] * row[j];
-    b += data[offset + j + 1] * row[j + 1];
-    c += data[offset + j + 2] * row[j + 2];
-    d += data[offset + j + 3] * row[j + 3];
-  }
-  for (; j < width; j++) a += data[offset + j] * row[j];
-  return a + b + (c + d);
-}
-
 function softmax(scores) {
   let highest = -Infinity;
   for (const score of scores) highest = Math.max(highest, score);
@@ -190,12 +168,13 @@ function softmax(scores) {
   for (let i = 0; i < scores.length; i++) scores[i] /= sum;
 }
 
+// The log-probabilities of logits; those of `banned` ids are minus infinity.
 function logSoftmax(logits, banned) {
   for (const id of banned) logits[id] = -Infinity;
   let highest = -Infinity;
-  for (const logit of logits) highest = Math.max(highest, logit);
+  for (let i = 0; i < logits.length; i++) highest = Math.max(highest, logits[i]);
   let sum = 0;
-  for (const logit of logits) sum += Math.exp(logit - highest);
+  for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i] - highest);
   const normalizer = highest + Math.log(sum);
   return logits.map((logit) => logit - normalizer);
 }

@@ -1,35 +1,47 @@
-// The file's weights → tensors by name: { data, rows, columns, scales }, row-major.
+// The file's weights → tensors by name: { data, rows, columns, scales }, row-major, in the memory of the kernels.
 //
 // A float32 or float16 weight becomes a Float32Array. An int8 weight stays as it is, with a scale for each row.
 
-function loadTensors(index, base64) {
-  const bytes = decodeBase64(base64);
+// `shared` names tensors that are stored as another; `options` are those of Kernels.
+function loadWeights({ config, tensors: index, shared }, base64, options) {
+  const stored = decodeBase64(base64).buffer;
+  const shapes = index.map(({ shape }) => (shape.length === 2 ? shape : [1, shape[0]]));
+  const itemBytes = (dtype) => (dtype === "int8" ? 1 : 4);
+  const sizes = index.map(({ dtype }, i) => roundUp(shapes[i][0] * shapes[i][1] * itemBytes(dtype)));
+  const longest = Math.max(...shapes.flat());
+  const kernels = new Kernels(sizes.reduce((sum, size) => sum + size, 0), longest, options);
   const tensors = {};
-  for (const { name, shape, dtype, offset, scales } of index) {
-    const [rows, columns] = shape.length === 2 ? shape : [1, shape[0]];
+  let address = 0;
+  index.forEach(({ name, dtype, offset, scales }, i) => {
+    const [rows, columns] = shapes[i];
     const count = rows * columns;
-    const buffer = bytes.buffer;
-    let data;
-    if (dtype === "int8") data = new Int8Array(buffer, offset, count);
-    else if (dtype === "float16") data = Float32Array.from(new Uint16Array(buffer, offset, count), fromFloat16);
-    else data = new Float32Array(buffer, offset, count);
-    tensors[name] = { data, rows, columns, scales: dtype === "int8" ? new Float32Array(buffer, scales, rows) : null };
+    const data = new (dtype === "int8" ? Int8Array : Float32Array)(kernels.buffer, address, count);
+    if (dtype === "float16") new Uint16Array(stored, offset, count).forEach((bits, j) => (data[j] = fromFloat16(bits)));
+    else data.set(new data.constructor(stored, offset, count));
+    tensors[name] = { data, rows, columns, scales: dtype === "int8" ? new Float32Array(stored, scales, rows).slice() : null };
+    address += sizes[i];
+  });
+  for (const [name, original] of Object.entries(shared)) tensors[name] = tensors[original];
+  if (config.positions === "sinusoidal") {
+    const table = sinusoids(config.max_length, config.d_model);
+    for (const side of ["source", "target"]) tensors[`${side}_position.encoding`] = table;
   }
-  return tensors;
+  return { kernels, tensors };
 }
 
 function decodeBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const values = new Uint8Array(128);
-  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".split("").forEach((letter, value) => {
-    values[letter.charCodeAt(0)] = value;
-  });
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (let value = 0; value < 64; value++) values[letters.charCodeAt(value)] = value;
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
   const bytes = new Uint8Array((text.length / 4) * 3 - padding);
   for (let i = 0, to = 0; i < text.length; i += 4, to += 3) {
-    const [a, b, c, d] = [0, 1, 2, 3].map((j) => values[text.charCodeAt(i + j)]);
-    bytes[to] = (a << 2) | (b >> 4);
+    const b = values[text.charCodeAt(i + 1)];
+    const c = values[text.charCodeAt(i + 2)];
+    bytes[to] = (values[text.charCodeAt(i)] << 2) | (b >> 4);
     bytes[to + 1] = (b << 4) | (c >> 2); // past the end of the array nothing is written
-    bytes[to + 2] = (c << 6) | d;
+    bytes[to + 2] = (c << 6) | values[text.charCodeAt(i + 3)];
   }
   return bytes;
 }

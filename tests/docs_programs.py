@@ -1,0 +1,17 @@
+"""The programs of docs/make/, for tests."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def program(name: str) -> ModuleType:
+    """One of docs/make/."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"make/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
