@@ -219,6 +219,13 @@ def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(without_positions)}")
         page.select_option("#layer", "encoder.layers.0.attention")
         assert page.locator("#matrix tbody tr").count() == 4  # <sos> a b <eos>
+        assert page.locator("#candidates tr.kept").count() == 4  # the beam
+        assert "products in WebAssembly" in str(page.text_content("#loading"))
+        page.fill("#input", " ")
+        page.wait_for_selector("#empty:not([hidden])")
+        assert page.locator("section:visible").count() == 3  # without steps and attention
+        page.fill("#input", "ab")
+        page.wait_for_selector("#empty", state="hidden")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         faults = Axe().run(page)["violations"]
         assert [fault["id"] for fault in faults if fault["impact"] in ("serious", "critical")] == []
