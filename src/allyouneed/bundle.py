@@ -10,6 +10,7 @@
 It contains no code, and loading it runs none.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -59,6 +60,11 @@ class Bundle:
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
 
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokenizers of both sides."""
+        return Vocabulary(self.source_tokenizer, self.target_tokenizer)
+
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs."""
         folder = Path(folder)
@@ -73,8 +79,7 @@ class Bundle:
             "probes": list(self.probes),
             "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copy_statistics)},
         }
-        vocabulary = Vocabulary(self.source_tokenizer, self.target_tokenizer)
-        texts = vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
+        texts = self.vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
         contents = {name: text.encode() for name, text in texts.items()}
         write_with_checksums(folder, {WEIGHTS_FILE: save(weights(self.model))} | contents)
 
@@ -156,6 +161,19 @@ class Bundle:
 def read_languages(folder: str | Path) -> tuple[str, str]:
     """The languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
     return _languages(Path(folder), _read_config(Path(folder)))
+
+
+def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:
+    """Refuse bundles that cannot be combined: with other ids on a side than the first, or with other languages."""
+    for bundle, name in zip(bundles[1:], names[1:], strict=True):
+        if difference := bundles[0].vocabulary.first_difference(bundle.vocabulary):
+            raise ConfigError(
+                f"{names[0]} and {name} have different vocabularies: {difference}; "
+                "only models of one vocabulary can be combined"
+            )
+        if all(bundle.languages) and all(bundles[0].languages) and bundle.languages != bundles[0].languages:
+            first, second = (" → ".join(one.languages) for one in (bundles[0], bundle))
+            raise ConfigError(f"{names[0]} translates {first}, but {name} {second}; they cannot be combined")
 
 
 def model_files(folder: Path) -> list[Path]:

@@ -46,6 +46,11 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
             raise
 
 
+def named_folders(argument: str | Path) -> list[Path]:
+    """The folders that an argument names, separated by commas; the comma of a folder's name separates nothing."""
+    return [Path(argument)] if Path(argument).is_dir() else [Path(name) for name in str(argument).split(",")]
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write text (as UTF-8) or bytes to `path`, whole or not at all."""
     with written_whole(path) as file:

@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner
 
 from allyouneed.bundle import Bundle
 from allyouneed.cli import app
+from allyouneed.cli.testset import read_test_set
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.errors import AllYouNeedError
+from allyouneed.errors import AllYouNeedError, ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.translator import Translator
 from conftest import SMALL
 from shell import ENVIRONMENT, refusal, run, run_here
 
@@ -193,6 +196,42 @@ def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_p
     assert "equal:2|of:2" in scored.stdout.decode()
     same = ("--source", tmp_path / "in", "--target", tmp_path / "out")
     assert "penalty must be" in refusal("evaluate", saved, *same, "--length-penalty", "loud")
+
+
+def test_several_models_translate_score_and_are_evaluated_together(bundle: Bundle, saved: Path, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    replace(bundle, model=Transformer(bundle.model.config).eval()).save(tmp_path / "b,c")
+    both, text, out = f"{saved},{tmp_path / 'd'}", tmp_path / "in", tmp_path / "out"
+    (tmp_path / "d").symlink_to("b,c")
+    text.write_text("cab\nbac\n")
+    assert run_here("translate", both, text, "--output", out).returncode == 0
+    translator = Translator.load(saved, tmp_path / "d")
+    assert out.read_text().splitlines() == translator.translate(["cab", "bac"])
+    assert "equal:2|of:2" in run_here("evaluate", both, "--source", text, "--target", out).stdout.decode()
+    scores = [
+        line.split("\t")[0]
+        for line in run_here("score", both, "--source", text, "--target", text).stdout.decode().splitlines()
+    ]
+    assert scores == [f"{one.log_probability:.4f}" for one in translator.score([("cab", "cab"), ("bac", "bac")])]
+    alone = run_here("translate", tmp_path / "b,c", text)
+    assert alone.stdout.decode().splitlines() == Translator.load(tmp_path / "b,c").translate(["cab", "bac"])
+
+    assert "would destroy what it is made from" in refusal(
+        "translate", both, text, "-o", tmp_path / "d/config.json", "--overwrite"
+    )
+    assert "this is an ensemble of 2" in refusal("explain", both, "cab", "-o", tmp_path / "page.html")
+    assert "e is no folder" in refusal("translate", f"{saved},{tmp_path / 'e'}", text)
+
+
+def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same_pairs(tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
+        (tmp_path / name / "data").mkdir(parents=True)
+        (tmp_path / name / "recipe.toml").write_text("")
+        (tmp_path / name / "data/test.jsonl").write_text(f'["a {seed}", "b"]\n')
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    assert read_test_set([one, two], None, None, None, ()).sources == ["a 1"]
+    with pytest.raises(ConfigError, match="one and .*three held out different test pairs; name the test set"):
+        read_test_set([one, two, three], None, None, None, ())
 
 
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:

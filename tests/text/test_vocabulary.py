@@ -5,6 +5,7 @@ import pytest
 
 from allyouneed.config import DataConfig, ModelConfig
 from allyouneed.errors import ConfigError
+from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary, vocab_size
 
 SOURCES = ["a brown dog runs", "two brown dogs ran"] * 5
@@ -56,3 +57,16 @@ def test_the_size_follows_from_the_number_of_pairs_unless_it_is_set() -> None:
     sizes = [vocab_size(DataConfig(), pairs) for pairs in (1_000, 20_000, 30_000, 500_000, 1_000_000, 9_000_000)]
     assert sizes == [1_000, 4_000, 8_000, 8_000, 16_000, 32_000]
     assert vocab_size(DataConfig(vocab_size=700), 30_000) == 700
+
+
+def test_vocabularies_differ_in_their_first_other_id() -> None:
+    one, another = Tokenizer.characters("abc"), Tokenizer.characters("abd")
+    longer = Tokenizer.train_bpe(SOURCES, vocab_size=262)
+    shorter = Tokenizer.train_bpe(SOURCES, vocab_size=260)
+    assert Vocabulary(one, one).first_difference(Vocabulary(one, Tokenizer.characters("abc"))) == ""
+    assert Vocabulary(one, one).first_difference(Vocabulary(one, another)) == (
+        "id 2 of the target is 'c' in one and 'd' in the other"
+    )
+    assert Vocabulary(longer, longer).first_difference(Vocabulary(shorter, shorter)) == (
+        "the source has 262 ids in one and 260 in the other"
+    )

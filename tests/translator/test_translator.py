@@ -1,5 +1,6 @@
 """`Translator` as a whole."""
 
+import math
 import multiprocessing
 import pickle
 from dataclasses import replace
@@ -10,6 +11,8 @@ import pytest
 
 from allyouneed.bundle import Bundle
 from allyouneed.errors import ConfigError, InputError
+from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from untrained import TEXTS, spaced
 
@@ -150,3 +153,77 @@ def test_a_refused_text_can_be_left_out(bundle: Bundle) -> None:
     assert error.value.line is None
     with pytest.raises(ConfigError, match="alternatives must be 0 or more; got -1"):
         list(translator.translations(texts, alternatives=-1))
+
+
+def other_model(bundle: Bundle, **sizes: Any) -> Bundle:
+    """An untrained model of the same vocabulary and other sizes."""
+    config = replace(bundle.model.config, d_model=16, heads=2, d_ff=24, encoder_layers=1, norm="pre", **sizes)
+    return replace(bundle, model=Transformer(config).eval())
+
+
+SEARCHES: list[dict[str, Any]] = [
+    {"beam": 1},
+    {"beam": 3, "nbest": 3},
+    {"beam": 4, "beam_groups": 2, "nbest": 2},
+    {"sample": True, "nbest": 2},
+    {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3},
+    {"glossary": {"ab": "j"}},
+]
+
+
+@pytest.mark.parametrize("setting", SEARCHES, ids=str)
+def test_a_model_twice_translates_as_the_model_alone(bundle: Bundle, setting: dict[str, Any]) -> None:
+    alone, twice = (Translator(*bundles).using(**setting) for bundles in ([bundle], [bundle, bundle]))
+    for one, other in zip(*(list(which.translations(TEXTS, align="tokens")) for which in (alone, twice)), strict=True):
+        assert (other.text, other.flags, other.alignment) == (one.text, one.flags, one.alignment)
+        assert other.confidence == pytest.approx(one.confidence, abs=1e-4)
+        assert [another.text for another in other.alternatives] == [another.text for another in one.alternatives]
+    assert list(twice.stream("abc")) == list(alone.stream("abc"))
+    assert [one.text for one in twice.alternatives("abc", after="j", count=3)] == [
+        one.text for one in alone.alternatives("abc", after="j", count=3)
+    ]
+
+
+@pytest.mark.parametrize("setting", [*SEARCHES[:2], {"precision": "int8"}, {"compiled": True}], ids=str)
+def test_models_of_other_sizes_translate_together(bundle: Bundle, setting: dict[str, Any]) -> None:
+    """What they score a translation with is the mean of their probabilities, with which it was also found."""
+    how = {name: setting[name] for name in ("precision", "compiled") if name in setting}
+    members = [bundle, other_model(bundle)]
+    settings = {name: value for name, value in setting.items() if name not in how}
+    together = Translator(*members, **how).using(retry_repetition=False, copy_untranslatable=False, **settings)
+    translations = list(together.translations(["abc", "j"]))
+    pairs = [(one.source, one.text) for one in translations if one.text and "unfinished" not in one.flags]
+    scored = list(together.score(pairs))
+    alone = [list(Translator(member).score(pairs)) for member in members]
+    for one, *members_scores in zip(scored, *alone, strict=True):
+        means = zip(*(scores.log_probabilities for scores in members_scores), strict=True)
+        expected = [math.log(sum(map(math.exp, values)) / 2) for values in means]
+        assert one.log_probabilities == pytest.approx(expected, abs=1e-5)
+    assert together.decode == replace(bundle.decode, retry_repetition=False, copy_untranslatable=False, **settings)
+    if how.get("precision") != "int8":
+        by_text = {one.target: one.log_probability / len(one.log_probabilities) for one in scored}
+        for one in translations:
+            if one.text in by_text:
+                assert one.confidence == pytest.approx(by_text[one.text], abs=1e-4)
+
+
+def test_an_ensemble_loads_from_folders_reads_as_much_as_its_shortest_member_and_can_be_pickled(
+    bundle: Bundle, saved: Path, tmp_path: Path
+) -> None:
+    other_model(bundle, max_length=9).save(tmp_path / "other")
+    translator = Translator.load(saved, tmp_path / "other", precision="float32", compiled=False, beam=2)
+    assert len(translator.bundles) == 2
+    assert pickle.loads(pickle.dumps(translator)).translate(TEXTS[:3]) == translator.translate(TEXTS[:3])
+    assert all(one.tokens <= 9 for one in translator.using(extra_length=50).translations(TEXTS[:3]))
+    with pytest.raises(InputError, match="has 12 tokens .* this model reads at most 9"):
+        translator("aaaaaaaaaa")
+
+
+def test_models_that_do_not_go_together_are_refused(bundle: Bundle, saved: Path, tmp_path: Path) -> None:
+    letters = Tokenizer.characters("abcdefgxij")
+    replace(bundle, source_tokenizer=letters, target_tokenizer=letters).save(tmp_path / "x")
+    with pytest.raises(ConfigError, match=r"bundle and .*x have different vocabularies: id 7 of the source is 'h' in"):
+        Translator.load(saved, tmp_path / "x")
+    both = [replace(bundle, languages=("en", "it")), replace(bundle, languages=("it", "en"))]
+    with pytest.raises(ConfigError, match="model 1 translates en → it, but model 2 it → en; they cannot be combined"):
+        Translator(*both)

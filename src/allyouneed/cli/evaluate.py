@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from .model_options import BundleFolder, CompiledOption, DeviceOption, PrecisionOption
+from .model_options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption
 from .search_options import SearchSettings, with_search_options
 
 
 @with_search_options
 def evaluate_command(
-    bundle: BundleFolder,
+    bundle: BundleFolders,
     source: Annotated[
         Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
     ] = None,
@@ -56,8 +56,11 @@ def evaluate_command(
       allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz
 
       allyouneed evaluate runs/mine --source a.en --target a.de --alpha 1.4
+
+      allyouneed evaluate runs/seed1,runs/seed2
     """
     from ..errors import ConfigError, InputError
+    from ..files import named_folders
     from ..metrics import refuse_unknown_tokenizer
     from .screen import announce_pipes, console, progress
     from .testset import read_test_set
@@ -67,7 +70,8 @@ def evaluate_command(
     if columns and (len(chosen) != 2 or not pairs):
         raise ConfigError(f"--columns names two columns of --pairs, source and target; got {columns!r}")
     announce_pipes(source, target, pairs)
-    name, sources, references = read_test_set(bundle, source, target, pairs, chosen)
+    folders = named_folders(bundle)
+    name, sources, references = read_test_set(folders, source, target, pairs, chosen)
     if not (source or pairs):
         console.print(f"{len(sources):,} test pairs that {bundle} held out")
 
@@ -77,7 +81,7 @@ def evaluate_command(
 
     retain_freed_memory()
     translator = Translator.load(
-        bundle, device=device, precision=precision, compiled="auto" if compiled is None else compiled, **decode
+        *folders, device=device, precision=precision, compiled="auto" if compiled is None else compiled, **decode
     )
     try:
         with progress("translating", total=len(sources)) as done:

@@ -70,7 +70,7 @@ def explain(
       allyouneed explain --positions --format png
     """
     from ..errors import InputError
-    from ..files import check_output_file, refuse_to_replace, to_json, write_whole
+    from ..files import check_output_file, named_folders, refuse_to_replace, to_json, write_whole
     from .screen import console
 
     theory = [name for name, is_set in (("positions", positions), ("schedule", schedule), ("masks", masks)) if is_set]
@@ -96,7 +96,7 @@ def explain(
         assert text is not None
         terms = Glossary.read(glossary) if glossary else None
         translator = Translator.load(
-            bundle, device="cpu", precision=precision, compiled=False, glossary=terms, **decode
+            *named_folders(bundle), device="cpu", precision=precision, compiled=False, glossary=terms, **decode
         )
         trace = trace_translation(translator, text)
         if form is Form.html:

@@ -7,6 +7,14 @@ import typer
 
 _BUNDLE = typer.Argument(metavar="BUNDLE", help="The folder of a trained model.", show_default=False)
 BundleFolder = Annotated[Path, _BUNDLE]
+BundleFolders = Annotated[
+    str,
+    typer.Argument(
+        metavar="BUNDLE",
+        help="The folder of a trained model; several, separated by commas, are an ensemble.",
+        show_default=False,
+    ),
+]
 OptionalBundleFolder = Annotated[Path | None, _BUNDLE]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 PrecisionOption = Annotated[

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from .model_options import BundleFolder, DeviceOption
+from .model_options import BundleFolders, DeviceOption
 
 
 def score(
-    bundle: BundleFolder,
+    bundle: BundleFolders,
     source: Annotated[Path, typer.Option(help="The texts, a sentence a line.", show_default=False)],
     target: Annotated[Path, typer.Option(help="Their translations, a sentence a line.", show_default=False)],
     as_json: Annotated[
@@ -36,11 +36,12 @@ def score(
     announce_pipes(source, target)
     pairs = pair_lines(source, target)
 
-    from ..files import to_json
+    from ..files import named_folders, to_json
     from ..translator import Translator
 
+    translator = Translator.load(*named_folders(bundle), device=device, precision="float32", batch_size=batch_size)
     try:
-        for scored in Translator.load(bundle, device=device, precision="float32", batch_size=batch_size).score(pairs):
+        for scored in translator.score(pairs):
             mean = scored.log_probability / len(scored.log_probabilities)
             if as_json:
                 row = {

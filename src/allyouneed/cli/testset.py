@@ -24,11 +24,18 @@ class EvaluationSet(NamedTuple):
 
 
 def read_test_set(
-    bundle: Path, source: Path | None, target: Path | None, pairs: Path | None, columns: Sequence[str]
+    bundles: Sequence[Path], source: Path | None, target: Path | None, pairs: Path | None, columns: Sequence[str]
 ) -> EvaluationSet:
-    """The test set that options name; without options, that of the run in the folder `bundle`."""
+    """The test set that options name; without options, that of the runs in the folders `bundles`.
+
+    Refuses runs that held out different pairs: a model may have learned from those that another held out.
+    """
     if not (source or target or pairs):
-        return as_test_set(str(bundle), held_out_pairs(bundle))
+        test_sets = [held_out_pairs(bundle) for bundle in bundles]
+        for bundle, test_set in zip(bundles, test_sets, strict=True):
+            if test_set != test_sets[0]:
+                raise ConfigError(f"{bundles[0]} and {bundle} held out different test pairs; {NAME_A_TEST_SET}")
+        return as_test_set(str(bundles[0]), test_sets[0])
     if source and target and not pairs:
         return as_test_set(str(source), pair_lines(source, target))
     if not pairs or source or target:

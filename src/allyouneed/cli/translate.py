@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from . import document as documents
-from .model_options import BundleFolder, CompiledOption, DeviceOption, PrecisionOption
+from .model_options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption
 from .search_options import SearchSettings, with_search_options
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @with_search_options
 def translate(
-    bundle: BundleFolder,
+    bundle: BundleFolders,
     file: Annotated[
         str,
         typer.Argument(
@@ -114,12 +114,14 @@ def translate(
       allyouneed translate runs/mine news.en --alignments words
 
       allyouneed translate runs/mine manual.docx --output manual.it.docx
+
+      allyouneed translate runs/seed1,runs/seed2 news.en --output news.de
     """  # fmt: skip
     from dataclasses import asdict
 
     from ..documents import DocumentOptions
     from ..errors import ConfigError, InputError
-    from ..files import check_output_file
+    from ..files import check_output_file, named_folders
     from ..text.glossary import Glossary
     from .flow import Chunk, read_chunks
     from .resumable import check_output, files_digest, line_writer, partial_path
@@ -148,9 +150,9 @@ def translate(
              "--prefix": prefix, "--resume": resume, "--nbest": decode.get("nbest")},
         )  # fmt: skip
     inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
-    check_output(
-        output, [*inputs, *bundle.glob("*.json"), *bundle.glob("*.safetensors")], resume=resume, overwrite=overwrite
-    )
+    folders = named_folders(bundle)
+    models = [path for folder in folders for ending in ("json", "safetensors") for path in folder.glob(f"*.{ending}")]
+    check_output(output, [*inputs, *models], resume=resume, overwrite=overwrite)
     if output and resume and output.is_file():
         console.print(f"{output} is whole already; there is nothing to go on with")
         return
@@ -164,14 +166,14 @@ def translate(
     from ..translator import WINDOW, Translator
 
     if kind:
-        source, target = read_languages(bundle)
+        source, target = read_languages(folders[0])
         options = DocumentOptions(
             source_language or source, target_language or target, encoding, column, into, tuple(keys or ())
         )
         document = documents.open_document(file, kind, options)
     retain_freed_memory()
     translator = Translator.load(
-        bundle,
+        *folders,
         device=device,
         precision=precision,
         compiled="auto" if compiled is None else compiled,
@@ -203,8 +205,8 @@ def translate(
             yield f"{as_json(one, error=chunk.refused.get(number)) if json else as_text(one)}\n"
 
     provenance = {
-        "model": files_digest(*model_files(bundle)), "precision": translator.precision,
-        "compiled": "auto" if compiled is None else compiled,
+        "model": files_digest(*(path for folder in folders for path in model_files(folder))),
+        "precision": translator.precision, "compiled": "auto" if compiled is None else compiled,
         "glossary": terms and terms.fingerprint(), "prefix": prefix, "alternatives": alternatives,
         "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
         **asdict(translator.decode),

@@ -8,7 +8,7 @@ from .cross_attention import align_targets, alignment_layer, cross_attention
 from .diverse import diverse_beam_search
 from .ended import best_first
 from .greedy import greedy_search, most_likely
-from .likelihood import target_log_probabilities
+from .likelihood import mean_probability, target_log_probabilities
 from .repetition import is_repetitive, longest_repetition
 from .rules import (
     Limit,
@@ -58,6 +58,7 @@ __all__ = [
     "longest_repetition",
     "make_step",
     "max_constrained_length",
+    "mean_probability",
     "minimum_length",
     "most_likely",
     "never_cancelled",

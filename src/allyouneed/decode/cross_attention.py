@@ -1,23 +1,30 @@
 """Which source token each target token comes from, as the cross-attention has it."""
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..nn import Memory, MultiHeadAttention, Transformer
 
 
-def align_targets(model: Transformer, target: Tensor, memory: Memory, is_word: Tensor) -> Tensor:
+def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
     """For every token of a target but its first, the source position with the highest attention weight.
 
-    The weights are the mean over the heads of the `alignment_layer`. Only positions where `is_word` is true count:
-    attention that goes to no token in particular gathers at the special tokens. Shapes: target (B, T + 1),
-    is_word (B, S) → (B, T).
+    The weights are the mean over the models, and over the heads of the `alignment_layer` of each. Only positions where
+    `is_word` is true count: attention that goes to no token in particular gathers at the special tokens. Shapes:
+    source and is_word (B, S), target (B, T + 1) → (B, T).
     """
+    weights = torch.stack([_mean_attention(model, source, target[:, :-1]) for model in models]).mean(0)
+    return weights.masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, T, S) → (B, T)
+
+
+def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
+    """The cross-attention weights of the alignment layer, the mean over its heads: (B, T, S)."""
     layer = alignment_layer(model.config.decoder_layers)
-    weights = cross_attention(model, target[:, :-1], memory, layer=layer)
-    return weights.mean(1).masked_fill(~is_word[:, None], -1.0).argmax(-1)  # (B, H, T, S) → (B, T)
+    return cross_attention(model, target_in, model.encode(source), layer=layer).mean(1)
 
 
 def alignment_layer(layers: int) -> int:

@@ -1,5 +1,6 @@
-"""The log-probability of every token of given targets."""
+"""The log-probability of every token of given targets, and the mean of what several models give."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -21,3 +22,11 @@ def target_log_probabilities(
     next_ids = target[:, 1:]
     gained = logits.float().log_softmax(-1).gather(-1, next_ids[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
     return gained.masked_fill(next_ids == model.config.effective_target_pad_id, 0.0)
+
+
+def mean_probability(log_probabilities: Sequence[Tensor]) -> Tensor:
+    """The log of the mean of probabilities of the same tokens by several models; one alone is unchanged.
+
+    Shapes: each (…) → (…), logarithms in and out.
+    """
+    return torch.stack(tuple(log_probabilities)).logsumexp(0) - math.log(len(log_probabilities))

@@ -37,8 +37,12 @@ def trace_translation(translator: Translator, text: str) -> Trace:
 
     The tensors are those of the model in float32 as it reads the source and the translation. Of a text that is
     translated in parts, the first part is recorded; one that would be copied is translated. The note says so. Refuses
-    an empty text, and what `translator` refuses.
+    an empty text, an ensemble of models, and what `translator` refuses.
     """
+    if len(translator.bundles) > 1:
+        raise InputError(
+            f"explain shows the inside of one model; this is an ensemble of {len(translator.bundles)}: name one of them"
+        )
     if not text.strip():
         raise InputError("explain needs a text; got an empty one")
     tokenizer, target_tokenizer, model = translator.source_tokenizer, translator.target_tokenizer, translator.model

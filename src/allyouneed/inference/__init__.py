@@ -2,8 +2,9 @@
 
 from .eager import EagerEngine
 from .engine import AnyEngine, Engine, EngineStep, Precision
+from .ensemble import EnsembleEngine
 from .kv_cache import CachedState
-from .selection import Compiled, make_engine, pick_precision
+from .selection import Compiled, make_engine, make_ensemble, pick_precision
 
 __all__ = [
     "AnyEngine",
@@ -12,7 +13,9 @@ __all__ = [
     "EagerEngine",
     "Engine",
     "EngineStep",
+    "EnsembleEngine",
     "Precision",
     "make_engine",
+    "make_ensemble",
     "pick_precision",
 ]

@@ -1,5 +1,6 @@
 """Which engine and which precision a model gets."""
 
+from collections.abc import Sequence
 from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
@@ -9,6 +10,7 @@ from .custom_parts import find_custom_part
 from .dispatch import int8_pays
 from .eager import EagerEngine
 from .engine import AnyEngine, Precision, UnchangedEngine
+from .ensemble import EnsembleEngine
 from .quantization import supports_int8
 
 Compiled = bool | Literal["auto"]
@@ -42,12 +44,23 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     return make_compiled_engine(model, precision=cast(Precision, precision))
 
 
-def pick_precision(model: Transformer) -> Precision:
-    """What "auto" means: int8 on an x86 processor if the projection is large enough (dispatch.py), else float32.
+def make_ensemble(
+    models: Sequence[Transformer], *, precision: str = "float32", compiled: Compiled = False
+) -> AnyEngine:
+    """One engine for several models, each prepared as `make_engine` does; for one model its own engine."""
+    engines = [make_engine(model, precision=precision, compiled=compiled) for model in models]
+    return EnsembleEngine(engines) if len(engines) > 1 else engines[0]
+
+
+def pick_precision(*models: Transformer) -> Precision:
+    """What "auto" means: int8 if that suits all models, else float32."""
+    return "int8" if all(map(_int8_suits, models)) else "float32"
+
+
+def _int8_suits(model: Transformer) -> bool:
+    """Whether int8 is faster: on an x86 processor if the projection is large enough (dispatch.py).
 
     A model with parts of its own stays float32.
     """
-    if find_custom_part(model):
-        return "float32"
     table = model.projection.table
-    return "int8" if supports_int8(table.device) and int8_pays(table.numel()) else "float32"
+    return not find_custom_part(model) and supports_int8(table.device) and int8_pays(table.numel())

@@ -146,7 +146,7 @@ def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device
 def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> Vocabulary | None:
     """The vocabulary of the model that a run is initialized from, which the run then has too."""
     if initial:
-        return Vocabulary(initial.source_tokenizer, initial.target_tokenizer)
+        return initial.vocabulary
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists())
     return None

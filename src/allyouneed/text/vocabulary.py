@@ -52,6 +52,17 @@ class Vocabulary:
         """Digits that differ for different vocabularies."""
         return " + ".join(side.fingerprint() for side in dict.fromkeys((self.source, self.target)))
 
+    def first_difference(self, other: "Vocabulary") -> str:
+        """The first token in the order of the ids that is another one in `other`; empty if all ids are the same."""
+        for side in ("source", "target"):
+            names, others = getattr(self, side).names(), getattr(other, side).names()
+            for i, (name, another) in enumerate(zip(names, others, strict=False)):
+                if name != another:
+                    return f"id {i} of the {side} is {name!r} in one and {another!r} in the other"
+            if len(names) != len(others):
+                return f"the {side} has {len(names):,} ids in one and {len(others):,} in the other"
+        return ""
+
     def save(self, folder: Path) -> None:
         """Write its `files` into a folder."""
         for name, text in self.files().items():

@@ -31,7 +31,7 @@ class Alignment(NamedTuple):
 
 
 class Aligner:
-    """Computes alignments from the cross-attention of a model. `source_tokenizer` encoded the sources."""
+    """Computes alignments from the cross-attention of the models. `source_tokenizer` encoded the sources."""
 
     def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
         self._generator, self._source_tokenizer, self._target_tokenizer = (
@@ -85,9 +85,8 @@ class Aligner:
         target = self._generator.target_tensor([self._generator.target(hypothesis) for hypothesis in hypotheses])
         special = (self._source_tokenizer.pad_id, self._source_tokenizer.sos_id, self._source_tokenizer.eos_id)
         is_word = torch.stack([source != token for token in special]).all(0)
-        model = self._generator.model
         with self._generator.threads_for(target.numel()):
-            return align_targets(model, target, model.encode(source), is_word).tolist()
+            return align_targets(self._generator.models, source, target, is_word).tolist()
 
 
 def _words(text: str) -> list[str]:

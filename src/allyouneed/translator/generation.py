@@ -29,6 +29,7 @@ from ..decode import (
     length_divisor,
     longest_repetition,
     max_constrained_length,
+    mean_probability,
     search,
     stream_tokens,
     target_log_probabilities,
@@ -57,21 +58,21 @@ class GenerationRequest(NamedTuple):
 
 
 class TranslationGenerator:
-    """A model, and how to search with it.
+    """A model, or several as an ensemble, and how to search with it. `engine` computes the search of all `models`.
 
     It keeps nothing between calls but what never changes, so several threads may use it at once.
     """
 
     def __init__(
         self,
-        model: Transformer,
+        models: Sequence[Transformer],
         engine: AnyEngine,
         target_tokenizer: Tokenizer,
         config: DecodeConfig,
     ) -> None:
-        self.model, self.engine, self.target_tokenizer, self.config = model, engine, target_tokenizer, config
-        self.device = next(model.parameters()).device
-        self.limit = min(model.config.max_length, config.max_length or model.config.max_length)
+        self.models, self.engine, self.target_tokenizer, self.config = models, engine, target_tokenizer, config
+        self.device = next(models[0].parameters()).device
+        self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
         silent = (target_tokenizer.pad_id, target_tokenizer.sos_id)
         unknown = () if target_tokenizer.unk_id is None else (target_tokenizer.unk_id,)
         self.banned_ids = silent if config.replace_unknown else (*silent, *unknown)
@@ -134,11 +135,12 @@ class TranslationGenerator:
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Those of every token of each target but its first, as in a search: a banned token has minus infinity."""
         with self.threads_for(sum(map(len, targets))):
-            memory = self.model.encode(self.tensor(sources))
-            gained = target_log_probabilities(
-                self.model, self.target_tensor(targets), memory, banned_ids=self.banned_ids
-            )
-        return gained.tolist()
+            source, target = self.tensor(sources), self.target_tensor(targets)
+            gained = [
+                target_log_probabilities(model, target, model.encode(source), banned_ids=self.banned_ids)
+                for model in self.models
+            ]
+        return mean_probability(gained).tolist()
 
     def limits(self, requests: Sequence[GenerationRequest]) -> SearchLimits:
         """Where the search of these requests begins and ends."""
@@ -167,11 +169,11 @@ class TranslationGenerator:
 
     def tensor(self, rows: Sequence[list[int]]) -> Tensor:
         """Padded ids of sources, (B, L)."""
-        return pad(rows, self.model.config.pad_id).to(self.device)
+        return pad(rows, self.engine.config.pad_id).to(self.device)
 
     def target_tensor(self, rows: Sequence[list[int]]) -> Tensor:
         """Padded ids of targets, (B, L)."""
-        return pad(rows, self.model.config.effective_target_pad_id).to(self.device)
+        return pad(rows, self.engine.config.effective_target_pad_id).to(self.device)
 
     @cached_property
     def _boundaries(self) -> WordBoundaries:

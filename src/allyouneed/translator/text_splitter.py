@@ -16,13 +16,15 @@ Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
 class TextSplitter:
-    """Splits texts for the model of a bundle. `limit` is the most tokens that a translation may have."""
+    """Splits texts for the model of a bundle.
 
-    def __init__(self, bundle: Bundle, decode: DecodeConfig, glossary: Glossary, *, limit: int) -> None:
+    In tokens, `longest` is the most that the model can read, and `limit` the most that a translation may have.
+    """
+
+    def __init__(self, bundle: Bundle, decode: DecodeConfig, glossary: Glossary, *, limit: int, longest: int) -> None:
         self._bundle, self._decode, self._limit = bundle, decode, limit
         self._normalize, self._target_tokenizer = bundle.normalization, bundle.target_tokenizer
         self._constraints = self._constraint_builder(glossary)
-        longest = bundle.model.config.max_length
         self._segmenter = Segmenter(
             bundle.source_tokenizer, longest_source=min(longest, bundle.longest_source or longest), max_length=longest
         )

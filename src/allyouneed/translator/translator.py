@@ -6,12 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, cast, get_args
 
-from ..bundle import Bundle
+from ..bundle import Bundle, require_one_vocabulary
 from ..config import DecodeConfig
 from ..decode import never_cancelled
 from ..device import pick_device
 from ..errors import ConfigError, InputError
-from ..inference import Compiled, Precision, make_engine, pick_precision
+from ..inference import Compiled, Precision, make_ensemble, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
 from .alignment import Unit
@@ -32,13 +32,17 @@ SearchSetting = bool | float | str | Sequence[str] | None
 class Translator:
     """A bundle at work: `Translator.load("runs/dates")("1845-01-05")` gives `January 5, 1845`.
 
+    Several bundles of one vocabulary are an ensemble: `Translator.load("runs/a", "runs/b")`. The probability of a token
+    is then the mean of those that the models give. Everything else is that of the first bundle: settings of the search,
+    languages, normalization of texts, and what is copied.
+
     Several threads may use one translator, and what `using` makes of it, at the same time.
     """
 
     def __init__(
         self,
         bundle: Bundle,
-        *,
+        *others: Bundle,
         decode: DecodeConfig | None = None,
         precision: str = "float32",
         compiled: Compiled = False,
@@ -46,18 +50,20 @@ class Translator:
         """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
 
         `compiled` kernels translate faster and load more slowly; with "auto" PyTorch answers until they are loaded (see
-        `make_engine`).
+        `make_engine`). Refuses `others` with another vocabulary or other languages.
         """
-        self.bundle = bundle
+        self.bundle, self.bundles = bundle, (bundle, *others)
+        require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
         self.model, self.source_tokenizer, self.target_tokenizer = (
             bundle.model,
             bundle.source_tokenizer,
             bundle.target_tokenizer,
         )
         self.decode = decode or bundle.decode
-        chosen = pick_precision(self.model) if precision == "auto" else precision
+        self._models = [one.model for one in self.bundles]
+        chosen = pick_precision(*self._models) if precision == "auto" else precision
         self._compiled = compiled
-        self._engine = make_engine(self.model, precision=chosen, compiled=compiled)
+        self._engine = make_ensemble(self._models, precision=chosen, compiled=compiled)
         self._glossary = Glossary({})
         self._prepare()
 
@@ -75,16 +81,21 @@ class Translator:
     def load(
         cls,
         folder: str | Path,
-        *,
+        *others: str | Path,
         device: str = "auto",
         precision: str = "auto",
         compiled: Compiled = "auto",
         glossary: Terms | None = None,
         **decode: SearchSetting,
     ) -> Self:
-        """A translator from a bundle's folder. Settings of `DecodeConfig` replace the bundle's own, as in `using`."""
-        bundle = Bundle.load(Path(folder), device=pick_device(device))
-        return cls(bundle, precision=precision, compiled=compiled).using(glossary=glossary, **decode)
+        """A translator from a bundle's folder, or an ensemble from several.
+
+        Settings of `DecodeConfig` replace the bundle's own, as in `using`.
+        """
+        folders = [folder, *others]
+        bundles = [Bundle.load(Path(one), device=pick_device(device)) for one in folders]
+        require_one_vocabulary(bundles, [str(one) for one in folders])
+        return cls(*bundles, precision=precision, compiled=compiled).using(glossary=glossary, **decode)
 
     def using(self, *, glossary: Terms | None = None, **decode: SearchSetting) -> Self:
         """The same model with other settings of the search: `translator.using(beam=8, nbest=3)`.
@@ -104,12 +115,18 @@ class Translator:
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The bundle and the settings, for a pickle; the process that reads it prepares the engine again."""
-        return _restored, (type(self), self.bundle, self.decode, self.precision, self._compiled, self._glossary)
+        """The bundles and the settings, for a pickle; the process that reads it prepares the engine again."""
+        return _restored, (type(self), self.bundles, self.decode, self.precision, self._compiled, self._glossary)
 
     def _prepare(self) -> None:
-        self._generator = TranslationGenerator(self.model, self._engine, self.target_tokenizer, self.decode)
-        self._splitter = TextSplitter(self.bundle, self.decode, self._glossary, limit=self._generator.limit)
+        self._generator = TranslationGenerator(self._models, self._engine, self.target_tokenizer, self.decode)
+        self._splitter = TextSplitter(
+            self.bundle,
+            self.decode,
+            self._glossary,
+            limit=self._generator.limit,
+            longest=self._engine.config.max_length,
+        )
         self._segment_translator = SegmentTranslator(
             self._generator, self.source_tokenizer, longest_source=self._splitter.longest_source
         )
@@ -283,10 +300,10 @@ def _counted_from(first: int, is_cancelled: Callable[[int], bool]) -> Callable[[
 
 def _restored(
     kind: type[Translator],
-    bundle: Bundle,
+    bundles: tuple[Bundle, ...],
     decode: DecodeConfig,
     precision: Precision,
     compiled: Compiled,
     terms: Glossary,
 ) -> Translator:
-    return kind(bundle, decode=decode, precision=precision, compiled=compiled).using(glossary=terms)
+    return kind(*bundles, decode=decode, precision=precision, compiled=compiled).using(glossary=terms)
