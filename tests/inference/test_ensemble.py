@@ -18,7 +18,10 @@ from conftest import SMALL
 from tables import Prefixes, Table, limits
 from twins import scatter
 
-SHAPES = ({}, {"d_model": 16, "heads": 2, "d_ff": 24, "encoder_layers": 1, "norm": "pre", "max_length": 11})
+SHAPES: tuple[dict[str, Any], ...] = (
+    {},
+    {"d_model": 16, "heads": 2, "d_ff": 24, "encoder_layers": 1, "norm": "pre", "max_length": 11},
+)
 ENGINES: list[dict[str, Any]] = [{}, {"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}]
 
 
@@ -97,7 +100,7 @@ def test_each_step_has_the_mean_of_what_the_members_have_alone(settings: dict[st
     for number, move in enumerate(moves):
         alone = [engine.log_probabilities(last, one, banned) for engine, one in zip(members, states, strict=True)]
         together, state = ensemble.log_probabilities(last, state, banned)
-        expected = (sum(rows.double().exp() for rows, _ in alone) / len(alone)).log()
+        expected = torch.stack([rows.double().exp() for rows, _ in alone]).mean(0).log()
         torch.testing.assert_close(together.double(), expected, atol=1e-5, rtol=0)
         states, state = [one.reorder(move) for _, one in alone], state.reorder(move)
         last = together[move].argmax(-1)
