@@ -23,14 +23,16 @@ from .rules import (
     with_rules,
 )
 from .sample import sample_search
-from .search import build_rules, length_divisor, search, stream_tokens
-from .step import Hypothesis, SearchLimits, State, Step, make_step, never_cancelled
+from .search import build_rules, can_be_joined, length_divisor, running_search, search, stream_tokens
+from .step import Admit, Hypothesis, Newcomers, SearchLimits, State, Step, make_step, never_cancelled
 from .stepwise import generate_stepwise
 
 __all__ = [
+    "Admit",
     "BeamOptions",
     "Hypothesis",
     "Limit",
+    "Newcomers",
     "Order",
     "PhraseConstraint",
     "Rule",
@@ -45,6 +47,7 @@ __all__ = [
     "beam_width",
     "best_first",
     "build_rules",
+    "can_be_joined",
     "constrained_beam_search",
     "cross_attention",
     "diverse_beam_search",
@@ -65,6 +68,7 @@ __all__ = [
     "no_repeated_ngram",
     "plain_length_penalty",
     "repetition_penalty",
+    "running_search",
     "sample_search",
     "search",
     "stream_tokens",

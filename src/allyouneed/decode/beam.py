@@ -6,17 +6,25 @@ their total log-probability, ended ones by their score (beam_options.py).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .beam_options import BeamOptions
-from .ended import EndedHypotheses
-from .step import AnyState, Hypothesis, SearchLimits, Step
+from .ended import EndedHypotheses, ended_hypotheses
+from .step import (
+    Admit,
+    AnyState,
+    Hypothesis,
+    SearchLimits,
+    Step,
+    admit_nobody,
+    insert_newcomers,
+)
 
 Best = tuple[list[list[float]], list[list[int]], list[list[int]]]
 """The best continuations of each sentence: their totals, the hypotheses they continue, and their new tokens."""
@@ -47,6 +55,43 @@ class PartialHypothesis(NamedTuple):
         return newest_first[::-1]
 
 
+class SentenceBeam:
+    """The beam of one sentence of a batch: `hypotheses` are active, those that ended are put aside."""
+
+    def __init__(self, number: int, ended: EndedHypotheses, limits: SearchLimits, beam: int) -> None:
+        self.number, self.goes_on, self.length = number, True, 0
+        self._ended, self._eos_id, self._beam = ended, limits.eos_id, beam
+        # All hypotheses of a sentence start alike, so at first only one of them counts.
+        others = [PartialHypothesis(-math.inf, limits.sos_id)] * (beam - 1)
+        self.hypotheses = [PartialHypothesis(0.0, limits.sos_id), *others]
+
+    def advance(self, candidates: Iterable[tuple[float, int, int]]) -> list[int]:
+        """Continue with the best of the `candidates`. Returns for each hypothesis which of those before it continues.
+
+        A candidate is a total, a hypothesis and its next token; the best come first.
+        """
+        self.length += 1
+        if not self.goes_on:
+            return [0] * self._beam
+        before, after, parents = self.hypotheses, list[PartialHypothesis](), list[int]()
+        for rank, (total, parent, token) in enumerate(takewhile(_is_possible, candidates)):
+            if token != self._eos_id and len(after) < self._beam:
+                after.append(PartialHypothesis(total, token, before[parent]))
+                parents.append(parent)
+            elif token == self._eos_id and rank < self._beam:
+                self._ended.add(before[parent].ids(), total, self.length)
+        possible = ((one.ids(), one.total) for one in after)
+        self.goes_on = self._ended.goes_on(after[0].total if after else -math.inf, possible, self.length)
+        missing = self._beam - len(after)  # there were not so many possible continuations
+        self.hypotheses = after + [PartialHypothesis(-math.inf, self._eos_id)] * missing
+        return parents + [0] * missing
+
+    def finish(self) -> tuple[int, list[Hypothesis]]:
+        """The number of the sentence and its best hypotheses; until it leaves the batch it is not searched further."""
+        self.hypotheses = [PartialHypothesis(-math.inf, self._eos_id)] * self._beam  # -∞ is never continued
+        return self.number, self._ended.best()
+
+
 def beam_search(
     step: Step[AnyState], state: AnyState, limits: SearchLimits, options: BeamOptions
 ) -> list[list[Hypothesis]]:
@@ -55,47 +100,63 @@ def beam_search(
     When the search of a sentence stops, `EndedHypotheses` decides. A beam of 1 is greedy search; one as wide as the
     space of all sentences finds the best of them.
     """
+    by_sentence = dict(chain.from_iterable(running_beam_search(step, state, limits, options)))
+    return [by_sentence[sentence] for sentence in range(limits.sentences)]
+
+
+def running_beam_search(
+    step: Step[AnyState],
+    state: AnyState,
+    limits: SearchLimits,
+    options: BeamOptions,
+    admit: Admit[AnyState] = admit_nobody,
+) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
+    """The same, but sentences may join, and the hypotheses of each are returned after the step that finished it.
+
+    Sentences are numbered in the order in which they come, those of `limits` first.
+    """
     select_top = find_top_continuations(step)
     device, beam = limits.device, options.beam
-    ended = EndedHypotheses(limits, options)
-    active = list(range(limits.sentences))  # the sentences still in the batch, and the beam of each
-    # All hypotheses of a sentence start alike, so at first only one of them counts.
-    first = [PartialHypothesis(0.0, limits.sos_id), *[PartialHypothesis(-math.inf, limits.sos_id)] * (beam - 1)]
-    beams = [list(first) for _ in active]
-    state = state.reorder(torch.arange(len(active), device=device).repeat_interleave(beam))
+    rows = _start_beams(0, limits, options)
+    count, longest = len(rows), limits.longest
+    state = state.reorder(torch.arange(count, device=device).repeat_interleave(beam))
 
-    for length in range(1, limits.longest + 1):
-        last = torch.tensor([row.token for rows in beams for row in rows], device=device)
+    while True:
+        last = torch.tensor([one.token for row in rows for one in row.hypotheses], device=device)
         log_probabilities, state = step(last, state)
         # At most `beam` of the best 2 · beam end, so at least `beam` stay active.
-        best = select_top([[row.total for row in rows] for rows in beams], log_probabilities, 2 * beam)
-        kept, parents = [], []
-        for b, (sentence, candidates) in enumerate(zip(active, map(zip, *best), strict=True)):
-            rows, beams[b] = beams[b], []
-            for rank, (total, parent, token) in enumerate(takewhile(_is_possible, candidates)):
-                if token != limits.eos_id and len(beams[b]) < beam:
-                    beams[b].append(PartialHypothesis(total, token, rows[parent]))
-                    parents.append(b * beam + parent)
-                elif token == limits.eos_id and rank < beam:
-                    ended.add(sentence, rows[parent].ids(), total, length)
-            while len(beams[b]) < beam:  # there were not so many possible continuations
-                beams[b].append(PartialHypothesis(-math.inf, limits.eos_id))
-                parents.append(b * beam)
-            possible = ((row.ids(), row.total) for row in beams[b] if row.total > -math.inf)
-            if ended.goes_on(sentence, beams[b][0].total, possible, length):
-                kept.append(b)
-        if not kept:
-            break
+        best = select_top([[one.total for one in row.hypotheses] for row in rows], log_probabilities, 2 * beam)
+        active = [row for row in rows if row.goes_on]
+        parents = [
+            b * beam + parent
+            for b, (row, candidates) in enumerate(zip(rows, map(zip, *best), strict=True))
+            for parent in row.advance(candidates)
+        ]
+        if finished := [row.finish() for row in active if not row.goes_on]:
+            yield finished
+        newcomers = admit(len(active) - len(finished))
+        if newcomers is None and len(finished) == len(active):
+            return
         state = state.reorder(torch.tensor(parents, device=device))
-        if len(kept) == len(active):
+        if newcomers is not None:
+            joining = _start_beams(count, newcomers.limits, options)
+            count, longest = count + len(joining), max(longest, newcomers.limits.longest)
+            free = [b for b, row in enumerate(rows) if not row.goes_on]
+            state = insert_newcomers(state, newcomers, rows, free, joining)
+        kept = [b for b, row in enumerate(rows) if row.goes_on]
+        if len(kept) == len(rows):
             continue
-        if len(kept) > len(active) * 7 / 8:  # moving the others together would take longer than computing all
-            for b in set(range(len(active))) - set(kept):
-                beams[b] = [PartialHypothesis(-math.inf, limits.eos_id)] * beam  # a total of -∞ is never continued
-        else:
-            active, beams = [active[b] for b in kept], [beams[b] for b in kept]
+        # As long as they are few, moving the others together would take longer than computing all.
+        if len(kept) <= len(rows) * 7 / 8 or any(row.length == longest for row in rows):
+            rows = [rows[b] for b in kept]
             state = state.keep(torch.tensor(kept, device=device))
-    return ended.best()
+
+
+def _start_beams(first: int, limits: SearchLimits, options: BeamOptions) -> list[SentenceBeam]:
+    return [
+        SentenceBeam(number, ended, limits, options.beam)
+        for number, ended in enumerate(ended_hypotheses(limits, options), first)
+    ]
 
 
 def _is_possible(continuation: tuple[float, int, int]) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .beam_options import BeamOptions
 from .constraint_state import ConstraintState, PhraseConstraint, WordBoundaries
-from .ended import EndedHypotheses
+from .ended import ended_hypotheses
 from .step import AnyState, Hypothesis, SearchLimits, Step
 
 
@@ -45,7 +45,7 @@ def constrained_beam_search(
     low for its phrases gets no hypothesis; `max_constrained_length` tokens are always enough.
     """
     device = limits.device
-    ended = EndedHypotheses(limits, options)
+    ended = ended_hypotheses(limits, options)
     active = list(range(limits.sentences))
     widths = [beam_width(options.beam, phrases) for phrases in constraints]
     width = max(widths)
@@ -67,7 +67,7 @@ def constrained_beam_search(
             for k, row in enumerate(rows):
                 total = float(scores[k, limits.eos_id])
                 if row.constraint_state.is_complete and total > -torch.inf:
-                    ended.add(sentence, ids[b, k, 1:].tolist(), total, length)
+                    ended[sentence].add(ids[b, k, 1:].tolist(), total, length)
             scores[:, limits.eos_id] = -torch.inf
             candidates = _candidates(scores, rows, widths[sentence], sticky_start, sticky_end)
             beams[sentence] = _share_out(candidates, widths[sentence])
@@ -84,7 +84,7 @@ def constrained_beam_search(
                 (ids[b, k, 1:].tolist(), row.total) for k, row in enumerate(rows) if row.constraint_state.is_complete
             )
             best_total = max((row.total for row in rows), default=-torch.inf)
-            if ended.goes_on(sentence, best_total, complete, length):
+            if ended[sentence].goes_on(best_total, complete, length):
                 kept.append(b)
         if not kept:
             break
@@ -93,7 +93,7 @@ def constrained_beam_search(
         if len(kept) < len(active):
             chosen = torch.tensor(kept, device=device)
             active, ids, state = [active[b] for b in kept], ids[chosen], state.keep(chosen)
-    return ended.best()
+    return [one.best() for one in ended]
 
 
 def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
-from .beam import beam_search
+from .beam import beam_search, running_beam_search
 from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_penalty
 from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
-from .greedy import greedy_search, most_likely
+from .greedy import greedy_search, most_likely, running_greedy_search
 from .rules import Rule, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
 from .sample import sample_search, sample_tokens
-from .step import AnyState, Hypothesis, SearchLimits, Step
+from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
 from .stepwise import generate_stepwise
 
 LENGTH_PENALTIES: dict[str, Penalty] = {"gnmt": length_penalty, "plain": plain_length_penalty}
@@ -43,13 +43,7 @@ def search(
         return search(
             ruled, start, config, limits, constraints=constraints, boundaries=boundaries, generators=generators
         )
-    options = BeamOptions(
-        beam=config.beam,
-        alpha=config.alpha,
-        penalty=LENGTH_PENALTIES[config.length_penalty],
-        patience=config.patience,
-        nbest=config.nbest,
-    )
+    options = _beam_options(config)
     if any(constraints):
         hypotheses = constrained_beam_search(
             step, state, limits, options, constraints=constraints, boundaries=boundaries or WordBoundaries()
@@ -77,6 +71,39 @@ def search(
     else:
         hypotheses = beam_search(step, state, limits, options)
     return [[] if limits.is_cancelled(b) else of_one for b, of_one in enumerate(hypotheses)]
+
+
+def can_be_joined(config: DecodeConfig) -> bool:
+    """Whether sentences may join a `running_search`: greedy or beam search, without rules from `config`."""
+    plain = not config.sample and config.beam_groups == 1
+    return (
+        plain
+        and config.repetition_penalty == 1
+        and not (config.no_repeat_ngram_size or config.min_length or config.min_ratio)
+    )
+
+
+def running_search(
+    step: Step[AnyState], state: AnyState, config: DecodeConfig, limits: SearchLimits, admit: Admit[AnyState]
+) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
+    """As `search`, but sentences may join, and the hypotheses of each are returned after the step that finished it.
+
+    Sentences are numbered in the order in which they come, those of `limits` first. `can_be_joined` must be true.
+    """
+    if config.beam == 1:
+        yield from running_greedy_search(step, state, limits, admit)
+    else:
+        yield from running_beam_search(step, state, limits, _beam_options(config), admit)
+
+
+def _beam_options(config: DecodeConfig) -> BeamOptions:
+    return BeamOptions(
+        beam=config.beam,
+        alpha=config.alpha,
+        penalty=LENGTH_PENALTIES[config.length_penalty],
+        patience=config.patience,
+        nbest=config.nbest,
+    )
 
 
 def stream_tokens(

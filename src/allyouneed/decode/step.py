@@ -1,8 +1,8 @@
 """What a search needs of a model: one function, and a state that goes in and comes out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -65,6 +65,40 @@ class SearchLimits:
     def device(self) -> torch.device:
         """Where the tensors of the search are."""
         return self.max_lengths.device
+
+
+class Newcomers(NamedTuple, Generic[AnyState]):
+    """Sentences that join a search between two of its steps.
+
+    `insert` gets the state of the search and a row for each of them, in sentences from 0, and returns the state in
+    which they have these rows: of sentences that have left, or after the last. `limits` has the special tokens of the
+    search.
+    """
+
+    limits: SearchLimits
+    insert: Callable[[AnyState, Sequence[int]], AnyState]
+
+
+Admit = Callable[[int], Newcomers[AnyState] | None]
+"""Called between two steps with the number of sentences still searched: the sentences that join them now, if any."""
+
+
+def admit_nobody(_: int) -> None:
+    """The `Admit` of a search that nobody joins."""
+
+
+Row = TypeVar("Row")
+
+
+def insert_newcomers(
+    state: AnyState, newcomers: Newcomers[AnyState], rows: list[Row], free: Sequence[int], joining: Sequence[Row]
+) -> AnyState:
+    """Let newcomers have the `free` rows first, then new ones. `rows` is changed: the searches of sentences by row."""
+    chosen = [*free, *range(len(rows), len(rows) + len(joining))][: len(joining)]
+    rows += joining[len(free) :]
+    for row, one in zip(chosen, joining, strict=True):
+        rows[row] = one
+    return newcomers.insert(state, chosen)
 
 
 class Hypothesis(NamedTuple):

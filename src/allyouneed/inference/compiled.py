@@ -134,7 +134,8 @@ class CompiledEngine(EagerEngine):
         width = state.hypotheses // state.sentences
         caches = tuple(cache.reserve(width, after=state.cached) for cache in state.caches)
         return caches, (
-            last.numpy(), state.length, self._embedding, self._decoder_weights, self._cross_weights, self._options,
+            last.numpy(), state.positions.numpy(),
+            self._embedding, self._decoder_weights, self._cross_weights, self._options,
             *_addresses(caches), state.cached, NOTHING if mask is None else mask.numpy(),
             *_addresses(state.memory_caches), _mask_array(state.padding),
         )  # fmt: skip

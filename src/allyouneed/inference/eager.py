@@ -96,8 +96,8 @@ class EagerEngine:
         self.projection: LinearMap = make(model.projection.table, None)
 
     def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
-        if state.length == len(self.target_position):
-            raise InputError(f"a sequence of {state.length + 1} tokens is longer than max_length={state.length}")
+        if state.longest == len(self.target_position):
+            raise InputError(f"a sequence of {state.longest + 1} tokens is longer than max_length={state.longest}")
         width = state.hypotheses // state.sentences
         mask = state.ancestry_mask
         if width > 1 or mask is not None:  # a hypothesis attends to its own newest token, not to the others'
@@ -113,6 +113,7 @@ class EagerEngine:
             state.cached + width,
             mask,
             state.length + 1,
+            state.joined,
         )
 
     def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
@@ -133,7 +134,10 @@ class EagerEngine:
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
         """The logits (N, V), or with `banned_ids` log-probabilities, and the caches with the last tokens in them."""
         width = state.hypotheses // state.sentences
-        x = torch.add(self.target_position[state.length], torch.embedding(self.target_table, last), alpha=self.scale)
+        position = self.target_position[state.length if state.joined is None else state.positions]
+        if state.joined is not None:
+            position = position.repeat_interleave(width, 0)  # (B, D) → (N, D)
+        x = torch.add(position, torch.embedding(self.target_table, last), alpha=self.scale)
         x = x.view(state.sentences, width, -1)  # (N, D) → (B, N/B, D): hypotheses as if they were positions
         mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
         caches = []

@@ -121,7 +121,7 @@ def encode_tokens(
 def decode_tokens(
     x: Array,
     last: Array,
-    position: int,
+    positions: Array,
     embedding: EmbeddingWeights,
     stack: BlockWeights,
     cross: CrossAttentionWeights,
@@ -134,13 +134,14 @@ def decode_tokens(
     memory_shape: tuple[int, int, int],
     padding: Array,
 ) -> None:
-    """§3.1, block by block: from the last tokens of R hypotheses, (R,), at `position`, to hidden states `x` (R, D).
+    """§3.1, block by block: from the last tokens of R hypotheses, (R,), to hidden states `x` (R, D).
 
-    The R / B hypotheses of a sentence are side by side. `caches` and `memories` (N,) are the addresses of each block's
-    KV cache, (B, capacity, H·K + H·Kv), and keys and values of the memory, (B, S, H·K + H·Kv): arrays of addresses,
-    because Numba would compile tuples of arrays again for every number of blocks. The keys and values of the last
-    tokens are written into the caches from `used` on. `ancestry_mask` (R, used + R / B) and `padding` (B, S) are
-    attention biases: below 0 where attention is masked; with no rows, nothing is.
+    The R / B hypotheses of a sentence are side by side, all at its one of `positions` (B,). `caches` and `memories`
+    (N,) are the addresses of each block's KV cache, (B, capacity, H·K + H·Kv), and keys and values of the memory,
+    (B, S, H·K + H·Kv): arrays of addresses, because Numba would compile tuples of arrays again for every number of
+    blocks. The keys and values of the last tokens are written into the caches from `used` on. `ancestry_mask`
+    (R, used + R / B) and `padding` (B, S) are attention biases: below 0 where attention is masked; with no rows,
+    nothing is.
     """
     rows = len(x)
     hypotheses = rows // memory_shape[0]
@@ -148,7 +149,7 @@ def decode_tokens(
     query_width = query.shape[1]  # H·K
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
-    embed(last, position, embedding, x)
+    embed(last, positions, embedding, x)
     for n in range(len(caches)):
         cache = carray(float32_pointer(caches[n]), cache_shape)
         memory = carray(float32_pointer(memories[n]), memory_shape)
@@ -177,9 +178,10 @@ float32_pointer: Any = intrinsic(_float32_pointer)
 
 
 @_jit
-def embed(tokens: Array, position: int, embedding: EmbeddingWeights, x: Array) -> None:
-    """Embed tokens (R,), all at one position of their sentences, into `x` (R, D)."""
+def embed(tokens: Array, positions: Array, embedding: EmbeddingWeights, x: Array) -> None:
+    """Embed tokens (R,), R / B of them at each of `positions` (B,), into `x` (R, D)."""
     for r in range(len(tokens)):
+        position = positions[r * len(positions) // len(tokens)]
         if not 0 <= tokens[r] < len(embedding.table):
             raise IndexError("an id is outside the vocabulary")
         for i in range(x.shape[1]):

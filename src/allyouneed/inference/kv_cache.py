@@ -2,9 +2,11 @@
 
 A sentence has one cache for all its hypotheses. Each step appends the keys and values of their newest tokens, and
 no entry ever moves: the ancestry mask says which entries are a hypothesis's own tokens, and when the search drops
-some hypotheses and forks others, only that mask is reordered.
+some hypotheses and forks others, only that mask is reordered. A sentence that joins a running batch masks the entries
+before it came.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -36,11 +38,17 @@ class KVCache:
         cache.used = after + count
         return cache
 
-    def select(self, sentences: Tensor, used: int) -> "KVCache":
-        """The cache of these sentences alone, with the first `used` tokens and the same capacity."""
-        tokens = self.tokens.new_empty(sentences.size(0), *self.tokens.shape[1:])
-        torch.index_select(self.tokens[:, :used], 0, sentences, out=tokens[:, :used])
-        return KVCache(tokens, used, heads=self.heads, width=self.width)
+    def select(self, sentences: Tensor, capacity: int, used: int, *, first: int = 0) -> "KVCache":
+        """The cache of these sentences alone, with the tokens from `first` to `used`."""
+        tokens = self.tokens.new_empty(sentences.size(0), capacity, self.tokens.size(2))
+        torch.index_select(self.tokens[:, first:used], 0, sentences, out=tokens[:, : used - first])
+        return KVCache(tokens, used - first, heads=self.heads, width=self.width)
+
+    def copy(self, sentences: int, capacity: int, used: int, *, first: int = 0) -> "KVCache":
+        """A copy for at least as many sentences, with the tokens from `first` to `used`; the others are 0."""
+        tokens = self.tokens.new_zeros(sentences, capacity, self.tokens.size(2))
+        tokens[: len(self.tokens), : used - first] = self.tokens[:, first:used]
+        return KVCache(tokens, used - first, heads=self.heads, width=self.width)
 
     def _copied(self, used: int, *, capacity: int) -> "KVCache":
         tokens = self.tokens.new_empty(self.tokens.size(0), capacity, self.tokens.size(2))
@@ -60,7 +68,8 @@ class CachedState:
     `memory_caches` and `caches` have one KV cache for each block: of the source, and of the tokens so far. `padding`
     is the attention bias that masks padding of the source, (B, 1, 1, S), or None where there is none. `ancestry_mask`
     is the attention bias that masks the `cached` tokens of other hypotheses, (N, cached), or None where each
-    sentence has one hypothesis. `length` counts the tokens of a hypothesis.
+    sentence has one hypothesis. `length` counts the steps whose tokens the caches hold, and `joined` (B,) how many of
+    them came before each sentence joined; it is None where all sentences began together.
     """
 
     memory_caches: tuple[KVCache, ...]
@@ -70,11 +79,24 @@ class CachedState:
     cached: int = 0
     ancestry_mask: Tensor | None = None
     length: int = 0
+    joined: Tensor | None = None
 
     @property
     def sentences(self) -> int:
         """How many there are, B."""
         return self.memory_caches[0].tokens.size(0)
+
+    @property
+    def positions(self) -> Tensor:
+        """How many tokens the hypotheses of each sentence have, (B,)."""
+        if self.joined is None:
+            return torch.full((self.sentences,), self.length, device=self.memory_caches[0].tokens.device)
+        return self.length - self.joined
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that any hypothesis has."""
+        return self.length if self.joined is None else self.length - int(self.joined.min())
 
     def reorder(self, hypotheses: Tensor) -> "CachedState":
         """The state whose hypothesis n is this one's hypothesis `hypotheses[n]`, of the same sentence."""
@@ -85,19 +107,87 @@ class CachedState:
             mask = self.memory_caches[0].tokens.new_zeros(count, self.cached)
         else:
             mask = self.ancestry_mask.index_select(0, hypotheses)
-        return CachedState(self.memory_caches, self.padding, self.caches, count, self.cached, mask, self.length)
+        return replace(self, hypotheses=count, ancestry_mask=mask)
 
     def keep(self, sentences: Tensor) -> "CachedState":
         """The state of these sentences alone, with all their hypotheses."""
         before, width = self.sentences, self.hypotheses // self.sentences
+        joined, padding = self.joined, self.padding
+        first, source_length = 0, self.memory_caches[0].used
+        if padding is not None:
+            padding = padding.index_select(0, sentences)
+        if joined is not None and padding is not None:  # forget what only sentences that left have needed
+            joined = joined.index_select(0, sentences)
+            first = int(joined.min())
+            joined = joined - first
+            source_length = _visible_length(padding)
+            padding = padding[..., :source_length].contiguous()
         mask = self.ancestry_mask
         if mask is not None:
-            mask = mask.view(before, width, -1).index_select(0, sentences).flatten(0, 1)
-        return replace(
-            self,
-            memory_caches=tuple(cache.select(sentences, cache.used) for cache in self.memory_caches),
-            padding=None if self.padding is None else self.padding.index_select(0, sentences),
-            caches=tuple(cache.select(sentences, self.cached) for cache in self.caches),
-            hypotheses=width * sentences.size(0),
-            ancestry_mask=mask,
+            mask = mask.view(before, width, -1).index_select(0, sentences).flatten(0, 1)[:, first * width :]
+        return CachedState(
+            tuple(cache.select(sentences, source_length, source_length) for cache in self.memory_caches),
+            padding,
+            tuple(
+                cache.select(sentences, cache.tokens.size(1), self.cached, first=first * width) for cache in self.caches
+            ),
+            width * sentences.size(0),
+            self.cached - first * width,
+            mask,
+            self.length - first,
+            joined,
         )
+
+    def insert(self, newcomers: "CachedState", rows: Sequence[int]) -> "CachedState":
+        """The state in which sentence i of `newcomers`, a state before the first token, is sentence `rows[i]`.
+
+        Sentences that had such a row before are gone; rows beyond the last are new. The memory of this state is
+        written to, so this state must not be used any more.
+        """
+        width = self.hypotheses // self.sentences
+        before, count = self.sentences, max(self.sentences, max(rows) + 1)
+        tokens = self.memory_caches[0].tokens
+        masked, chosen = torch.finfo(tokens.dtype).min, torch.tensor(rows, device=tokens.device)
+        joined = torch.full((count,), self.length, device=tokens.device)
+        joined[:before] = 0 if self.joined is None else self.joined
+        joined[chosen] = self.length
+        first = int(joined.min())  # the steps before it are masked for all
+        if count == before and 2 * first < self.length:
+            first = 0  # copying the rest would take longer than skipping them
+        source_length, new_length = self.memory_caches[0].used, newcomers.memory_caches[0].used
+        padding = tokens.new_full((count, 1, 1, max(source_length, new_length)), masked)
+        padding[:before, ..., :source_length] = 0 if self.padding is None else self.padding
+        padding[chosen] = masked
+        padding[chosen, ..., :new_length] = 0 if newcomers.padding is None else newcomers.padding
+        longest = _visible_length(padding)
+        if count == before and longest <= source_length < 2 * longest:
+            longest = source_length  # likewise
+        mask = tokens.new_full((count, width, self.cached), masked)
+        mask[:before] = 0 if self.ancestry_mask is None else self.ancestry_mask.view(before, width, -1)
+        mask[chosen] = masked
+        memory_caches, caches = self.memory_caches, self.caches
+        if count > before or longest != source_length:
+            used = min(longest, source_length)
+            memory_caches = tuple(cache.copy(count, longest, used) for cache in memory_caches)
+        if count > before or first:
+            caches = tuple(
+                cache.copy(count, cache.tokens.size(1), self.cached, first=first * width) for cache in caches
+            )
+        for cache, new in zip(memory_caches, newcomers.memory_caches, strict=True):
+            cache.tokens[chosen, :new_length] = new.tokens
+            cache.used = longest
+        return CachedState(
+            memory_caches,
+            padding[..., :longest].contiguous(),
+            caches,
+            count * width,
+            self.cached - first * width,
+            mask[..., first * width :].flatten(0, 1),
+            self.length - first,
+            joined - first,
+        )
+
+
+def _visible_length(padding: Tensor) -> int:
+    """The length of the longest source."""
+    return int((padding >= 0).any(0).nonzero()[:, -1].max()) + 1
