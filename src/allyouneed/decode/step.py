@@ -87,11 +87,15 @@ def admit_nobody(_: int) -> None:
     """The `Admit` of a search that nobody joins."""
 
 
-Row = TypeVar("Row")
+_Sentence = TypeVar("_Sentence")
 
 
 def insert_newcomers(
-    state: AnyState, newcomers: Newcomers[AnyState], rows: list[Row], free: Sequence[int], joining: Sequence[Row]
+    state: AnyState,
+    newcomers: Newcomers[AnyState],
+    rows: list[_Sentence],
+    free: Sequence[int],
+    joining: Sequence[_Sentence],
 ) -> AnyState:
     """Let newcomers have the `free` rows first, then new ones. `rows` is changed: the searches of sentences by row."""
     chosen = [*free, *range(len(rows), len(rows) + len(joining))][: len(joining)]
