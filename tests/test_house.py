@@ -89,7 +89,7 @@ def test_the_public_names() -> None:
         "ExportError", "Glossary", "InputError", "Interrupted", "MissingExtraError", "ModelConfig",
         "MultiHeadAttention", "OutputError", "PositionalEncoding", "Recipe", "Sample", "Scored",
         "SilentCallback", "Tokenizer", "TrainConfig", "TrainingCallback", "TrainingError", "Transformer",
-        "Translation", "Translator", "Update", "Validation", "evaluate", "fit", "recipe_path",
+        "Translation", "Translator", "Update", "Validation", "average_bundles", "evaluate", "fit", "recipe_path",
     ]  # fmt: skip
     for name in allyouneed.__all__:
         assert getattr(allyouneed, name).__name__ == name

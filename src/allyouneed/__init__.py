@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .run import SilentCallback as SilentCallback
     from .run import TrainingCallback as TrainingCallback
     from .run import Validation as Validation
+    from .run import average_bundles as average_bundles
     from .text.glossary import Glossary as Glossary
     from .text.tokenizer import Tokenizer as Tokenizer
     from .train import Update as Update
@@ -63,7 +64,16 @@ _ROOMS = {
     "evaluation": ("evaluate", "fit"),
     "nn": ("MultiHeadAttention", "PositionalEncoding", "Transformer"),
     "recipes": ("recipe_path",),
-    "run": ("Draft", "Evaluation", "Evaluator", "Sample", "SilentCallback", "TrainingCallback", "Validation"),
+    "run": (
+        "Draft",
+        "Evaluation",
+        "Evaluator",
+        "Sample",
+        "SilentCallback",
+        "TrainingCallback",
+        "Validation",
+        "average_bundles",
+    ),
     "text.glossary": ("Glossary",),
     "text.tokenizer": ("Tokenizer",),
     "train": ("Update",),

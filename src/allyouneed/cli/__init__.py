@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import AllYouNeedError, Interrupted
+from .average import average
 from .check import check
 from .config import config
 from .demo import demo
@@ -41,7 +42,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, train, translate, serve, evaluate_command, score, info, explain, check, config, paper, export, import_command
+    demo, train, translate, serve, evaluate_command, score, info, explain, check, config, paper, export, import_command,
+    average,
 ):  # fmt: skip
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 for group in (keys, suggestions):

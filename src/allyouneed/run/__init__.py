@@ -1,6 +1,7 @@
 """A whole training run: from a recipe to a bundle, and resumed after an interruption."""
 
 from .auto import Draft
+from .bundle_averaging import average_bundles
 from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
 from .fit import run_training
 from .replace import replaced, source_paths
@@ -13,6 +14,7 @@ __all__ = [
     "SilentCallback",
     "TrainingCallback",
     "Validation",
+    "average_bundles",
     "replaced",
     "run_training",
     "source_paths",

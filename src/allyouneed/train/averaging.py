@@ -1,6 +1,6 @@
 """Averages of weights: over the last validations (§6.1), or an exponential moving average."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,13 +54,19 @@ def save_snapshot(folder: Path, model: Transformer, *, step: int) -> None:
 
 
 def average_snapshots(folder: Path, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean of the weights after some updates, summed in double precision. Refuses a damaged or missing snapshot."""
+    """The mean of the weights after some updates. Refuses a damaged or missing snapshot."""
+    return average_weights(read_tensors(snapshot_path(folder, step))[0] for step in steps)
+
+
+def average_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of tensors of the same names and shapes, summed in double precision, in float32."""
     total: dict[str, Tensor] = {}
-    for step in steps:
-        tensors, _ = read_tensors(snapshot_path(folder, step))
+    count = 0
+    for tensors in models:
+        count += 1
         for name, tensor in tensors.items():
             total[name] = total.get(name, torch.zeros(())) + tensor.double()
-    return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+    return {name: (tensor / count).float() for name, tensor in total.items()}
 
 
 def remove_snapshots(folder: Path, *, keep: Sequence[int]) -> None:
