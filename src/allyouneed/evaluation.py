@@ -9,8 +9,8 @@ from .config import DecodeConfig, Recipe
 from .corpus.pair import Pair
 from .metrics import bleu, chrf, exact_match, sentence_chrf
 from .run import Draft, Evaluation, Evaluator, Sample, TrainingCallback, run_training
-from .run.fit import OptimizerFactory
 from .run.pairs import with_pairs
+from .run.run import OptimizerFactory
 from .train.optimizer import make_optimizer
 from .translator import Translator
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from .errors import ConfigError
 from .files import read_whole
@@ -79,7 +79,7 @@ class Checked:
                 value = tuple(value)
             if not (_fits(value, kind) or (kind is float and type(value) is int)):
                 raise ConfigError(f"{known.name} must be {describe_type(kind)}; got {format_value(value)}")
-            if allowed is not None and value is not None and value not in allowed:
+            if allowed is not None and isinstance(value, int | float) and value not in allowed:
                 raise ConfigError(f"{known.name} must be {allowed}; got {format_value(value)}")
             for text in value if isinstance(value, tuple) else (value,):
                 if isinstance(text, str) and not _is_text(text):
@@ -191,7 +191,7 @@ def _takes_tuple(kind: object) -> bool:
 
 
 def _choices(kind: object) -> tuple[object, ...]:
-    return get_args(kind) if get_origin(kind) is UnionType or isinstance(kind, UnionType) else ()
+    return get_args(kind) if get_origin(kind) in (UnionType, Union) else ()
 
 
 def _fits(value: object, kind: Any) -> bool:

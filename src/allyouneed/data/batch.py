@@ -8,9 +8,9 @@ from torch import Tensor
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
-    """Rows of ids as one tensor, padded with `pad_id`. Returns (B, L), int64."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
+    """Rows of ids as one tensor, padded with `pad_id`. Returns (B, L), int64; (0, 1) of no rows."""
+    longest = max(map(len, rows), default=1)
+    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.int64).view(-1, longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +39,7 @@ class Batch:
         return Batch(torch.cat([self.source, self.source]), torch.cat([self.target, self.target]))
 
     def micro_batches(self, count: int) -> list["Batch"]:
-        """The same pairs as at most `count` batches of nearly equal size."""
+        """The same pairs as at most `count` batches of nearly equal size; none if there is no pair."""
+        if len(self.source) == 0:
+            return []
         return [Batch(*sides) for sides in zip(self.source.chunk(count), self.target.chunk(count), strict=True)]

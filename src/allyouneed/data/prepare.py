@@ -45,8 +45,7 @@ def prepare(
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
     provenance = compute_provenance(data, clean, max_length, vocabulary)
-    if data.cache_dir:
-        folder = Path(data.cache_dir, fingerprint(provenance))
+    folder = prepared_folder(data, folder, provenance)
     stored = stored_provenance(folder)
     if resume and stored and stored != provenance:
         raise DataError(f"{folder} was prepared from other data or settings: {describe_difference(stored, provenance)}")
@@ -63,6 +62,11 @@ def prepare(
     else:
         build_unless_there()
     return open_prepared(folder, data, max_length=max_length)
+
+
+def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) -> Path:
+    """Where pairs of this provenance are: in `folder`, or in the one for them under `data.cache_dir`."""
+    return Path(data.cache_dir, fingerprint(provenance)) if data.cache_dir else folder
 
 
 def _build(

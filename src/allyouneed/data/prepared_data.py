@@ -40,8 +40,8 @@ class PreparedData:
         """A fingerprint of the pairs."""
         return fingerprint(self.provenance)
 
-    def batches(self, config: TrainConfig, *, skip: int = 0) -> Iterator[Batch]:
-        """Training batches without end, after the first `skip`."""
+    def batches(self, config: TrainConfig, *, skip: int = 0, part: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
+        """Training batches without end, after the first `skip`; or of each batch one part, (number, count)."""
         return batches(
             self.train,
             batch_tokens=config.batch_tokens,
@@ -49,6 +49,7 @@ class PreparedData:
             pad_id=self.vocabulary.source.pad_id,
             target_pad_id=self.vocabulary.target.pad_id,
             skip=skip,
+            part=part,
         )
 
     def validation_samples(self, count: int) -> list[Pair]:

@@ -70,16 +70,24 @@ def _by_length(pairs: EncodedPairs, chosen: Indices, batch_tokens: int) -> list[
 
 
 def batches(
-    pairs: EncodedPairs, *, batch_tokens: int, seed: int, pad_id: int, target_pad_id: int | None = None, skip: int = 0
+    pairs: EncodedPairs,
+    *,
+    batch_tokens: int,
+    seed: int,
+    pad_id: int,
+    target_pad_id: int | None = None,
+    skip: int = 0,
+    part: tuple[int, int] = (0, 1),
 ) -> Iterator[Batch]:
     """Batches without end, epoch after epoch, after the first `skip`.
 
-    Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary.
+    Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary. `part`, a number and a
+    count, takes every pair whose position in its batch leaves that rest: all parts have about the same lengths.
     """
     plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
     planned = ((epoch, indices) for epoch, plan in enumerate(plans) for indices in plan)
     for epoch, indices in islice(planned, skip, None):
-        yield collate(pairs, indices, pad_id=pad_id, target_pad_id=target_pad_id, epoch=epoch)
+        yield collate(pairs, indices[part[0] :: part[1]], pad_id=pad_id, target_pad_id=target_pad_id, epoch=epoch)
 
 
 def batches_by_length(

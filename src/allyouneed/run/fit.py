@@ -1,15 +1,13 @@
 """`fit`: from a recipe, or a draft of one, to a run that is started or resumed."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import tomli_w
 import torch
-from torch.optim import Optimizer
 
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
-from ..data.prepare import prepare
+from ..data.prepare import prepare, prepared_folder
 from ..data.prepared_data import PreparedData
 from ..device import pick_device, require_memory, using_threads
 from ..errors import ConfigError
@@ -26,14 +24,14 @@ from .auto import Corpus, Draft
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import load_checkpoint
 from .estimate import format_duration, seconds_per_update
+from .follow import follow
 from .interrupts import catch_interrupts
 from .log import RunLog
 from .model_card import describe_model
+from .processes import Task, choose_workers, is_follower, process_group, running_workers
 from .resume import has_run, refuse_a_run, refuse_other_recipe
-from .run import Run
+from .run import OptimizerFactory, Run, refuse_patience_without_metric
 from .run_languages import find_languages
-
-OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
 
 def run_training(
@@ -55,6 +53,9 @@ def run_training(
     other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
     """
+    if is_follower():
+        with process_group("env://"):
+            return Bundle.load(follow(optimizer))
     output, callback = Path(output), callback or SilentCallback()
     with locked(output, what=str(output)):
         changes: list[str] = []
@@ -91,6 +92,7 @@ def _fit(
         resume=resume,
         progress=callback.on_prepare,
     )
+    data_folder = prepared_folder(plan.data, output / "data", data.provenance)
     messages = [("data", line) for line in data.describe()]
     if isinstance(recipe, Draft):
         plan, choices = recipe.complete(_corpus(plan, data, device))
@@ -103,8 +105,14 @@ def _fit(
     languages, guess = find_languages(plan)
     messages += [("languages", guess)] if guess else []
     messages += [("model", f"{describe_model(model)}, products in {dtype}"), ("program", versions())]
+    refuse_patience_without_metric(plan, data, evaluate)
+    threads = torch.get_num_threads()
+    is_standard = optimizer_factory is make_optimizer
+    count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
+    messages += [("workers", text)] if text else []
+    share = max(1, threads // count)
     if isinstance(recipe, Draft):
-        messages.append(("time", _describe_time(plan, data, model, optimizer_factory)))
+        messages.append(("time", _describe_time(plan, data, model, optimizer_factory, workers=count)))
 
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
@@ -114,12 +122,19 @@ def _fit(
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
             callback.on_message("resume", text)
+            with running_workers(1, threads=threads) as workers:
+                workers.from_first(lambda: Task(plan, output, data_folder, share, is_finished=True))
             return Bundle.load(output, device=device)
 
-    with RunLog(output, tensorboard=plan.train.tensorboard) as log, catch_interrupts() as interrupt:
+    with (
+        RunLog(output, tensorboard=plan.train.tensorboard) as log,
+        catch_interrupts() as interrupt,
+        using_threads(share),
+        running_workers(count, threads=share) as workers,
+    ):
         run = Run(
             plan, output, data, model, optimizer, state,
-            languages=languages, callback=callback, evaluate=evaluate, log=log,
+            languages=languages, callback=callback, evaluate=evaluate, log=log, workers=workers,
         )  # fmt: skip
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
@@ -129,6 +144,7 @@ def _fit(
         log.begin(after=state.step)
         for topic, text in messages:
             run.message(topic, text)
+        workers.from_first(lambda: Task(plan, output, data_folder, share))
         run.train(interrupt)
     return Bundle.load(output, device=device)
 
@@ -174,9 +190,11 @@ def _copy_initial_weights(initial: Bundle, model: Transformer, name: str) -> Non
         ) from error
 
 
-def _describe_time(plan: Recipe, data: PreparedData, model: Transformer, optimizer_factory: OptimizerFactory) -> str:
+def _describe_time(
+    plan: Recipe, data: PreparedData, model: Transformer, optimizer_factory: OptimizerFactory, *, workers: int
+) -> str:
     settings = plan.train
-    seconds = seconds_per_update(model, data.batches(settings), settings, optimizer_factory)
+    seconds = seconds_per_update(model, data.batches(settings, part=(0, workers)), settings, optimizer_factory)
     return (
         f"about {format_duration(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "
         "measured now; validation takes additional time"

@@ -14,6 +14,7 @@ MAY_CHANGE = {
     "train.steps",
     "train.patience",
     "train.threads",
+    "train.workers",
     "train.device",
     "train.tensorboard",
     "data.source_language",

@@ -11,20 +11,23 @@ and writes the files of an incomplete one again, with the same contents.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from ..bundle import Bundle
-from ..config import Recipe
+from ..config import Recipe, TrainConfig
 from ..corpus.normalize import Normalization
 from ..data.prepared_data import PreparedData
+from ..device import using_threads
 from ..errors import ConfigError, Interrupted, TrainingError
 from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
@@ -32,6 +35,7 @@ from ..train.loop import Update, updates
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
 from ..train.validation import validate
+from ..train.workers import Workers
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
 from .interrupts import InterruptRequest
@@ -41,9 +45,17 @@ from .report import write_report
 
 PROBES = 20  # sources of validation pairs that a bundle keeps
 
+OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
+
+_Result = TypeVar("_Result")
+
 
 class Run:
-    """A model, its training data, and the state of its training."""
+    """A model, its training data, and the state of its training.
+
+    Every worker has a `Run`. All make the same updates and take the same decisions; the first one validates, writes
+    and reports.
+    """
 
     def __init__(
         self,
@@ -58,40 +70,49 @@ class Run:
         callback: TrainingCallback,
         evaluate: Evaluator | None,
         log: RunLog,
+        workers: Workers,
     ) -> None:
         self.recipe, self.output, self.data = recipe, output, data
         self.model, self.optimizer, self.state = model, optimizer, state
         self._languages, self._callback, self._evaluate, self._log = languages, callback, evaluate, log
+        self._workers = workers
         self._start = time.monotonic() - state.seconds
-        _refuse_patience_without_metric(recipe, data, evaluate)
 
     def message(self, topic: str, text: str) -> None:
         """Pass a line to the callback, and write it to the log."""
-        self._callback.on_message(topic, text)
-        self._log.message(topic, text)
+        if self._workers.rank == 0:
+            self._callback.on_message(topic, text)
+            self._log.message(topic, text)
 
     def train(self, interrupt: InterruptRequest) -> None:
         """Train to the end. After a signal, save and raise `Interrupted`."""
         settings = self.recipe.train
+        self._workers.attach(self.model, self.optimizer)
         self._callback.on_train_begin(self.state.step, settings.steps)
         while self.state.step < settings.steps and not self.state.stopped_early:
-            batches = self.data.batches(settings, skip=self.state.step * settings.accumulate_steps)
-            for update in updates(self.model, self.optimizer, batches, settings, self.state):
-                self._account(update)
+            batches = self.data.batches(
+                settings,
+                skip=self.state.step * settings.accumulate_steps,
+                part=(self._workers.rank, self._workers.count),
+            )
+            for update in updates(self.model, self.optimizer, batches, settings, self.state, self._workers):
+                if self._workers.rank == 0:
+                    self._account(update)
+                signal = self._workers.agree(interrupt.signal or 0)
                 is_last = update.step == settings.steps
                 validates = update.step % settings.validate_every == 0 or is_last
                 reason = divergence(self.state, is_last=is_last)
-                if not reason and (validates or interrupt.signal is not None) and not all_finite(self._tensors()):
+                if not reason and (validates or signal) and self._workers.agree(not all_finite(self._tensors())):
                     reason = "the weights were not finite"
                 if not reason and validates:
-                    reason = self._validate(update.learning_rate)
+                    reason = self._on_first(partial(self._validate, update.learning_rate))
                 if reason:
                     self._rollback(reason)
                 if reason or self.state.stopped_early:
                     break
-                if interrupt.signal is not None:
-                    self._stop(interrupt.signal, is_saved=validates)
-        self._finish()
+                if signal:
+                    self._stop(signal, is_saved=validates)
+        self._on_first(self._finish)
 
     def save(self) -> None:
         """Write the checkpoint, from which a killed run resumes."""
@@ -101,6 +122,15 @@ class Run:
     def restore(self) -> TrainState:
         """Restore model, optimizer and random numbers from the checkpoint; returns its state."""
         return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
+
+    def _on_first(self, act: Callable[[], _Result]) -> _Result:
+        """The result of `act`, which only the first worker calls, with the state of the whole optimizer."""
+        threads = torch.get_num_threads() * self._workers.count
+        with self._workers.whole_optimizer(self.optimizer), using_threads(threads):
+            result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
+        for name, value in scalars.items():
+            setattr(self.state, name, value)
+        return result
 
     def _account(self, update: Update) -> None:
         if update.skipped:
@@ -146,7 +176,7 @@ class Run:
 
     def _stop(self, signal: int, *, is_saved: bool) -> None:
         if not is_saved:
-            self.save()
+            self._on_first(self.save)
         raise Interrupted(
             f"stopped after update {self.state.step:,} and saved; the same command with --resume continues",
             signal=signal,
@@ -155,7 +185,8 @@ class Run:
     def _rollback(self, reason: str) -> None:
         step = self.state.step
         self.state = rollback(self.state, reason, self.restore)
-        self.save()
+        self._workers.attach(self.model, self.optimizer)
+        self._on_first(self.save)
         self.message(
             "rollback",
             f"{reason} at update {step:,}: back to update {self.state.step:,}, "
@@ -271,7 +302,8 @@ def _metric_value(validation: Validation, metric: str) -> float:
     return validation.scores[metric]
 
 
-def _refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
+def refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
+    """Refuse patience where the metric that it compares is not measured."""
     settings = recipe.train
     if not settings.patience:
         return

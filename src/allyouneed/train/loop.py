@@ -9,7 +9,7 @@ from itertools import islice
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import clip_grads_with_norm_
 from torch.optim import Optimizer
 
 from ..config import TrainConfig
@@ -20,6 +20,7 @@ from .loss import fused_linear_cross_entropy
 from .recovery import with_fitting_micro_batches
 from .schedule import learning_rate_at
 from .state import TrainState
+from .workers import Workers
 
 WIDE = 128  # from this d_model on, products in bfloat16 gain more time than the conversions cost
 
@@ -47,30 +48,35 @@ def updates(
     batches: Iterable[Batch],
     config: TrainConfig,
     state: TrainState | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[Update]:
     """Fit `model` (§5): perform the updates after `state.step` up to `config.steps`, and yield each when it is done.
 
-    `state` counts the updates. Batches that do not fit into memory are split into micro-batches.
+    `state` counts the updates. Batches that do not fit into memory are split into micro-batches. With several
+    `workers`, `batches` are this worker's parts of the batches.
     """
-    state, feed = state or TrainState(), iter(batches)
+    state, feed, workers = state or TrainState(), iter(batches), workers or Workers()
     model.train()
     while state.step < config.steps and (group := list(islice(feed, config.accumulate_steps))):
         state.step += 1
         learning_rate = state.learning_rate_factor * learning_rate_at(state.step, config, d_model=model.config.d_model)
         _set_learning_rate(optimizer, learning_rate)
+        workers.begin_update(config.seed, state.step)
         loss, micro_batches = with_fitting_micro_batches(
             add_gradients, model, group, config, micro_batches=state.micro_batches
         )
-        out_of_memory, state.micro_batches = micro_batches > state.micro_batches, micro_batches
-        norm = get_total_norm(parameter.grad for parameter in model.parameters() if parameter.grad is not None)
-        if is_finite := bool((loss + norm).isfinite()):
+        whole = workers.combine(model, group, loss, micro_batches)
+        out_of_memory, state.micro_batches = whole.micro_batches > state.micro_batches, whole.micro_batches
+        if is_finite := bool((whole.loss + whole.norm).isfinite()):
             if config.clip_norm:
-                clip_grads_with_norm_(model.parameters(), config.clip_norm, norm)
+                clip_grads_with_norm_(model.parameters(), config.clip_norm, whole.norm)
             optimizer.step()
         optimizer.zero_grad()
+        workers.end_update()
         state.count_update(is_finite)
-        tokens = sum(batch.target_out.numel() for batch in group)
-        yield Update(state.step, loss, learning_rate, tokens, not is_finite, micro_batches, out_of_memory)
+        yield Update(
+            state.step, whole.loss, learning_rate, whole.tokens, not is_finite, whole.micro_batches, out_of_memory
+        )
 
 
 def add_gradients(

@@ -1,0 +1,32 @@
+"""The program of a worker that a run starts on its own machine: python -m allyouneed.run.worker_process …"""
+
+import sys
+
+from ..device import configure_process
+from ..errors import AllYouNeedError, Interrupted
+from .follow import follow
+from .processes import LOST_OTHERS, end_with_parent, process_group
+
+
+def run_worker() -> int:
+    """Take part in a run until it ends; print why, if that is because of an error here."""
+    store, count, threads, rank = sys.argv[1:]
+    end_with_parent()
+    configure_process(int(threads))
+    print("ready", flush=True)
+    try:
+        with process_group(f"file://{store}", rank=int(rank), count=int(count)):
+            follow()
+    except Interrupted:
+        return 0
+    except Exception as error:
+        if isinstance(error, RuntimeError) and "gloo" in str(error):
+            return LOST_OTHERS
+        what = "" if isinstance(error, AllYouNeedError) else f"{type(error).__name__}: "
+        print(f"worker {int(rank) + 1} of {count}: {what}{error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_worker())

@@ -1,0 +1,146 @@
+"""Data-parallel workers: processes that divide every batch, and the update of the weights, among them.
+
+A worker computes the mean loss over its part of a batch, and its gradients. Their sum, weighted by the tokens of the
+parts, is the gradient of the whole batch, so the number of workers changes a result only by rounding and by other
+random numbers for dropout. All workers run the same program and take the same decisions; the first one alone prints
+and writes files.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+from torch.optim import Optimizer
+
+from ..data.batch import Batch
+from ..nn import Transformer
+from .shared_weights import SharedWeights
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What the parts of all workers amount to: mean loss, norm of the gradient, target tokens, micro-batches."""
+
+    loss: Tensor
+    norm: Tensor
+    tokens: int
+    micro_batches: int
+
+
+class Workers:
+    """The workers of a run: this process alone. `WorkerGroup` is the same for several."""
+
+    rank, count = 0, 1
+
+    def attach(self, model: Transformer, optimizer: Optimizer) -> None:
+        """Give all workers the weights of the first, and each its part of the optimizer's state."""
+
+    def begin_update(self, seed: int, step: int) -> None:
+        """Seed the random numbers of this worker for an update."""
+
+    def combine(self, model: Transformer, batches: Sequence[Batch], loss: Tensor, micro_batches: int) -> Combined:
+        """Replace the gradients of this worker's part by those of the whole; `loss` and `batches` are the part's."""
+        norm = get_total_norm(parameter.grad for parameter in model.parameters() if parameter.grad is not None)
+        return Combined(loss, norm, sum(batch.target_out.numel() for batch in batches), micro_batches)
+
+    def end_update(self) -> None:
+        """Return when every worker has updated its weights."""
+
+    def agree(self, number: int) -> int:
+        """The largest of the numbers that the workers pass."""
+        return number
+
+    def from_first(self, act: Callable[[], _Result]) -> _Result:
+        """The result of `act`, which only the first worker calls."""
+        return act()
+
+    @contextmanager
+    def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
+        """The optimizer of the first worker has the state of every parameter inside the block."""
+        yield
+
+
+class WorkerGroup(Workers):
+    """The processes of the default group of `torch.distributed`, on one machine with memory that they share."""
+
+    def __init__(self) -> None:
+        self.rank, self.count = dist.get_rank(), dist.get_world_size()
+
+    def attach(self, model: Transformer, optimizer: Optimizer) -> None:
+        self._parameters = list(model.parameters())
+        self._owners = divide(optimizer, self._parameters, self.count)
+        self._shared = SharedWeights(self._parameters, self.rank, self.count, self.from_first)
+        self._keep_own_state(optimizer)
+
+    def begin_update(self, seed: int, step: int) -> None:
+        # Depends on nothing else, so that a resumed run has the same.
+        numbers = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
+        torch.manual_seed(int(numbers[0]) >> 1)
+
+    def combine(self, model: Transformer, batches: Sequence[Batch], loss: Tensor, micro_batches: int) -> Combined:
+        pad_id = model.config.effective_target_pad_id
+        tokens = sum(int((batch.target_out != pad_id).sum()) for batch in batches)
+        padded = sum(batch.target_out.numel() for batch in batches)
+        self._shared.write_gradients([rank != self.rank for rank in self._owners])
+        losses, real, sizes, parts = self._gather([float(loss), tokens, padded, micro_batches]).unbind(1)
+        shares = real / real.sum()
+        self._shared.sum_gradients([rank == self.rank for rank in self._owners], shares.tolist())
+        squares = self._gather([float(get_total_norm(p.grad for p in self._parameters if p.grad is not None)) ** 2])
+        # A part without a token has the loss 0.
+        return Combined((losses @ shares).float(), squares.sum().sqrt().float(), int(sizes.sum()), int(parts.max()))
+
+    def end_update(self) -> None:
+        dist.barrier()
+
+    def agree(self, number: int) -> int:
+        return int(self._gather([number]).max())
+
+    def from_first(self, act: Callable[[], _Result]) -> _Result:
+        results = [act() if self.rank == 0 else None]
+        dist.broadcast_object_list(results)
+        return results[0]  # type: ignore[return-value]
+
+    @contextmanager
+    def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
+        states = {
+            index: optimizer.state[parameter]
+            for index, parameter in enumerate(self._parameters)
+            if self.rank and parameter in optimizer.state
+        }
+        gathered: list[dict[int, dict[str, Tensor]]] | None = [{}] * self.count if self.rank == 0 else None
+        dist.gather_object(states, gathered)
+        for part in gathered or ():
+            optimizer.state.update({self._parameters[index]: tensors for index, tensors in part.items()})
+        yield
+        self._keep_own_state(optimizer)
+
+    def _keep_own_state(self, optimizer: Optimizer) -> None:
+        for parameter, owner in zip(self._parameters, self._owners, strict=True):
+            if owner != self.rank:
+                optimizer.state.pop(parameter, None)
+
+    def _gather(self, numbers: Sequence[float]) -> Tensor:
+        """The numbers of all workers, (workers, numbers); returns when every worker has called it."""
+        gathered = [torch.empty(len(numbers), dtype=torch.float64) for _ in range(self.count)]
+        dist.all_gather(gathered, torch.tensor(numbers, dtype=torch.float64))
+        return torch.stack(gathered)
+
+
+def divide(optimizer: Optimizer, parameters: Sequence[nn.Parameter], count: int) -> list[int]:
+    """The worker that updates each parameter, so that all have about the same work."""
+    muon = {id(p) for group in optimizer.param_groups if group.get("update") == "muon" for p in group["params"]}
+    # Per number, a product of Newton–Schulz for 16 rows takes about as long as all that Adam does.
+    costs = [p.numel() * (1 + min(p.shape) / 16 if id(p) in muon else 1) for p in parameters]
+    owners, loads = [0] * len(parameters), [0.0] * count
+    for index in sorted(range(len(parameters)), key=lambda index: -costs[index]):
+        owners[index] = loads.index(min(loads))
+        loads[owners[index]] += costs[index]
+    return owners

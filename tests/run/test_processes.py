@@ -1,0 +1,148 @@
+"""Several processes train one model: they end with the model of one process, and no failure of one is silent."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transformer, fit
+from allyouneed.bundle import Bundle
+from allyouneed.config import ModelConfig
+from allyouneed.run.processes import choose_workers
+from allyouneed.train import Update
+from runs import TINY, Notebook, StopAt, eventful, read_weights
+
+
+def with_workers(recipe: Recipe, count: int, **train: Any) -> Recipe:
+    return replace(recipe, train=replace(recipe.train, workers=count, **train))
+
+
+MUON = with_workers(eventful(), 2, optimizer="muon")
+
+
+def losses(folder: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def processes_that_name(text: str) -> list[str]:
+    """The processes of this machine whose command line contains a text."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_text())
+        except OSError:
+            continue
+    return [line for line in lines if text in line]
+
+
+class KillAWorker(Notebook):
+    """Kills the other worker after some update."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self._step = step
+
+    def on_update(self, update: Update) -> None:
+        if update.step == self._step:
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+            os.kill(int(children[0]), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two workers that nothing stopped."""
+    folder = tmp_path_factory.mktemp("straight") / "run"
+    fit(MUON, folder)
+    return folder
+
+
+def test_two_workers_have_the_losses_and_the_weights_of_one(tmp_path: Path) -> None:
+    """Without dropout; batches of 40 tokens also have parts without a single pair."""
+    for workers in (1, 2):
+        recipe = with_workers(
+            TINY, workers, clip_norm=1.0, batch_tokens=40, accumulate_steps=2, ema_decay=0.5, average_checkpoints=1
+        )
+        recipe = replace(recipe, model=replace(recipe.model, dropout=0.0))
+        fit(recipe, tmp_path / str(workers))
+    assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), rel=1e-5)
+    one, two = (Bundle.load(tmp_path / name).model.state_dict() for name in ("1", "2"))
+    for name, tensor in one.items():
+        if not name.endswith("key.bias"):  # softmax cancels it: its gradient is rounding alone, which Adam enlarges
+            assert (two[name] - tensor).abs().max() < 1e-4, name
+
+
+def test_a_resumed_run_of_two_ends_with_the_same_bits(straight: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit(MUON, tmp_path / "run", callback=StopAt(8))
+    fit(MUON, tmp_path / "run", resume=True)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
+
+
+def test_a_killed_worker_ends_the_run_with_one_message_and_the_checkpoint_is_kept(
+    straight: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match=r"worker 2 of 2 was ended by signal 9; .* --resume continues from"):
+        fit(MUON, tmp_path / "run", callback=KillAWorker(5))
+    fit(MUON, tmp_path / "run", resume=True)
+    assert read_weights(tmp_path / "run") == read_weights(straight)
+
+
+def start(folder: Path) -> "subprocess.Popen[str]":
+    """The command `train` with two workers, after its first validation."""
+    (folder / "tiny.toml").write_text(
+        '[data]\ntrain = "dates:train"\nmax_train_samples = 200\nheld_out = 0\nvocabulary = "characters"\n'
+        "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nmax_length = 32\n"
+        "[train]\nsteps = 1000000\nbatch_tokens = 200\nvalidate_every = 5\naverage_checkpoints = 1\nthreads = 2\n"
+        "workers = 2\ntensorboard = false\n"
+    )
+    words = [sys.executable, "-m", "allyouneed", "train", "tiny.toml", "-o", "run"]
+    process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True)
+    while not (folder / "run/config.json").exists():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        time.sleep(0.05)
+    return process
+
+
+def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.splitlines()[-1].endswith("and saved; the same command with --resume continues")
+    assert "Traceback" not in errors
+
+
+def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    (worker,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    store = Path(f"/proc/{worker}/cmdline").read_text().split("\0")[3]
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while processes_that_name(store):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_auto_starts_workers_where_they_pay() -> None:
+    def count(threads: int = 2, **settings: Any) -> int:
+        config = TrainConfig(**{"steps": 800, "batch_tokens": 800, **settings})
+        return choose_workers(config, dates, threads=threads, is_standard=True)[0]
+
+    dates = Transformer(ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2))
+    assert count() == 2
+    assert count(threads=64) < 16
+    assert count(threads=1) == 1
+    assert count(steps=100) == 1
+    assert count(steps=40, batch_tokens=100_000) == 1
+    assert count(batch_tokens=50, steps=100_000) == 1
+    assert count(workers=3) == 3
+    with pytest.raises(ConfigError, match="train.workers=3 needs Linux, a CPU as device and the built-in optimizers"):
+        choose_workers(TrainConfig(workers=3), dates, threads=2, is_standard=False)
