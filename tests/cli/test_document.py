@@ -50,6 +50,25 @@ def test_a_text_that_is_refused_stops_the_work_or_is_left_out(saved: Path, tmp_p
     assert output.read_text().endswith("\n<p>xyz</p>")
 
 
+@pytest.mark.parametrize(
+    ("content", "words", "reason"),
+    [
+        ("<p>12</p>", [], "no text in it has a letter, and numbers stay as they are (see --numbers)"),
+        ("<p>...</p>", ["--numbers"], "there is no text in it"),
+        ('msgid "abc"\nmsgstr "x"\n', ["--format", "po"], "1 unit has a translation already"),
+    ],
+)
+def test_a_document_with_nothing_to_translate_is_copied_and_the_message_says_why(
+    saved: Path, tmp_path: Path, content: str, words: list[str], reason: str
+) -> None:
+    page, output = tmp_path / "a.html", tmp_path / "b.html"
+    page.write_text(content)
+    result = run_here("translate", saved, page, "--output", output, *words)
+    assert result.returncode == 0
+    assert result.stderr.decode().strip() == f"{output}: nothing to translate: {reason}; it is a copy"
+    assert output.read_text() == content
+
+
 def test_a_document_may_come_from_standard_input(saved: Path, tmp_path: Path) -> None:
     words = ("translate", saved, "-", "--format", "html", "--output", tmp_path / "b.html")
     assert run_here(*words, stdin=b"<p>abc</p>").returncode == 0

@@ -168,3 +168,9 @@ def test_a_character_that_xml_lacks_is_left_out() -> None:
 def test_what_is_no_word_document_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(DocumentError, match=reason):
         read(data, "docx")
+
+
+def test_a_paragraph_of_digits_stays_unless_numbers_are_translated() -> None:
+    data, brackets = docx(r("12/5")), FakeTranslator(lambda word: f"({word})")
+    assert body(translated(data, "docx", brackets)) == body(data)
+    assert body(translated(data, "docx", brackets, numbers=True)) == "<p><r><t>(12/5)</t></r></p>"

@@ -105,3 +105,9 @@ def test_worked_cases(paragraph: str, expected: str) -> None:
 def test_what_is_no_text_document_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(DocumentError, match=reason):
         read(data, "odt")
+
+
+def test_a_paragraph_of_digits_stays_unless_numbers_are_translated() -> None:
+    data, brackets = odt("12/5"), FakeTranslator(lambda word: f"({word})")
+    assert b">12/5<" in unpacked(translated(data, "odt", brackets))["content.xml"]
+    assert b"(12/5)" in unpacked(translated(data, "odt", brackets, numbers=True))["content.xml"]

@@ -46,6 +46,10 @@ Keys = Annotated[
     list[str] | None,
     _option("--key", "Of a JSON document, translate the strings at this path: menu.*.title. May be repeated."),
 ]
+Numbers = Annotated[
+    bool,
+    _option("--numbers", "Also translate texts without a letter, such as 1990-05-12. Default: they stay as they are."),
+]
 MinConfidence = Annotated[
     float | None,
     _option("--min-confidence", "Units below this mean log-probability of a token are to be reviewed. Default: -1."),
@@ -111,6 +115,7 @@ def translate_file(
     min_confidence: float | None,
     review: Path | None,
     skip_refused: bool,
+    numbers: bool,
 ) -> int:
     """Translate a document into a file and print what to review; returns the exit code."""
     from ..translator.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
@@ -125,12 +130,25 @@ def translate_file(
     write_whole(output, result.data)
     if review is not None:
         write_whole(review, "".join(f"{to_json(item._asdict())}\n" for item in result.review))
+    if result.units == result.kept:
+        console.print(f"{output}: {_nothing(result.units, numbers=numbers)}; it is a copy")
+        return 0
     _print_summary(result, output, review)
     return 3 if result.refused else 0
 
 
+def _nothing(units: int, *, numbers: bool) -> str:
+    """Why a document has nothing to translate."""
+    if units:
+        return f"nothing to translate: {units:,} unit{' has' if units == 1 else 's have'} a translation already"
+    if numbers:
+        return "nothing to translate: there is no text in it"
+    return "nothing to translate: no text in it has a letter, and numbers stay as they are (see --numbers)"
+
+
 def _print_summary(result: "DocumentTranslation", output: Path, review: Path | None) -> None:
-    counts = f"{result.units:,} units, {result.translated:,} translated, {result.kept:,} kept"
+    units = f"{result.units:,} unit{'' if result.units == 1 else 's'}"
+    counts = f"{units}, {result.translated:,} translated, {result.kept:,} kept"
     if result.refused:
         counts += f", {result.refused:,} refused and left as they were"
     console.print(f"{output}: {counts}")

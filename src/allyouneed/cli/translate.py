@@ -86,6 +86,7 @@ def translate(
     column: documents.Column = "",
     into: documents.Into = "",
     keys: documents.Keys = None,
+    numbers: documents.Numbers = False,
     min_confidence: documents.MinConfidence = None,
     review: documents.Review = None,
     *,
@@ -139,7 +140,8 @@ def translate(
     kind = documents.document_kind(file, form)
     about_document = {
         "--source-language": source_language, "--target-language": target_language, "--encoding": encoding,
-        "--column": column, "--into": into, "--key": keys, "--min-confidence": min_confidence, "--review": review,
+        "--column": column, "--into": into, "--key": keys, "--numbers": numbers, "--min-confidence": min_confidence,
+        "--review": review,
     }  # fmt: skip
     if kind is None:
         documents.refuse_without_document(about_document)
@@ -168,8 +170,9 @@ def translate(
     if kind:
         source, target = read_languages(folders[0])
         options = DocumentOptions(
-            source_language or source, target_language or target, encoding, column, into, tuple(keys or ())
-        )
+            source_language or source, target_language or target, encoding, column, into, tuple(keys or ()),
+            numbers=numbers,
+        )  # fmt: skip
         document = documents.open_document(file, kind, options)
     retain_freed_memory()
     translator = Translator.load(
@@ -183,7 +186,13 @@ def translate(
 
     if kind and output:
         code = documents.translate_file(
-            document, translator, output, min_confidence=min_confidence, review=review, skip_refused=skip_refused
+            document,
+            translator,
+            output,
+            min_confidence=min_confidence,
+            review=review,
+            skip_refused=skip_refused,
+            numbers=numbers,
         )
         raise typer.Exit(code)
 

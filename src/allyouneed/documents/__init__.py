@@ -27,6 +27,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "odt": (".odt", ".ott"),
     "html": (".html", ".htm", ".xhtml"),
 }
+_NUMBERS_ARE_COPIED = frozenset(["po", "xliff", "srt", "vtt"])
 
 
 def document_format(name: str) -> str | None:
@@ -40,10 +41,15 @@ def read_document(
 ) -> Document:
     """The document in `data`. Refuses, as a `DocumentError`, data that is not of the format `kind`.
 
-    `kind` is one of `FORMATS`; `name` is that of the file, for messages.
+    `kind` is one of `FORMATS`; `name` is that of the file, for messages. Subtitles and what has translations beside
+    their sources have no option `numbers`.
     """
     if kind not in FORMATS:
         raise DocumentError(f"{kind!r} is no format of documents; known are {', '.join(FORMATS)}")
+    if options and options.numbers and kind in _NUMBERS_ARE_COPIED:
+        raise DocumentError(
+            f"is of the format {kind}, whose numbers are the same in every language; leave out --numbers"
+        )
     reader = cast(Reader, getattr(import_module(f".{kind}_format", __name__), f"read_{kind}_document"))
     try:
         return reader(data, options or DocumentOptions())

@@ -85,7 +85,7 @@ def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
     return office_document(
         archive,
         names,
-        lambda name: _paragraphs(archive, name),
+        lambda name: _paragraphs(archive, name, numbers=options.numbers),
         _build,
         lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True),
     )
@@ -104,7 +104,7 @@ def _text_parts(archive: Archive) -> list[str]:
     return [name for _, name in sorted(names)]
 
 
-def _paragraphs(archive: Archive, name: str) -> tuple[etree._Element, list[Paragraph]]:
+def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[Paragraph]]:
     root = parse_xml(archive.read(name))
     part = name.rpartition("/")[2].removesuffix(".xml")
     where = "" if part.startswith("document") else f"{part}, "
@@ -116,7 +116,7 @@ def _paragraphs(archive: Archive, name: str) -> tuple[etree._Element, list[Parag
             items.append(Piece("boundary", source=field.taken()))
         base = _most_frequent(items)
         pieces = list(_formatted(items, base))
-        runs = list(inline_runs(pieces, collapse=False, key=f"{where}paragraph {number}"))
+        runs = list(inline_runs(pieces, collapse=False, key=f"{where}paragraph {number}", numbers=numbers))
         paragraphs.append(Paragraph(element, pieces, base, runs))
     return root, paragraphs
 

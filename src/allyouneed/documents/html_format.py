@@ -46,7 +46,7 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
     """
     page, encoding = decode_page(data)
     pieces, attributes, languages = _read(page, options.tags.for_html())
-    items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True), *attributes]
+    items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True, numbers=options.numbers), *attributes]
     items.sort(key=_position)
     line_starts = [0, *(match.end() for match in re.finditer("\n", page))]
     units = tuple(_unit(item, bisect_right(line_starts, _position(item).start)) for item in items)

@@ -60,8 +60,10 @@ class InlineRun:
         yield from (Piece("text", spacing.prefix), part._replace(text=""), Piece("text", spacing.suffix))
 
 
-def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> Iterator[InlineRun]:
-    """The runs of text between boundaries that have a letter, without the tags around all of it.
+def inline_runs(
+    pieces: Sequence[Piece], *, collapse: bool, key: str = "", numbers: bool = False
+) -> Iterator[InlineRun]:
+    """The runs of text between boundaries that have a letter, or with `numbers` a digit, without the tags around it.
 
     A tag without its partner between the same boundaries is a boundary too. With `collapse` blanks in a row are one
     blank, as in HTML.
@@ -74,7 +76,7 @@ def inline_runs(pieces: Sequence[Piece], *, collapse: bool, key: str = "") -> It
         for first, last in _short_runs(pieces, partners, counts, start, boundary):
             run = _trimmed(pieces, partners, first, last)
             trimmed = pieces[run.start : run.stop]
-            if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text")):
+            if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text"), numbers=numbers):
                 yield _inline_run(run, trimmed, collapse, key)
         start = boundary + 1
 

@@ -42,7 +42,7 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
     for value in _find_strings(encoded.text):
         string = json.loads(encoded.text[value.start : value.end], strict=False)
         if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
-            strings.append((value, StringUnit(string)))
+            strings.append((value, StringUnit(string, numbers=options.numbers)))
     if options.keys and not strings:
         raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
     strings = [(value, string) for value, string in strings if string.has_words]

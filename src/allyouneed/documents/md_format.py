@@ -43,7 +43,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
     encoded = decode_text(data, options.encoding)
     page = encoded.text
     blocks = list(_inline_blocks(page))
-    items = [(block, item) for block in blocks for item in block.items()]
+    items = [(block, item) for block in blocks for item in block.items(numbers=options.numbers)]
     units = tuple(_unit(page, block, item) for block, item in items)
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
@@ -94,7 +94,7 @@ class InlineBlock:
 
         return Slice(position(start), position(end))
 
-    def items(self) -> list[InlineRun | AltText]:
+    def items(self, *, numbers: bool = False) -> list[InlineRun | AltText]:
         """The texts and the alternative texts of images, in their order; none where positions are lost."""
         try:
             pieces = list(inline_pieces(self.parser, self.content, self.tokens, self.located))
@@ -105,7 +105,7 @@ class InlineBlock:
             for piece in pieces
             if piece.kind == "point" and is_translatable(piece.name)
         ]
-        items: list[InlineRun | AltText] = [*inline_runs(pieces, collapse=True), *images]
+        items: list[InlineRun | AltText] = [*inline_runs(pieces, collapse=True, numbers=numbers), *images]
         return sorted(items, key=_start)
 
     def edit(self, run: InlineRun, translation: UnitTranslation, edits: Sequence[Edit]) -> Edit | None:

@@ -52,13 +52,13 @@ def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
     return office_document(
         archive,
         names,
-        lambda name: _paragraphs(archive, name),
+        lambda name: _paragraphs(archive, name, numbers=options.numbers),
         lambda paragraph, pieces: _build(paragraph.element, pieces),
         lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8"),
     )
 
 
-def _paragraphs(archive: Archive, name: str) -> tuple[etree._Element, list[OdtParagraph]]:
+def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[OdtParagraph]]:
     root = parse_xml(archive.read(name))
     unseen = _unseen_styles(root)
     where = "" if name == "content.xml" else "header or footer, "
@@ -68,7 +68,7 @@ def _paragraphs(archive: Archive, name: str) -> tuple[etree._Element, list[OdtPa
     paragraphs = []
     for number, element in enumerate(elements, start=1):
         pieces = list(_items(element, unseen))
-        runs = list(inline_runs(pieces, collapse=True, key=f"{where}paragraph {number}"))
+        runs = list(inline_runs(pieces, collapse=True, key=f"{where}paragraph {number}", numbers=numbers))
         paragraphs.append(OdtParagraph(element, pieces, runs))
     return root, paragraphs
 

@@ -41,12 +41,12 @@ class Passage(NamedTuple):
         return self.newline.join(_wrap(translation, self.width, " " * self.first, self.indent))[self.first :]
 
 
-def find_passages(text: str) -> Iterator[Passage]:
-    """The passages of a text, in their order; a line without a letter has none."""
+def find_passages(text: str, *, numbers: bool = False) -> Iterator[Passage]:
+    """The passages of a text, in their order; a line without a letter, or with `numbers` a digit, has none."""
     for paragraph in _paragraphs(list(_LINE.finditer(text))):
         wrapped = _wrapped_passage(paragraph)
         for passage in [wrapped] if wrapped else _columns(paragraph):
-            if any(character.isalpha() for character in passage.text):
+            if any(character.isalpha() or (numbers and character.isdigit()) for character in passage.text):
                 yield passage
 
 

@@ -13,7 +13,7 @@ LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 BLANKS = re.compile(r"[ \t\r\n\f]+")
 # A text in its blanks at both ends and what is between: blanks beside a tag are pieces of their own.
 BLANK_PARTS = re.compile(r"[ \t\r\n\f]+|[^ \t\r\n\f](?:.*[^ \t\r\n\f])?", re.DOTALL)
-_LETTER = re.compile(r"[^\W\d_]")
+_LETTER, _LETTER_OR_DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"[^\W_]")
 _SIGN_BEFORE = re.compile(r"[(\[{«“„‘¿¡/]")
 _SIGN_AFTER = re.compile(r"[.,;:!?)\]}»”’…/]")
 
@@ -55,9 +55,9 @@ def opaque_point(content: str, source: object) -> Piece:
     return Piece("point", text if len(text) <= MAX_SHOWN else "", source=source, stands_for="word")
 
 
-def is_translatable(text: str) -> bool:
-    """Whether a text has a letter, and none of the lone surrogates that stand for bytes outside the encoding."""
-    return bool(_LETTER.search(text)) and not LONE_SURROGATE.search(text)
+def is_translatable(text: str, *, numbers: bool = False) -> bool:
+    """Whether a text has a letter, or with `numbers` a digit, and no lone surrogate: a byte outside the encoding."""
+    return bool((_LETTER_OR_DIGIT if numbers else _LETTER).search(text)) and not LONE_SURROGATE.search(text)
 
 
 def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:

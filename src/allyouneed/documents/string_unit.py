@@ -13,15 +13,16 @@ class StringUnit:
     It is one unit, so that what must be in the whole translation (placeholders) is looked for in the whole.
     """
 
-    def __init__(self, string: str) -> None:
-        self.string = string
-        self._passages = [passage for passage in find_passages(string) if has_words(passage.text)]
+    def __init__(self, string: str, *, numbers: bool = False) -> None:
+        self.string, self._numbers = string, numbers
+        passages = find_passages(string, numbers=numbers)
+        self._passages = [passage for passage in passages if has_words(passage.text, numbers=numbers)]
         self._marked = take_out_tags("\n".join(passage.text for passage in self._passages))
 
     @property
     def has_words(self) -> bool:
         """Whether there is something to translate."""
-        return has_words(self._marked.text)
+        return has_words(self._marked.text, numbers=self._numbers)
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
         """The unit. `reasons` are why to look at its translation."""
@@ -39,13 +40,16 @@ class StringUnit:
         return "".join([*parts, self.string[position:]])
 
 
-def has_words(text: str) -> bool:
-    """Whether a letter is in a text, apart from its placeholders; all of `{n, plural, one {# file} …}` is one."""
+def has_words(text: str, *, numbers: bool = False) -> bool:
+    """Whether a letter, or with `numbers` a digit, is in a text, apart from its placeholders.
+
+    All of `{n, plural, one {# file} …}` is one placeholder.
+    """
     for _ in range(_DEPTH):
         text, count = PLACEHOLDER.subn("", text)
         if not count:
             break
-    return any(character.isalpha() for character in text)
+    return any(character.isalpha() or (numbers and character.isdigit()) for character in text)
 
 
 def is_same_in_all_languages(text: str) -> bool:

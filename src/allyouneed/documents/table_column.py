@@ -79,7 +79,7 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
     columns = _find_columns([style.read(text[slice(*cell)]) for cell in rows[0]] if rows else [], options)
     body = [row for row in rows[columns.first_row :] if columns.source < len(row)]
     cells = [text[slice(*row[columns.source])] for row in body]
-    strings = [StringUnit(style.read(cell)) for cell in cells]
+    strings = [StringUnit(style.read(cell), numbers=options.numbers) for cell in cells]
     existing = [_existing(text, row, columns, style) for row in body]
     lines = line_numbers(text, (row[0][0] for row in body))
     units = [

@@ -14,8 +14,8 @@ def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
     encoded = decode_text(data, options.encoding)
     passages = [
         (passage, marked)
-        for passage in find_passages(encoded.text)
-        if has_words((marked := take_out_tags(passage.text)).text)
+        for passage in find_passages(encoded.text, numbers=options.numbers)
+        if has_words((marked := take_out_tags(passage.text)).text, numbers=options.numbers)
     ]
     lines = line_numbers(encoded.text, (passage.start for passage, _ in passages))
     units = tuple(

@@ -64,7 +64,7 @@ class DocumentOptions:
     `encoding` is that of a text file without a byte order mark; "" is UTF-8. `column` of a table is translated, and its
     translation goes to the column `into`, or takes its place; a column is a name or a number. Of a JSON document, only
     strings whose path matches one of `keys` are translated (`menu.*.title`); without any, all are. `tags` are rules for
-    those of HTML.
+    those of HTML. With `numbers` a text without a letter is translated too, such as a date in digits.
     """
 
     source_language: str = ""
@@ -74,6 +74,7 @@ class DocumentOptions:
     into: str = ""
     keys: tuple[str, ...] = ()
     tags: TagRules = NO_RULES
+    numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,7 @@ TRANSLATE_FILE = describe_route(
             "source": CODE,
             "target": CODE,
             "api_key": KEY,
+            "numbers": FLAG | {"description": "beyond LibreTranslate: translate texts without a letter too"},
             "column": TEXT | {"description": "beyond LibreTranslate: the column of a table to translate"},
             "into": TEXT | {"description": "beyond LibreTranslate: the column that the translation goes to"},
             "glossary": TEXT | {"description": "beyond LibreTranslate: terms and their translations, as JSON"},

@@ -37,7 +37,7 @@ async def translate_file(request: Request, server: Server) -> JSONResponse:
     filename, content = upload
     name = check_upload(server, filename, content)
     server.access.charge(client, cost=file_cost(server, content), characters=len(content))
-    table = DocumentOptions(column=fields.text("column"), into=fields.text("into"))
+    table = DocumentOptions(column=fields.text("column"), into=fields.text("into"), numbers=fields.flag("numbers"))
     glossary = read_glossary(fields.get("glossary"), server.config)
     translated, name = await translate_upload(server, name, content, source, target, table, glossary)
     token = await asyncio.to_thread(server.uploads.add, translated, name)
