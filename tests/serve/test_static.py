@@ -1,8 +1,11 @@
 """The page in a browser: what it does, with a pointer, with a keyboard, in light and dark, wide and narrow."""
 
 import json
-from collections.abc import Iterator
+import re
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_core_python.sync_playwright import Axe
@@ -11,9 +14,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from allyouneed.serve.app import create_app
 from allyouneed.serve.keys import add_key
 from allyouneed.serve.options import ServeConfig
+from allyouneed.translator import Segment, Translation
 from chromium_page import chromium
 from serve.browser import Answer, Visitor, lit, save_successors, translation, write
 from serve.live import running
+from serve.stub import SwapCase, stub_app
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +289,38 @@ def test_a_document_is_sent_translated_and_fetched(visit: Visitor) -> None:
     assert Path(download.value.path()).read_text(encoding="utf-8") == "b c d\ne\n"
     page.set_input_files("#file", {"name": "letters.exe", "mimeType": "text/plain", "buffer": b"a"})
     expect(page.locator(".job.failed")).to_contain_text("This kind of file is not translated here")
+
+
+def test_the_share_of_a_document_that_is_translated_is_shown(visit: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, translate_segments = threading.Event(), SwapCase.translate_segments
+
+    def wait(translator: SwapCase, segments: Sequence[Segment], **options: Any) -> list[Translation]:
+        if any("wait" in segment.text for segment in segments):
+            go_on.wait()
+        return translate_segments(translator, segments, **options)
+
+    monkeypatch.setattr(SwapCase, "translate_segments", wait)
+    text = "".join(f"{'go' if number < 128 else 'wait'} {number}\n\n" for number in range(192))  # three parts
+    with running(stub_app("en:it")) as url:
+        page = visit(url=url)
+        page.click("#documents-tab")
+        page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": text.encode()})
+        try:
+            expect(page.locator(".job .state")).to_have_text(re.compile(r"Translating, English → Italian: (33|66) %"))
+            assert 0.3 < float(page.get_attribute(".job progress", "value") or 0) < 0.7
+        finally:
+            go_on.set()
+        page.wait_for_selector(".job.done")
+
+
+def test_a_document_that_cannot_be_translated_says_why(visit: Visitor) -> None:
+    with running(stub_app("en:it")) as url:
+        page = visit(url=url)
+        page.click("#documents-tab")
+        for name, text in (("early.json", b"{"), ("late.txt", b"refuse!")):
+            page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": text})
+        expect(page.locator(".job.failed:has-text('early.json')")).to_contain_text("JSON")
+        expect(page.locator(".job.failed:has-text('late.txt')")).to_contain_text("vocabulary")
 
 
 def test_a_dropped_document_is_translated(visit: Visitor) -> None:

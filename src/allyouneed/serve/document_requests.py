@@ -11,6 +11,7 @@ from ..documents.tag_rules import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
 from ..translator import Translation
 from ..translator.document_translation import DocumentPlan, finish_document, plan_document
+from .events import Progress
 from .models import ModelKey
 from .request_texts import Answer, translate_in_chunks
 from .scheduler import TranslationOptions
@@ -62,9 +63,17 @@ async def translate_markup(
 
 
 async def translate_file_content(
-    server: ServerState, content: bytes, kind: str, options: DocumentOptions, glossary: tuple[tuple[str, str], ...] = ()
+    server: ServerState,
+    content: bytes,
+    kind: str,
+    options: DocumentOptions,
+    glossary: tuple[tuple[str, str], ...] = (),
+    on_progress: Progress = lambda *_: None,
 ) -> bytes:
-    """The document in the target language of `options`. Without a source language that is detected."""
+    """The document in the target language of `options`. Without a source language that is detected.
+
+    `on_progress` gets how many sentences are translated, of how many.
+    """
     loop = asyncio.get_running_loop()
     plan = await loop.run_in_executor(_FILES, _plan, content, kind, options)
     source, target = options.source_language, options.target_language
@@ -75,7 +84,7 @@ async def translate_file_content(
     if source == target:
         return content
     key = server.models.pair(source, target)
-    translations = await _translate_plans(server, key, [plan], TranslationOptions(glossary=glossary))
+    translations = await _translate_plans(server, key, [plan], TranslationOptions(glossary=glossary), on_progress)
     return (await loop.run_in_executor(_FILES, finish_document, plan, translations)).data
 
 
@@ -84,12 +93,24 @@ def _plan(content: bytes, kind: str, languages: DocumentOptions) -> DocumentPlan
 
 
 async def _translate_plans(
-    server: ServerState, key: ModelKey, plans: Sequence[DocumentPlan], options: TranslationOptions
+    server: ServerState,
+    key: ModelKey,
+    plans: Sequence[DocumentPlan],
+    options: TranslationOptions,
+    on_progress: Progress = lambda *_: None,
 ) -> dict[str, Translation]:
     """The translation of each sentence of some documents; those in units with tags have alignments."""
     aligned = list(dict.fromkeys(text for plan in plans for text in plan.aligned))
     plain = list(dict.fromkeys(text for plan in plans for text in plan.plain))
     translations: dict[str, Translation] = {}
+    done, total = 0, len(aligned) + len(plain)
+
+    def count(finished: int) -> None:
+        nonlocal done
+        done += finished
+        on_progress(done, total)
+
+    count(0)
     for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
-        translations |= zip(texts, await translate_in_chunks(server, key, texts, some), strict=True)
+        translations |= zip(texts, await translate_in_chunks(server, key, texts, some, count), strict=True)
     return translations

@@ -152,6 +152,7 @@ _SETTINGS: Schema = {
     "language": object_schema({"source": _LANGUAGE, "target": _LANGUAGE}, ("source", "target")),
 }
 SETTINGS = describe_route(answer=object_schema(_SETTINGS, tuple(_SETTINGS)))
+_FILE_URL = object_schema({"translatedFileUrl": TEXT | {"format": "uri"}}, ("translatedFileUrl",))
 TRANSLATE_FILE = describe_route(
     body=object_schema(
         {
@@ -167,7 +168,13 @@ TRANSLATE_FILE = describe_route(
         ("file", "source", "target"),
     ),
     multipart=True,
-    answer=object_schema({"translatedFileUrl": TEXT | {"format": "uri"}}, ("translatedFileUrl",)),
+    answer=_FILE_URL,
+    also={
+        200: {
+            "description": "success; with `Accept: text/event-stream` events with the progress",
+            "content": {"application/json": {"schema": _FILE_URL}, "text/event-stream": {}},
+        }
+    },
 )
 DOWNLOAD_FILE = describe_route(
     answer={},

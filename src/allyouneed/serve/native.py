@@ -1,6 +1,5 @@
 """The API of this program itself: translations with confidence, flags and alignments, and one piece by piece."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import AllYouNeedError
 from ..translator import Translation
 from .admission import Admitted
+from .events import EVENT_STREAM, event, event_response
 from .request_checks import checked_terms, refuse_too_much
 from .scheduler import TranslationOptions
 from .server_state import Server
@@ -93,7 +93,7 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
 @router.post(
     "/stream",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}}},
+    responses={200: {"content": {EVENT_STREAM: {}}}},
 )
 async def stream(body: StreamRequest, server: Server, client: Admitted) -> StreamingResponse:
     """Translate a text and send each piece as soon as it is written, as server-sent events.
@@ -113,19 +113,17 @@ async def stream(body: StreamRequest, server: Server, client: Admitted) -> Strea
         try:
             if first is not None:
                 text += first
-                yield _event({"text": first})
+                yield event({"text": first})
                 async for piece in pieces:
                     text += piece
-                    yield _event({"text": piece})
-            yield _event({"text": text}, name="done")
+                    yield event({"text": piece})
+            yield event({"text": text}, name="done")
         except AllYouNeedError as error:
-            yield _event({"error": str(error)}, name="error")
+            yield event({"error": str(error)}, name="error")
         finally:
             await pieces.aclose()
 
-    # A proxy that collects an answer before it passes it on would make the stream useless.
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+    return event_response(events())
 
 
 def _describe(translation: Translation) -> dict[str, Any]:
@@ -139,8 +137,3 @@ def _describe(translation: Translation) -> dict[str, Any]:
 
 def _outline(translation: Translation) -> dict[str, Any]:
     return {name: getattr(translation, name) for name in AlternativeText.model_fields}
-
-
-def _event(data: dict[str, str], *, name: str = "") -> str:
-    prefix = f"event: {name}\n" if name else ""
-    return f"{prefix}data: {json.dumps(data, ensure_ascii=False)}\n\n"

@@ -43,19 +43,26 @@ def error_response(
     return answer
 
 
-async def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    path, message = request.url.path, str(error)
+def as_refusal(error: Exception) -> Refusal:
+    """An error of this program with the status that its answer has."""
     match error:
-        case Refusal(status=status, retry_after=retry_after, close=close):
-            headers = {"Connection": "close"} if close else None
-            return error_response(path, status, message, retry_after=retry_after, headers=headers)
+        case Refusal():
+            return error
         case Overloaded(retry_after=seconds):
-            return error_response(path, 503, message, retry_after=seconds)
+            return Refusal(503, str(error), retry_after=seconds)
         case DeadlineExceeded():
-            return error_response(path, 504, message, retry_after=1)
+            return Refusal(504, str(error), retry_after=1)
         case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
-            return error_response(path, 400, message)
-    return error_response(path, 500, "this model cannot be used; the log of the server says more")
+            return Refusal(400, str(error))
+    return Refusal(500, "this model cannot be used; the log of the server says more")
+
+
+async def _answer_error(request: Request, error: Exception) -> JSONResponse:
+    refusal = as_refusal(error)
+    headers = {"Connection": "close"} if refusal.close else None
+    return error_response(
+        request.url.path, refusal.status, str(refusal), retry_after=refusal.retry_after, headers=headers
+    )
 
 
 async def _answer_http_exception(request: Request, error: Exception) -> JSONResponse:

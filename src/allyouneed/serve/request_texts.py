@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from .models import ModelKey
 from .scheduler import TranslationOptions
 from .server_state import ServerState
 
-_CHUNK = 256  # texts handed to the scheduler at once, so that other requests find room in its queue
+_CHUNK = 64  # texts handed to the scheduler at once, so that other requests find room in its queue
+_CHUNKS = 2  # the next chunk waits already while one is translated
 
 
 class Answer(NamedTuple):
@@ -87,12 +89,37 @@ async def translate_parts(
 
 
 async def translate_in_chunks(
-    server: ServerState, key: ModelKey, texts: Sequence[str], options: TranslationOptions
+    server: ServerState,
+    key: ModelKey,
+    texts: Sequence[str],
+    options: TranslationOptions,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> list[Translation]:
-    """The translations of many texts, which are handed to the scheduler some after the other."""
+    """The translations of many texts, which are handed to the scheduler some after the other.
+
+    `on_progress` gets the number of texts of each part that is finished.
+    """
     translations: list[Translation] = []
-    for start in range(0, len(texts), _CHUNK):
-        translations += await server.scheduler.translate(key, texts[start : start + _CHUNK], options)
+    running: deque[asyncio.Task[list[Translation]]] = deque()
+
+    async def finish_first() -> None:
+        finished = await running[0]
+        running.popleft()
+        translations.extend(finished)
+        on_progress(len(finished))
+
+    try:
+        for start in range(0, len(texts), _CHUNK):
+            some = texts[start : start + _CHUNK]
+            running.append(asyncio.create_task(server.scheduler.translate(key, some, options)))
+            if len(running) == _CHUNKS:
+                await finish_first()
+        while running:
+            await finish_first()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
     return translations
 
 

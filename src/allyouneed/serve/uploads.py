@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from ..documents import DocumentOptions, document_format
 from . import libretranslate_schema as schema
 from .document_requests import translate_file_content
+from .events import EVENT_STREAM, Progress, progress_response
 from .refusals import Refusal
 from .request_checks import known_codes, read_glossary, require_code, require_text
 from .request_fields import read_fields
@@ -24,8 +25,12 @@ _DISABLED = "Files translation are disabled on this server."
 
 
 @router.post("/translate_file", **schema.TRANSLATE_FILE)
-async def translate_file(request: Request, server: Server) -> JSONResponse:
-    """Translate a document; the answer says where to fetch the translation."""
+async def translate_file(request: Request, server: Server) -> Response:
+    """Translate a document; the answer says where to fetch the translation.
+
+    A client that accepts `text/event-stream` gets server-sent events: how many sentences are `done`, of the `total`.
+    The last one is `done`, with the answer that others get, or `error`, with its text and status.
+    """
     if not server.config.files:
         raise Refusal(403, _DISABLED)
     fields = await read_fields(request)
@@ -39,10 +44,17 @@ async def translate_file(request: Request, server: Server) -> JSONResponse:
     server.access.charge(client, cost=file_cost(server, content), characters=len(content))
     table = DocumentOptions(column=fields.text("column"), into=fields.text("into"), numbers=fields.flag("numbers"))
     glossary = read_glossary(fields.get("glossary"), server.config)
-    translated, name = await translate_upload(server, name, content, source, target, table, glossary)
-    token = await asyncio.to_thread(server.uploads.add, translated, name)
-    url = request.url_for("download_file", filename=f"{token}.{quote(name)}")
-    return JSONResponse({"translatedFileUrl": str(url)})
+
+    async def work(on_progress: Progress = lambda *_: None) -> dict[str, str]:
+        translated, new_name = await translate_upload(
+            server, name, content, source, target, table, glossary, on_progress
+        )
+        token = await asyncio.to_thread(server.uploads.add, translated, new_name)
+        return {"translatedFileUrl": str(request.url_for("download_file", filename=f"{token}.{quote(new_name)}"))}
+
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return await progress_response(work)
+    return JSONResponse(await work())
 
 
 @router.get("/download_file/{filename}", **schema.DOWNLOAD_FILE)
@@ -82,6 +94,7 @@ async def translate_upload(
     target: str,
     options: DocumentOptions | None = None,
     glossary: tuple[tuple[str, str], ...] = (),
+    on_progress: Progress = lambda *_: None,
 ) -> tuple[bytes, str]:
     """A document in the language `target`, and a name for it. `source` may be "auto".
 
@@ -93,7 +106,7 @@ async def translate_upload(
     kind = document_format(name)
     assert kind is not None  # see `check_upload`
     chosen = replace(options or DocumentOptions(), source_language=source_code, target_language=target_code)
-    translated = await translate_file_content(server, content, kind, chosen, glossary)
+    translated = await translate_file_content(server, content, kind, chosen, glossary, on_progress)
     stem, dot, ending = name.rpartition(".")
     return translated, f"{stem}_{target_code}{dot}{ending}"
 

@@ -69,22 +69,38 @@ export const explainText = (text, source, target, signal) => call("v1/explain", 
 
 export const suggest = (q, s, source, target) => call("suggest", { q, s, source, target, api_key: getKey() });
 
-// Uploads a file; `onProgress` gets the share that is sent, 0 to 1. XMLHttpRequest, since fetch reports no progress.
-export function translateFile(file, source, target, onProgress) {
+// The events of a stream so far, each { name, data }; one that has not come whole yet is left out.
+function readEvents(text) {
+  return text.split("\n\n").slice(0, -1).map((part) => {
+    const [, name = "", data] = /^(?:event: (.*)\n)?data: (.*)$/.exec(part) ?? [];
+    return { name, data: readJson(data) };
+  });
+}
+
+// Uploads a file. `onSent` gets the share that is sent, `onProgress` the share that is translated, both 0 to 1.
+// XMLHttpRequest, since fetch does not say how much is sent.
+export function translateFile(file, source, target, { onSent, onProgress }) {
   const request = new XMLHttpRequest();
   const done = new Promise((resolve, reject) => {
     const form = new FormData();
     for (const [name, value] of Object.entries({ file, source, target, api_key: getKey() })) form.append(name, value);
-    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
-    request.upload.onload = () => onProgress(1);
+    request.upload.onprogress = (event) => event.lengthComputable && onSent(event.loaded / event.total);
+    request.upload.onload = () => onSent(1);
+    request.onprogress = () => {
+      const last = readEvents(request.responseText).at(-1)?.data;
+      if (last?.total) onProgress(last.done / last.total);
+    };
     request.onload = () => {
-      const answer = readJson(request.responseText);
-      if (request.status === 200) resolve(answer.translatedFileUrl);
+      const last = readEvents(request.responseText).at(-1), answer = readJson(request.responseText);
+      if (last?.name === "done") resolve(last.data.translatedFileUrl);
+      else if (last?.name === "error") reject(explain(last.data.status, last.data.error, null));
+      else if (request.status === 200) reject(new ServerError("The server broke off.", "server"));
       else reject(explain(request.status, message(answer), request.getResponseHeader("Retry-After")));
     };
     request.onerror = () => reject(new ServerError("The server cannot be reached.", "offline"));
     request.onabort = () => reject(new DOMException("cancelled", "AbortError"));
     request.open("POST", "translate_file");
+    request.setRequestHeader("Accept", "text/event-stream");
     for (const [name, value] of Object.entries(keyHeader())) request.setRequestHeader(name, value);
     request.send(form);
   });

@@ -35,11 +35,17 @@ async function start(file, parts) {
     return;
   }
   state.textContent = `Sending ${size(file.size)} …`;
-  const request = translateFile(file, from, to, (share) => {
-    bar.value = share;
-    if (share < 1) return;
-    bar.removeAttribute("value"); // the server does not say how far it is
-    state.textContent = `Translating, ${direction} …`;
+  const request = translateFile(file, from, to, {
+    onSent(share) {
+      bar.value = share;
+      if (share < 1) return;
+      bar.removeAttribute("value"); // until the server has read it
+      state.textContent = `Translating, ${direction} …`;
+    },
+    onProgress(share) {
+      bar.value = share;
+      state.textContent = `Translating, ${direction}: ${Math.floor(100 * share)} %`;
+    },
   });
   action.replaceChildren(make("button", { type: "button", class: "quiet", onclick: request.cancel }, "Cancel"));
   try {
