@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 _INSTALL = "tests of pages need Chromium: apt-get install --no-install-recommends chromium"
 
@@ -23,17 +23,31 @@ def chromium() -> str:
 
 
 @contextmanager
-def open_page(file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
-    """A file as a page. In the end it must have reported no error, and have asked for nothing but itself."""
-    errors: list[str] = []
+def open_browser() -> Iterator[Browser]:
+    """Chromium, for the pages of several tests."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda one: None if one.url.startswith(("file:", "blob:")) else errors.append(one.url))
-        page.goto(file.as_uri())
-        yield page
+        yield browser
         browser.close()
+
+
+@contextmanager
+def open_file(browser: Browser, file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
+    """A file as a page. In the end it must have reported no error, and have asked for nothing but itself."""
+    errors: list[str] = []
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
+    page.set_default_timeout(20_000)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda one: None if one.url.startswith(("file:", "blob:")) else errors.append(one.url))
+    page.goto(file.as_uri())
+    yield page
+    page.close()
     assert errors == []
+
+
+@contextmanager
+def open_page(file: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Page]:
+    """A file as a page in a browser of its own."""
+    with open_browser() as browser, open_file(browser, file, width=width, dark=dark) as page:
+        yield page

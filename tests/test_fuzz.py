@@ -216,6 +216,7 @@ CALLS = {
     "paper": [],
     "config": ["dates"],
     "info": ["bundle"],
+    "report": ["bundle", "--output", "report.html"],
     "export": ["bundle", "exported", "--to", "ctranslate2"],
     "train": ["recipe.toml", "--output", "run"],
     "demo": ["--output", "bundle"],

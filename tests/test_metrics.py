@@ -2,7 +2,7 @@ import pytest
 import sacrebleu
 
 from allyouneed.errors import ConfigError, DataError
-from allyouneed.metrics import bleu, chrf, exact_match, refuse_unknown_tokenizer
+from allyouneed.metrics import bleu, chrf, exact_match, paired_bootstrap, refuse_unknown_tokenizer
 
 OURS = ["the cat sat on the mat", "a dog"]
 THEIRS = ["the cat is on the mat", "a dog"]
@@ -50,3 +50,17 @@ def test_text_that_is_tokenised_is_taken_as_it_is() -> None:
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r'no tokenizer "13b"; it has .*13a.*none'):
         refuse_unknown_tokenizer("13b")
+
+
+def test_a_paired_bootstrap_tells_a_better_model_from_an_equal_one() -> None:
+    references = [f"the cat number {i} sat on the mat" for i in range(50)]
+    worse = [reference.replace("cat", "dog") if i % 3 else reference for i, reference in enumerate(references)]
+    scores = paired_bootstrap(worse, references, references)
+    assert [score.name for score in scores] == ["BLEU", "chrF2"]
+    for score in scores:
+        assert score.second == pytest.approx(100)
+        assert score.p_value < 0.01
+        assert "bs:1000" in score.signature
+    assert scores[0].first == pytest.approx(bleu(worse, references).value)
+    with pytest.raises(DataError, match="50 translations cannot be scored against 2 references"):
+        paired_bootstrap(worse, worse, references[:2])

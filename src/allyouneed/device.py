@@ -36,6 +36,13 @@ def pick_device(name: str = "auto") -> torch.device:
     return device
 
 
+def describe_device(device: torch.device) -> dict[str, str]:
+    """The device and what computes on it: the name of the GPU, or the number of threads."""
+    if device.type == "cuda":
+        return {"device": f"{device.type}, {torch.cuda.get_device_name(device)}"}
+    return {"device": device.type, "threads": str(torch.get_num_threads())}
+
+
 def require_memory(what: str, size: int) -> None:
     """Refuse what takes more bytes than this machine has, if that is known: the system would kill the process."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else size

@@ -6,6 +6,7 @@ from itertools import zip_longest
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest, Result
 
 from .errors import ConfigError, DataError
 
@@ -16,6 +17,17 @@ class Score:
 
     name: str
     value: float
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairedScore:
+    """A corpus score of two models on the same sentences, and the p-value of their difference."""
+
+    name: str
+    first: float
+    second: float
+    p_value: float
     signature: str
 
 
@@ -50,6 +62,24 @@ def sentence_chrf(translations: Sequence[str], references: References) -> list[f
     metric = CHRF()
     pairs = zip(translations, references, strict=True)
     return [metric.sentence_score(translation, _all(reference)).score for translation, reference in pairs]
+
+
+def paired_bootstrap(first: Sequence[str], second: Sequence[str], references: Sequence[str]) -> list[PairedScore]:
+    """BLEU and chrF2 of two models, with sacrebleu's paired bootstrap (Koehn, 2004): 1,000 samples of the sentences."""
+    _refuse_unpaired(first, references)
+    _refuse_unpaired(second, references)
+    metrics = {"BLEU": BLEU(references=[references]), "chrF2": CHRF(references=[references])}
+    systems = [("first", first), ("second", second)]
+    signatures, scores = PairedTest(systems, metrics, references=None, test_type="bs")()
+    return [_paired_score(name, scores[name], str(signature)) for name, signature in signatures.items()]
+
+
+def _paired_score(name: str, results: Sequence[str | Result], signature: str) -> PairedScore:
+    first, second = results
+    assert isinstance(first, Result)
+    assert isinstance(second, Result)
+    p_value = 1.0 if second.p_value is None else float(second.p_value)
+    return PairedScore(name, float(first.score), float(second.score), p_value, signature)
 
 
 def _corpus_score(name: str, metric: BLEU | CHRF, translations: Sequence[str], references: References) -> Score:

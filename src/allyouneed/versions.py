@@ -1,12 +1,41 @@
 """The versions that a run records, so that it can be repeated."""
 
+import os
 import platform
+import shlex
+import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 
 def versions() -> str:
     """Versions of allyouneed, torch and Python in one line; imports none of them."""
     return f"allyouneed {_installed('allyouneed')}, torch {_installed('torch')}, Python {platform.python_version()}"
+
+
+def environment() -> dict[str, str]:
+    """The command of this process, the program versions, the system and its processor."""
+    return {
+        "command": _command(),
+        "versions": versions(),
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "processor": f"{_processor()}, {os.cpu_count() or 1} cores",
+    }
+
+
+def _command() -> str:
+    program = Path(sys.argv[0])
+    words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
+    return shlex.join([*words, *sys.argv[1:]])
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
 
 
 def _installed(package: str) -> str:

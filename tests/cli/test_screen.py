@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def updated(screen: TrainingScreen, step: int) -> Task:
-    screen.on_update(Update(step, torch.tensor(2.0), 0.1, tokens=500))
+    screen.on_update(Update(step, torch.tensor(2.0), 0.1, tokens=500, gradient_norm=torch.tensor(1.0)))
     return screen._bar.tasks[0]
 
 

@@ -36,6 +36,7 @@ def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
         stopped_early=True,
         snapshots=[1, 2],
         losses=[torch.tensor(3.0), torch.tensor(2.0)],
+        gradient_norms=[torch.tensor(0.5), torch.tensor(0.7)],
         ema={"x": torch.ones(2)},
     )
     save_checkpoint(tmp_path / "c", model, optimizer, state, data=DATA)
@@ -46,6 +47,7 @@ def test_everything_comes_back(config: ModelConfig, tmp_path: Path) -> None:
     back = load_checkpoint(tmp_path / "c", other, other_optimizer, data=DATA)
     assert back.scalars() == state.scalars()
     assert back.losses == state.losses
+    assert back.gradient_norms == state.gradient_norms
     assert torch.equal(back.ema["x"], torch.ones(2))
     assert torch.equal(torch.rand(5), drawn)
     for ours, restored in zip(model.parameters(), other.parameters(), strict=True):

@@ -1,10 +1,16 @@
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from allyouneed import Recipe, fit
-from allyouneed.run import Evaluation, Sample
+from allyouneed.errors import ConfigError, DataError
+from allyouneed.files import locked
+from allyouneed.run import Evaluation, Sample, SilentCallback, Validation
 from allyouneed.run.log import pick_samples, read_jsonl_lines
-from allyouneed.run.report import write_report
+from allyouneed.run.report import NO_OUTPUTS, is_running, write_report
 from runs import TINY
 
 
@@ -16,7 +22,12 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run", evaluate=judge)
     page = (tmp_path / "run/report.html").read_text()
     for part in (
-        "loss, nats per token",
+        "nats per token",
+        "Gradient norm",
+        "target tokens/s",
+        "warm-up",
+        "Environment and command",
+        "pytest",
         "Best outputs",
         "Worst outputs",
         "Translations during training",
@@ -25,8 +36,7 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
         "pairs read",
     ):
         assert part in page
-    assert "http" not in page
-    assert "<script" not in page
+    assert not re.search(r"(src|href)=|https?:", page)
     assert "&lt;b&gt;39&lt;/b&gt;" in page
     assert "<b>39</b>" not in page
     best, worst = page.split("Worst outputs")
@@ -36,9 +46,75 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
 
 def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run")
-    (tmp_path / "run/metrics.jsonl").write_text("")
+    for name in ("metrics.jsonl", "updates.jsonl", "validation.jsonl", "samples.jsonl"):
+        (tmp_path / "run" / name).unlink()
     write_report(tmp_path / "run")
-    assert "Settings" in (tmp_path / "run/report.html").read_text()
+    page = (tmp_path / "run/report.html").read_text()
+    assert "Settings" in page
+    assert "The first validation is still to come." in page
+    assert page.count(NO_OUTPUTS) == 2
+
+
+def test_where_all_outputs_are_equally_good_there_are_no_worst(tmp_path: Path) -> None:
+    perfect = Evaluation({"chrf": 100.0}, [Sample("a", "b", "b", 100.0)] * 5)
+    fit(TINY, tmp_path / "run", evaluate=lambda *_: perfect)
+    page = (tmp_path / "run/report.html").read_text()
+    assert "None: all 5 translated validation pairs have the same score, 100." in page.split("Worst outputs")[1]
+
+
+@pytest.mark.parametrize(("smoothing", "axes"), [(0.0, 1), (0.1, 2)])
+def test_losses_that_are_not_the_same_measure_have_two_axes(tmp_path: Path, smoothing: float, axes: int) -> None:
+    recipe = replace(TINY, train=replace(TINY.train, label_smoothing=smoothing))
+    fit(recipe, tmp_path / "run")
+    page = (tmp_path / "run/report.html").read_text()
+    assert ("training, nats per token" in page) == ("validation, nats per token" in page) == (axes == 2)
+
+
+class _ReadReport(SilentCallback):
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pages: list[str] = []
+
+    def on_validation(self, validation: Validation) -> None:
+        self.pages.append((self.folder / "report.html").read_text())
+
+
+def test_the_page_refreshes_itself_until_the_run_ends(tmp_path: Path) -> None:
+    seen = _ReadReport(tmp_path / "run")
+    fit(TINY, tmp_path / "run", callback=seen)
+    assert len(seen.pages) == 4
+    assert all("data-refresh" in page for page in seen.pages)
+    assert "data-refresh" not in (tmp_path / "run/report.html").read_text()
+
+
+def test_a_run_is_running_while_its_folder_is_locked(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    assert not is_running(tmp_path / "run")
+    with locked(tmp_path / "run", what="the run"):
+        assert is_running(tmp_path / "run")
+    assert not is_running(tmp_path / "run")
+
+
+def test_the_report_of_a_run_without_the_newer_files_is_drawn_from_the_older(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    for name in ("updates.jsonl", "environment.jsonl"):
+        (tmp_path / "run" / name).unlink()
+    lines = read_jsonl_lines(tmp_path / "run/metrics.jsonl")
+    old = [{key: line[key] for key in line if key not in ("gradient_norm", "tokens_per_second")} for line in lines]
+    (tmp_path / "run/metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
+    write_report(tmp_path / "run")
+    page = (tmp_path / "run/report.html").read_text()
+    assert "Learning rate" in page
+    assert "Gradient norm" not in page
+
+
+def test_damaged_files_are_refused_in_a_line(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    (tmp_path / "run/metrics.jsonl").write_text('{"step": 1}\n')
+    with pytest.raises(DataError, match="metrics.jsonl.* is damaged"):
+        write_report(tmp_path / "run")
+    with pytest.raises(ConfigError, match="is no training run"):
+        write_report(tmp_path)
 
 
 def test_the_page_says_what_each_source_gave_and_what_was_dropped(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from .info import info
 from .keys import keys
 from .paper import paper
 from .program import shell_command
+from .report import report
 from .score import score
 from .serve import serve
 from .standard import drop_output, open_closed_streams
@@ -44,6 +45,7 @@ app = typer.Typer(
 for command in (
     demo, train, translate, serve, evaluate_command, score, info, explain, check, config, paper, export, import_command,
     average,
+    report,
 ):  # fmt: skip
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 for group in (keys, suggestions):

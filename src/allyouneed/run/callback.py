@@ -41,8 +41,10 @@ class Validation:
     `loss` is the mean training loss since the last validation (None for an average of checkpoints); `valid_loss` is
     without label smoothing, so exp of it is the perplexity; both in nats per token. `accuracy` is the percentage of
     validation tokens that are predicted correctly after the reference's tokens before them. Both are None without
-    validation data. `seconds` is the training time so far, that before a resume included. `skipped` counts the updates
-    that were not finite. `averaged` is the number of checkpoints of which the model is the average.
+    validation data. `gradient_norm` is the mean since the last validation, before clipping, and `tokens_per_second`
+    the speed of the updates since then, in target tokens, padding included and validation not. `seconds` is the
+    training time so far, that before a resume included. `skipped` counts the updates that were not finite. `averaged`
+    is the number of checkpoints of which the model is the average.
     """
 
     step: int
@@ -54,6 +56,8 @@ class Validation:
     seconds: float = 0.0
     skipped: int = 0
     averaged: int = 1
+    gradient_norm: float | None = None
+    tokens_per_second: float | None = None
     samples: Sequence[Sample] = ()
 
 

@@ -4,7 +4,7 @@ model.NAME             the weights
 ema.NAME               their exponential moving average, if there is one
 optimizer.NAME.KEY     the optimizer's state of each of them
 random.cpu, .cuda      the state of the random number generators that dropout draws from
-losses                 of the updates since the last validation
+losses, gradient_norms of the updates since the last validation
 state                  in the metadata: the other fields of `TrainState`
 data                   in the metadata: what identifies the training data
 checksum               in the metadata: CRC-32 of the tensors
@@ -35,7 +35,8 @@ def save_checkpoint(
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
-    tensors["losses"] = torch.stack(state.losses) if state.losses else torch.zeros(0)
+    for name, course in (("losses", state.losses), ("gradient_norms", state.gradient_norms)):
+        tensors[name] = torch.stack(course) if course else torch.zeros(0)
     write_tensors(path, tensors, {"state": to_json(state.scalars()), "data": to_json(data)})
 
 
@@ -74,7 +75,9 @@ def _restore(
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])
     ema = {name: tensor.to(device) for name, tensor in _without_prefix("ema.", tensors).items()}
-    return TrainState(**parse_json(metadata["state"]), losses=list(tensors["losses"].to(device)), ema=ema)
+    losses = tensors["losses"].to(device)
+    norms = tensors.get("gradient_norms", torch.full_like(losses, torch.nan)).to(device)  # older checkpoints have none
+    return TrainState(**parse_json(metadata["state"]), losses=list(losses), gradient_norms=list(norms), ema=ema)
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:

@@ -1,55 +1,149 @@
 """Curves as SVG: a few numbers over the updates of a run, drawn without any library."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
-from math import floor, isfinite, log10
+from math import ceil, floor, isfinite, log10
 
 Points = Sequence[tuple[float, float]]
 
-WIDTH, HEIGHT = 420, 230
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26
+WIDTH, HEIGHT = 440, 270
+LEFT, RIGHT, TOP, BOTTOM = 56, 14, 34, 44
+RIGHT_AXIS = 56
+MOST_POINTS = 400  # of a curve; of more, neighbours are averaged
 
 
-def draw_curves(title: str, curves: Mapping[str, Points]) -> str:
-    """A figure of some curves with their legend; colours come from the page's style. Points not finite are left out."""
-    finite = {name: [(x, y) for x, y in points if isfinite(y)] for name, points in curves.items()}
-    finite = {name: points for name, points in finite.items() if points}
-    if not finite:
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One line of a figure. `right`: on the right axis. `number` chooses its colour, `dashed` its stroke."""
+
+    name: str
+    points: Points
+    number: int = 1
+    dashed: bool = False
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From numbers to pixels: the range, its ticks, and whether it is logarithmic."""
+
+    ticks: tuple[float, ...]
+    low: float
+    high: float
+    start: float  # pixel of `low`
+    end: float  # pixel of `high`
+    logarithmic: bool = False
+
+    def to_pixel(self, value: float) -> float:
+        """The pixel of a value; values beyond the ends are drawn at the ends."""
+        scale: Callable[[float], float] = log10 if self.logarithmic else float
+        value = min(max(value, self.low), self.high)
+        share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
+        return round(self.start + share * (self.end - self.start), 1)
+
+
+def draw_curves(
+    title: str, curves: Sequence[Curve], *, y_title: str, right_title: str = "", log: bool = False, warmup: int = 0
+) -> str:
+    """A figure of some curves with their legend; colours come from the page's style. Points not finite are left out.
+
+    It has two drawings, of which the page shows one: with linear axes, and with a logarithmic axis of updates. There
+    the vertical axes are logarithmic too if `log` is set and all values are positive. The first `warmup` updates are
+    shaded.
+    """
+    curves = [_finite(curve) for curve in curves]
+    curves = [curve for curve in curves if curve.points]
+    if not curves:
         return ""
-    xs = [x for points in finite.values() for x, _ in points]
-    ys = [y for points in finite.values() for _, y in points]
-    x_ticks, y_ticks = ticks(0, max(xs), 4), ticks(min(ys), max(ys), 4)
-    low, high = y_ticks[0], y_ticks[-1]
-
-    def to_pixels(x: float, y: float) -> tuple[float, float]:
-        right = (x / (max(xs) or 1)) * (WIDTH - LEFT - RIGHT)
-        down = (high - y) / (high - low) * (HEIGHT - TOP - BOTTOM)
-        return round(LEFT + right, 1), round(TOP + down, 1)
-
-    parts = []
-    for tick in y_ticks:
-        _, y = to_pixels(0, tick)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{tick:g}</text>')
-    for tick in x_ticks:
-        if tick <= max(xs):
-            x, _ = to_pixels(tick, low)
-            anchor = "end" if x > WIDTH - 30 else "middle"
-            parts.append(f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="{anchor}">{tick:,.10g}</text>')
-    for number, points in enumerate(finite.values(), start=1):
-        path = " ".join(f"{x},{y}" for x, y in (to_pixels(*point) for point in points))
-        parts.append(f'<polyline class="line c{number}" points="{path}"/>')
-        x, y = to_pixels(*points[-1])
-        parts.append(f'<circle class="dot c{number}" cx="{x}" cy="{y}" r="3"/>')
     legend = "".join(
-        f'<span class="c{number}">{escape(name)} <b>{points[-1][1]:.4g}</b></span>'
-        for number, (name, points) in enumerate(finite.items(), start=1)
+        f'<span class="c{curve.number}{" dashed" * curve.dashed}">{escape(curve.name)}{", right axis" * curve.right} '
+        f"<b>{curve.points[-1][1]:.4g}</b></span>"
+        for curve in curves
     )
+    drawings = [
+        _draw(title, curves, y_title, right_title, log=log and logarithmic, log_x=logarithmic, warmup=warmup)
+        for logarithmic in (False, True)
+    ]
+    return f"<figure><figcaption><b>{escape(title)}</b>{legend}</figcaption>{''.join(drawings)}</figure>"
+
+
+def _draw(
+    title: str, curves: Sequence[Curve], y_title: str, right_title: str, *, log: bool, log_x: bool, warmup: int
+) -> str:
+    left = [y for curve in curves if not curve.right for _, y in curve.points]
+    right = [y for curve in curves if curve.right for _, y in curve.points]
+    edge = WIDTH - (RIGHT_AXIS if left and right else RIGHT)
+    xs = [x for curve in curves for x, _ in curve.points]
+    x_axis = _x_axis(xs, edge, logarithmic=log_x)
+    parts, axes = [], {}
+    if 0 < warmup < x_axis.high:
+        start, end = x_axis.start, x_axis.to_pixel(warmup)
+        parts.append(f'<rect class="band" x="{start}" y="{TOP}" width="{end - start:.1f}" height="{_plot_height()}"/>')
+        anchor, x = ("end", end - 4) if end - start > 70 else ("start", end + 4)
+        parts.append(f'<text x="{x}" y="{HEIGHT - BOTTOM - 6}" text-anchor="{anchor}">warm-up</text>')
+    for values, is_right, name in ((left, False, y_title), (right, True, right_title or y_title)):
+        if values:
+            axis = axes[is_right] = _y_axis(values, logarithmic=log)
+            aside, anchor = (edge + 6, "start") if is_right and left else (LEFT - 6, "end")
+            for tick in axis.ticks:
+                y = axis.to_pixel(tick)
+                if not (is_right and left):
+                    parts.append(f'<line class="grid" x1="{LEFT}" x2="{edge}" y1="{y}" y2="{y}"/>')
+                parts.append(f'<text x="{aside}" y="{y + 4}" text-anchor="{anchor}">{tick:g}</text>')
+            name += " (log)" * axis.logarithmic
+            x, anchor = (WIDTH - 4, "end") if is_right and left else (4, "start")
+            parts.append(f'<text class="axis" x="{x}" y="16" text-anchor="{anchor}">{escape(name)}</text>')
+    for tick in x_axis.ticks:
+        x = x_axis.to_pixel(tick)
+        anchor = "end" if x > WIDTH - 30 else "middle"
+        parts.append(f'<text x="{x}" y="{HEIGHT - BOTTOM + 17}" text-anchor="{anchor}">{tick:,.10g}</text>')
+    x_title = "updates (log)" if log_x else "updates"
+    parts.append(f'<text class="axis" x="{(LEFT + edge) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{x_title}</text>')
+    for curve in curves:
+        parts.append(_line(curve, x_axis, axes[curve.right]))
+    names = ", ".join(curve.name for curve in curves)
     return (
-        f"<figure><figcaption><b>{escape(title)}</b>{legend}</figcaption>"
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)} over updates">'
-        f"{''.join(parts)}</svg></figure>"
+        f'<svg class="{"logarithmic" if log_x else "linear"}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(title)} over {x_title}: {escape(names)}">{"".join(parts)}</svg>'
     )
+
+
+def _line(curve: Curve, x_axis: Axis, y_axis: Axis) -> str:
+    pixels = [(x_axis.to_pixel(x), y_axis.to_pixel(y)) for x, y in curve.points]
+    path = " ".join(f"{x},{y}" for x, y in pixels)
+    x, y = pixels[-1]
+    style = f"c{curve.number}" + " dashed" * curve.dashed
+    return f'<polyline class="line {style}" points="{path}"/><circle class="dot {style}" cx="{x}" cy="{y}" r="3"/>'
+
+
+def _plot_height() -> int:
+    return HEIGHT - TOP - BOTTOM
+
+
+def _finite(curve: Curve) -> Curve:
+    points = [(x, y) for x, y in curve.points if isfinite(y)]
+    size = ceil(len(points) / MOST_POINTS) or 1
+    parts = [points[i : i + size] for i in range(0, len(points), size)] if size > 1 else []
+    thin = [(part[-1][0], sum(y for _, y in part) / len(part)) for part in parts] if parts else points
+    return Curve(curve.name, thin, curve.number, curve.dashed, curve.right)
+
+
+def _x_axis(xs: Sequence[float], edge: float, *, logarithmic: bool) -> Axis:
+    high = max(xs)
+    if logarithmic and (low := max(1.0, min(xs))) < high:
+        return Axis(tuple(log_ticks(low, high)), low, high, LEFT, edge, logarithmic=True)
+    high = high or 1.0
+    return Axis(tuple(tick for tick in ticks(0, high, 4) if tick <= high), 0, high, LEFT, edge)
+
+
+def _y_axis(values: Sequence[float], *, logarithmic: bool) -> Axis:
+    low, high = min(values), max(values)
+    if logarithmic and 0 < low < high:
+        low, high = low / (high / low) ** 0.05, high * (high / low) ** 0.05
+        return Axis(tuple(log_ticks(low, high)), low, high, HEIGHT - BOTTOM, TOP, logarithmic=True)
+    marks = ticks(low, high, 4)
+    return Axis(tuple(marks), marks[0], marks[-1], HEIGHT - BOTTOM, TOP)
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
@@ -62,6 +156,17 @@ def ticks(low: float, high: float, count: int) -> list[float]:
     while values[-1] < high - step * 1e-9:
         values.append((first + len(values)) * step)
     return [float(f"{tick:.10g}") for tick in values]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers within two positive ones: powers of ten, or with their multiples by 2 and 5, or even steps."""
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    for factors in ((1,), (1, 2, 5)):
+        marks = [float(f"{factor}e{power}") for power in powers for factor in factors]
+        marks = [mark for mark in marks if low <= mark <= high]
+        if len(marks) >= 3:
+            return marks[:: ceil(len(marks) / 6)]
+    return [mark for mark in ticks(low, high, 4) if low <= mark <= high]
 
 
 def _round_step(size: float) -> float:

@@ -9,7 +9,7 @@ from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..data.prepare import prepare, prepared_folder
 from ..data.prepared_data import PreparedData
-from ..device import pick_device, require_memory, using_threads
+from ..device import describe_device, pick_device, require_memory, using_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
 from ..nn import Transformer
@@ -19,7 +19,7 @@ from ..train.averaging import copy_weights
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
 from ..train.state import TrainState
-from ..versions import versions
+from ..versions import environment, versions
 from .auto import Corpus, Draft
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import load_checkpoint
@@ -29,6 +29,7 @@ from .interrupts import catch_interrupts
 from .log import RunLog
 from .model_card import describe_model
 from .processes import Task, choose_workers, is_follower, process_group, running_workers
+from .report import write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import OptimizerFactory, Run, refuse_patience_without_metric
 from .run_languages import find_languages
@@ -142,10 +143,15 @@ def _fit(
         if starts:
             run.save()
         log.begin(after=state.step)
+        log.environment(step=state.step, facts=environment() | describe_device(device))
         for topic, text in messages:
             run.message(topic, text)
+        write_report(output, running=True)
         workers.from_first(lambda: Task(plan, output, data_folder, share))
-        run.train(interrupt)
+        try:
+            run.train(interrupt)
+        finally:
+            write_report(output)
     return Bundle.load(output, device=device)
 
 

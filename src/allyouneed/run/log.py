@@ -1,6 +1,8 @@
 """The files in which a run logs its progress.
 
 metrics.jsonl     a line for each validation
+updates.jsonl     lines between the validations: loss, gradient norm, learning rate
+environment.jsonl a line for each start of the run: command, versions, machine
 samples.jsonl     a line for each validation: translations of a few validation pairs
 validation.jsonl  translations of all evaluated pairs by the model in the folder, a pair a line
 log.txt           every message with its time
@@ -8,7 +10,7 @@ tensorboard/      the same numbers for TensorBoard, if it is installed
 report.html       all of this on one page
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from importlib.util import find_spec
@@ -43,7 +45,7 @@ class RunLog:
 
     def begin(self, *, after: int) -> None:
         """Remove what was logged after update `after`, and the average at the end."""
-        for name in ("metrics.jsonl", "samples.jsonl"):
+        for name in ("metrics.jsonl", "samples.jsonl", "updates.jsonl"):
             path = self.folder / name
             lines = [line for line in read_jsonl_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
             write_whole(path, "".join(to_json(line) + "\n" for line in lines))
@@ -55,6 +57,15 @@ class RunLog:
     def message(self, topic: str, text: str) -> None:
         """Log a line with its time."""
         append(self.folder / "log.txt", f"{datetime.now():%Y-%m-%d %H:%M:%S}  {topic:<8} {text}\n")
+
+    def environment(self, *, step: int, facts: Mapping[str, str]) -> None:
+        """Log that the run starts, or is resumed after update `step`, and where."""
+        line = {"step": step, "time": f"{datetime.now():%Y-%m-%d %H:%M:%S}", **facts}
+        append(self.folder / "environment.jsonl", to_json(line) + "\n")
+
+    def updates(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Log the course of the updates since the last validation."""
+        append(self.folder / "updates.jsonl", "".join(to_json(line) + "\n" for line in lines))
 
     def write_outputs(self, samples: Sequence[Sample]) -> None:
         """Write the validation translations of the model that is now in the folder."""

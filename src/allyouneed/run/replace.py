@@ -15,8 +15,8 @@ from .auto import Draft
 WRITTEN = (
     "recipe.toml", "checkpoint.safetensors", "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "SHA256SUMS",
-    "data-report.json",
-    "metrics.jsonl", "samples.jsonl", "validation.jsonl", "log.txt", "report.html", "tensorboard/events.*",
+    "data-report.json", "metrics.jsonl", "updates.jsonl", "samples.jsonl", "validation.jsonl", "environment.jsonl",
+    "log.txt", "report.html", "tensorboard/events.*",
     "cross_attention.png", "baseline.json", ".*.partial", "pairs/*.jsonl", "pairs/.*.partial",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),
 )  # fmt: skip

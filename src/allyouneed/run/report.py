@@ -3,110 +3,190 @@
 It is made only from the files of the run.
 """
 
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
-from ..errors import DataError
-from ..files import parse_json, read_whole, write_whole
-from .curves import Points, draw_curves
-from .log import read_jsonl_lines
+from ..errors import OutputError
+from ..files import followed, locked, write_whole
+from .curves import Curve, Points, draw_curves
+from .record import Lines, RunRecord, damaged
+from .report_page import AXES, build_report_page, details, facts, pairs_table, paragraph, section, wide_table
 
 BEST_AND_WORST = 8
+NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
 
 
-def write_report(folder: Path) -> None:
-    """Write `report.html` for the run in a folder, up to now. Refuses damaged files."""
+def write_report(folder: Path, *, running: bool = False, path: Path | None = None) -> None:
+    """Write the report of the run in a folder, up to now, to `report.html` there or to `path`. Refuses damaged files.
+
+    The page of a run that is `running` loads itself again every few seconds.
+    """
+    run = RunRecord.read(folder)
     try:
-        _write(folder)
+        page = build_report_page(run.name, _sections(run), running=running)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(
-            f"metrics.jsonl, samples.jsonl, validation.jsonl or data-report.json in {folder} is damaged ({error!r}); "
-            "remove it to continue"
-        ) from error
+        raise damaged(folder, error) from error
+    write_whole(path or folder / "report.html", page)
 
 
-def _write(folder: Path) -> None:
-    validations = read_jsonl_lines(folder / "metrics.jsonl")
-    for validation in validations:
-        validation["scores"] = {name: value for name, value in validation["scores"].items() if value is not None}
-    scored = [sample for sample in read_jsonl_lines(folder / "validation.jsonl") if sample["score"] is not None]
-    outputs = sorted(scored, key=lambda sample: -sample["score"])
-    settings = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
-    log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace") if (folder / "log.txt").exists() else ""
-    half = min(BEST_AND_WORST, len(outputs) // 2)
-    parts = [
-        f"<h1>{escape(folder.name)}</h1>",
-        _summary(validations),
-        '<div class="curves">' + "".join(_curves(validations)) + "</div>",
-        _outputs("Best outputs", outputs[: half or 1]),
-        _outputs("Worst outputs", outputs[::-1][:half]),
-        _translations(read_jsonl_lines(folder / "samples.jsonl")),
-        _data(folder / "data-report.json"),
-        _settings(settings),
-        f"<section><details><summary>Log</summary><pre>{escape(log)}</pre></details></section>",
-    ]
-    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
-    page = PAGE.format(title=escape(folder.name), style=style, body="\n".join(parts))
-    write_whole(folder / "report.html", page)
+def is_running(folder: Path) -> bool:
+    """Whether another process trains in a folder: whether it holds the folder's lock."""
+    folder = followed(folder)
+    if not folder.with_name(f".{folder.name}.lock").exists():
+        return False
+    try:
+        with locked(folder, what=str(folder)):
+            return False
+    except OutputError:
+        return True
 
 
-def _summary(validations: Sequence[dict[str, Any]]) -> str:
+def _sections(run: RunRecord) -> Iterator[str]:
+    yield f"<h1>{escape(run.name)}</h1>"
+    yield _summary(run.validations)
+    yield AXES if run.validations else paragraph("The first validation is still to come.")
+    yield f'<div class="curves">{"".join(_curves(run))}</div>'
+    yield _loss_note(run)
+    yield _validations(run)
+    yield from _best_and_worst(run.outputs)
+    yield _translations(run.samples)
+    yield _data(run.data)
+    yield _environment(run)
+    yield _settings(run.settings)
+    yield section("Log", details("All messages", f"<pre>{escape(run.log)}</pre>"))
+
+
+def _summary(validations: Lines) -> str:
     if not validations:
         return ""
     last = validations[-1]
-    facts = [("updates", f"{last['step']:,}"), ("minutes", f"{last['seconds'] / 60:,.1f}")]
+    pairs = [("updates", f"{last['step']:,}"), ("minutes", f"{last['seconds'] / 60:,.1f}")]
     if last["valid_loss"] is not None:
-        facts += [
+        pairs += [
             ("validation loss", f"{last['valid_loss']:.4f}"),
             ("perplexity", f"{last['perplexity']:,.3f}"),
             ("tokens correct", f"{last['accuracy']:.2f} %"),
         ]
-    facts += [(name, f"{value:.2f}") for name, value in last["scores"].items()]
+    pairs += [(name, f"{value:.2f}") for name, value in last["scores"].items()]
+    if speeds := [line["tokens_per_second"] for line in validations if line.get("tokens_per_second")]:
+        pairs.append(("target tokens per second", f"{sum(speeds) / len(speeds):,.0f}"))
     if last["skipped"]:
-        facts.append(("updates skipped", f"{last['skipped']:,}"))
-    boxes = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in facts)
+        pairs.append(("updates skipped", f"{last['skipped']:,}"))
     best = ""
     if last["scores"]:
         name = next(iter(last["scores"]))
         top = max(validations, key=lambda validation: validation["scores"].get(name, float("-inf")))
-        best = (
-            f"<p>After the last validation. The highest {escape(name)} was {top['scores'][name]:.2f}, "
-            f"after update {top['step']:,}.</p>"
+        best = paragraph(
+            f"After the last validation. The highest {name} was {top['scores'][name]:.2f}, "
+            f"after update {top['step']:,}."
         )
-    return f'<dl class="facts">{boxes}</dl>{best}'
+    return facts(pairs) + best
 
 
-def _curves(validations: Sequence[dict[str, Any]]) -> list[str]:
-    checkpoints = [validation for validation in validations if validation["averaged"] == 1]
+def points_over_updates(lines: Lines, *path: str) -> Points:
+    """A value of each validation (or line between them) over the updates, where there is one."""
+    points = []
+    for line in lines:
+        value: Any = line
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            points.append((float(line["step"]), float(value)))
+    return points
 
-    def over_updates(*path: str) -> Points:
-        points = []
-        for validation in validations if path[0] != "learning_rate" else checkpoints:
-            value: Any = validation
-            for key in path:
-                value = value.get(key) if isinstance(value, dict) else None
-            if value is not None:
-                points.append((float(validation["step"]), float(value)))
-        return points
 
-    names = dict.fromkeys(name for validation in validations for name in validation["scores"])
-    return [
-        draw_curves(
-            "loss, nats per token", {"training": over_updates("loss"), "validation": over_updates("valid_loss")}
-        ),
-        draw_curves("scores", {name: over_updates("scores", name) for name in names}),
-        draw_curves("tokens correct, %", {"validation": over_updates("accuracy")}),
-        draw_curves("learning rate", {"learning rate": over_updates("learning_rate")}),
+def training_points(run: RunRecord, key: str) -> Points:
+    """Loss, gradient norm or learning rate over the updates; of an older run, at its validations."""
+    checkpoints = [validation for validation in run.validations if validation["averaged"] == 1]
+    return points_over_updates(run.updates or checkpoints, key)
+
+
+def _curves(run: RunRecord) -> Iterator[str]:
+    warmup, validations = run.setting("train", "warmup", 0), run.validations
+    same_axis = _is_comparable(run)
+    yield draw_curves(
+        "Loss",
+        [
+            Curve("training", training_points(run, "loss")),
+            Curve("validation", points_over_updates(validations, "valid_loss"), 2, right=not same_axis),
+        ],
+        y_title="nats per token" if same_axis else "training, nats per token",
+        right_title="validation, nats per token",
+        log=True,
+        warmup=warmup,
+    )
+    scores = [
+        Curve(name, points_over_updates(validations, "scores", name), number)
+        for number, name in enumerate(run.score_names(), start=1)
     ]
+    yield draw_curves("Scores of validation pairs", scores, y_title="score, 0 to 100", warmup=warmup)
+    for title, curve, y_title in (
+        ("Tokens predicted correctly", Curve("validation", points_over_updates(validations, "accuracy"), 2), "percent"),
+        ("Learning rate", Curve("learning rate", training_points(run, "learning_rate"), 3), "learning rate"),
+        ("Gradient norm", Curve("before clipping", training_points(run, "gradient_norm"), 4), "norm"),
+        ("Speed", Curve("training", points_over_updates(validations, "tokens_per_second"), 5), "target tokens/s"),
+    ):  # fmt: skip
+        log = curve.name in ("learning rate", "before clipping")
+        yield draw_curves(title, [curve], y_title=y_title, log=log, warmup=warmup)
 
 
-def _outputs(title: str, samples: Sequence[dict[str, Any]]) -> str:
-    if not samples:
+def _is_comparable(run: RunRecord) -> bool:
+    """Whether training and validation loss are the same measure."""
+    return not run.setting("train", "label_smoothing", 0.0) and not run.setting("train", "r_drop", 0.0)
+
+
+def _loss_note(run: RunRecord) -> str:
+    if not run.validations:
         return ""
+    model, train = run.settings.get("model", {}), run.settings.get("train", {})
+    extras = {
+        "dropout": model.get("dropout"),
+        "label smoothing": train.get("label_smoothing"),
+        "R-Drop": train.get("r_drop"),
+    }
+    used = [f"{name} {value:g}" for name, value in extras.items() if value]
+    axes = "both have the same axis" if _is_comparable(run) else "each has an axis of its own"
+    difference = f"the training loss is with {' and '.join(used)}, the validation loss without: " if used else ""
+    return paragraph(
+        f"Losses are means per target token; {difference}{axes}. The speed counts padding, and leaves out validations."
+    )
+
+
+def _validations(run: RunRecord) -> str:
+    if not run.validations:
+        return ""
+    names = run.score_names()
+    header = ["update", "training loss", "validation loss", "perplexity", "correct, %", *names]
+    header += ["learning rate", "gradient norm", "tokens/s", "minutes"]
+
+    def row(line: dict[str, Any]) -> list[str]:
+        values = [line["loss"], line["valid_loss"], line["perplexity"], line["accuracy"]]
+        values += [line["scores"].get(name) for name in names]
+        values += [line["learning_rate"], line.get("gradient_norm"), line.get("tokens_per_second")]
+        numbers = ["" if value is None else f"{value:.4g}" for value in [*values, line["seconds"] / 60]]
+        average = f" (mean of {line['averaged']})" if line["averaged"] > 1 else ""
+        return [f"{line['step']:,}{average}", *numbers]
+
+    return details("The numbers of every validation", wide_table("Validations", header, map(row, run.validations)))
+
+
+def _best_and_worst(samples: Lines) -> Iterator[str]:
+    scored = [sample for sample in samples if sample["score"] is not None]
+    outputs = sorted(scored, key=lambda sample: -sample["score"])
+    half = min(BEST_AND_WORST, len(outputs) // 2)
+    yield _outputs("Best outputs", outputs[: half or 1], NO_OUTPUTS)
+    top = outputs[0]["score"] if outputs else 0.0
+    worst = [sample for sample in outputs[::-1][:half] if sample["score"] < top]
+    same = f"None: all {len(outputs):,} translated validation pairs have the same score, {top:g}."
+    yield _outputs("Worst outputs", worst, same if outputs else NO_OUTPUTS)
+
+
+def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:
+    if not samples:
+        return section(title, paragraph(none))
     items = "".join(
         f"<li><b>{sample['score']:.1f}</b><dl>"
         f"<dt>source</dt><dd>{escape(sample['source'])}</dd>"
@@ -114,13 +194,10 @@ def _outputs(title: str, samples: Sequence[dict[str, Any]]) -> str:
         f"<dt>reference</dt><dd>{escape(sample['reference'])}</dd></dl></li>"
         for sample in samples
     )
-    return (
-        f"<section><h2>{title}</h2><p>Validation pairs, by sentence score.</p>"
-        f"<ul class='outputs'>{items}</ul></section>"
-    )
+    return section(title, paragraph("Validation pairs, by sentence score."), f"<ul class='outputs'>{items}</ul>")
 
 
-def _translations(validations: Sequence[dict[str, Any]]) -> str:
+def _translations(validations: Lines) -> str:
     """The translations of a few sentences at several validations."""
     if not validations:
         return ""
@@ -128,59 +205,52 @@ def _translations(validations: Sequence[dict[str, Any]]) -> str:
     chosen = [*validations[:-1:apart], validations[-1]]
     parts = []
     for number, sample in enumerate(chosen[-1]["samples"]):
-        rows = "".join(
-            f"<tr><td>{validation['step']:,}</td><td>{escape(validation['samples'][number]['output'])}</td></tr>"
+        rows = [
+            (f"{validation['step']:,}", validation["samples"][number]["output"])
             for validation in chosen
             if number < len(validation["samples"])
-        )
-        parts.append(
-            f"<details{' open' if number == 0 else ''}><summary>{escape(sample['source'])}</summary><table>{rows}"
-            f"<tr><td>reference</td><td>{escape(sample['reference'])}</td></tr></table></details>"
-        )
-    return f"<section><h2>Translations during training</h2>{''.join(parts)}</section>"
+        ]
+        table = pairs_table([*rows, ("reference", sample["reference"])])
+        parts.append(details(sample["source"], table, is_open=number == 0))
+    return section("Translations during training", *parts)
 
 
-def _data(path: Path) -> str:
+def _data(report: DataReport | None) -> str:
     """The pairs read, used and dropped."""
-    if not path.exists():
+    if report is None:
         return ""
-    report = DataReport.from_table(parse_json(read_whole(path)))
     counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
     if len(report.sources) > 1:
         counts += [(source.name, source) for source in report.sources]
     rows = [(name, f"{count.read:,} pairs read, {count.used:,} used") for name, count in counts]
     rows += [("rule not used", line) for line in report.unused_rules()]
-    sizes = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in rows)
     dropped = "".join(
-        f"<tr><td>{name}: {escape(REASONS[rule])}</td><td>{broken.count:,}<br>"
+        f"<tr><th scope='row'>{name}: {escape(REASONS[rule])}</th><td>{broken.count:,}<br>"
         + "<br>".join(f"<i>{escape(example)}</i>" for example in broken.examples)
         + "</td></tr>"
         for name, part in report.parts().items()
         for rule, broken in part.dropped.items()
         if broken.count
     )
-    table = f"<details><summary>Dropped, by rule</summary><table>{dropped}</table></details>" if dropped else ""
-    return f"<section><h2>Data</h2><table>{sizes}</table>{table}</section>"
+    table = details("Dropped, by rule", f"<table>{dropped}</table>") if dropped else ""
+    return section("Data", pairs_table(rows), table)
+
+
+def _environment(run: RunRecord) -> str:
+    """Every start of the run: when, by which command, and on what."""
+    if not run.environment:
+        return ""
+    parts = []
+    for number, line in enumerate(run.environment):
+        rows = [(key, str(value)) for key, value in line.items() if key not in ("step", "time")]
+        what = f"resumed after update {line['step']:,}" if line["step"] else "started"
+        parts.append(details(f"{line['time']}: {what}", pairs_table(rows), is_open=number == len(run.environment) - 1))
+    return section("Environment and command", *parts)
 
 
 def _settings(recipe: dict[str, dict[str, Any]]) -> str:
-    tables = "".join(
-        f"<details><summary>[{escape(section)}]</summary><table>"
-        + "".join(f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>" for key, value in table.items())
-        + "</table></details>"
-        for section, table in recipe.items()
-    )
-    return f"<section><h2>Settings</h2>{tables}</section>"
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-<body>
-{body}
-</body>
-</html>
-"""
+    tables = [
+        details(f"[{name}]", pairs_table([(key, str(value)) for key, value in table.items()]))
+        for name, table in recipe.items()
+    ]
+    return section("Settings", *tables)

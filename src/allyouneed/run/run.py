@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,11 +33,13 @@ from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
 from ..train.loop import Update, updates
 from ..train.recovery import all_finite, divergence, rollback
+from ..train.schedule import learning_rate_at
 from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
 from ..train.validation import validate
 from ..train.workers import Workers
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
+from .course import Speed, course_since_validation, mean_gradient_norm
 from .interrupts import InterruptRequest
 from .log import RunLog
 from .model_card import model_card
@@ -77,6 +79,7 @@ class Run:
         self._languages, self._callback, self._evaluate, self._log = languages, callback, evaluate, log
         self._workers = workers
         self._start = time.monotonic() - state.seconds
+        self._speed = Speed()
 
     def message(self, topic: str, text: str) -> None:
         """Pass a line to the callback, and write it to the log."""
@@ -89,6 +92,7 @@ class Run:
         settings = self.recipe.train
         self._workers.attach(self.model, self.optimizer)
         self._callback.on_train_begin(self.state.step, settings.steps)
+        self._speed.restart()
         while self.state.step < settings.steps and not self.state.stopped_early:
             batches = self.data.batches(
                 settings,
@@ -133,10 +137,12 @@ class Run:
         return result
 
     def _account(self, update: Update) -> None:
+        self._speed.count(update.tokens)
         if update.skipped:
             self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
         else:
             self.state.losses.append(update.loss)
+            self.state.gradient_norms.append(update.gradient_norm)
             if self.state.ema:
                 update_ema(self.state.ema, self.model, decay=self.recipe.train.ema_decay, step=update.step)
         if update.out_of_memory:
@@ -162,10 +168,13 @@ class Run:
         if settings.average_checkpoints > 1:
             save_snapshot(self._snapshots, self.model, step=state.step)
             state.snapshots = [*state.snapshots, state.step][-settings.average_checkpoints :]
+        self._log.updates(self._course())
         state.losses.clear()
+        state.gradient_norms.clear()
         self._record(validation)
         self.save()
         remove_snapshots(self._snapshots, keep=state.snapshots)
+        self._speed.restart()
         if state.stopped_early:
             self.message(
                 "stopped",
@@ -187,6 +196,7 @@ class Run:
         self.state = rollback(self.state, reason, self.restore)
         self._workers.attach(self.model, self.optimizer)
         self._on_first(self.save)
+        self._speed.restart()
         self.message(
             "rollback",
             f"{reason} at update {step:,}: back to update {self.state.step:,}, "
@@ -220,7 +230,7 @@ class Run:
 
     def _measure(self, learning_rate: float) -> Validation:
         """Validation loss and accuracy, and the scores of the evaluator."""
-        state, settings = self.state, self.recipe.train
+        state, settings, speed = self.state, self.recipe.train, self._speed.tokens_per_second()
         loss = torch.stack(state.losses).mean().item() if state.losses else None
         valid_loss, accuracy, evaluation = None, None, Evaluation({})
         if self.data.valid is not None:
@@ -234,7 +244,7 @@ class Run:
         seconds = time.monotonic() - self._start
         return Validation(
             state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, seconds, state.skipped,
-            samples=evaluation.samples,
+            gradient_norm=mean_gradient_norm(state), tokens_per_second=speed, samples=evaluation.samples,
         )  # fmt: skip
 
     def _save_bundle(self, validation: Validation) -> None:
@@ -268,9 +278,15 @@ class Run:
             probes=tuple(pair.source for pair in self.data.validation_samples(PROBES)),
         )
 
+    def _course(self) -> list[dict[str, Any]]:
+        d_model = self.model.config.d_model
+        return course_since_validation(
+            self.state, lambda step: learning_rate_at(step, self.recipe.train, d_model=d_model)
+        )
+
     def _record(self, validation: Validation) -> None:
         self._log.validation(validation)
-        write_report(self.output)
+        write_report(self.output, running=True)
         self._callback.on_validation(validation)
 
     def _tensors(self) -> Iterator[Tensor]:

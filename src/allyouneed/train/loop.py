@@ -31,12 +31,14 @@ class Update:
 
     `skipped`: loss or gradient was not finite, and the weights stayed as they were. `micro_batches` says into how
     many parts each batch was split to fit into memory; `out_of_memory` that this update had to raise that number.
+    `gradient_norm` is that before clipping, still on the device.
     """
 
     step: int
     loss: Tensor
     learning_rate: float
     tokens: int
+    gradient_norm: Tensor
     skipped: bool = False
     micro_batches: int = 1
     out_of_memory: bool = False
@@ -75,7 +77,14 @@ def updates(
         workers.end_update()
         state.count_update(is_finite)
         yield Update(
-            state.step, whole.loss, learning_rate, whole.tokens, not is_finite, whole.micro_batches, out_of_memory
+            state.step,
+            whole.loss,
+            learning_rate,
+            whole.tokens,
+            whole.norm,
+            not is_finite,
+            whole.micro_batches,
+            out_of_memory,
         )
 
 

@@ -27,12 +27,14 @@ class TrainState:
     stopped_early: bool = False  # patience has run out
     finished: bool = False
     snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept for the average at the end
-    losses: list[Tensor] = field(default_factory=list)  # of the updates since the last validation
+    losses: list[Tensor] = field(default_factory=list)  # of the finite updates since the last validation
+    gradient_norms: list[Tensor] = field(default_factory=list)  # of the same updates, before clipping
     ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if it is used
 
     def scalars(self) -> dict[str, object]:
         """Everything but the tensors, for JSON."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("losses", "ema")}
+        tensors = ("losses", "gradient_norms", "ema")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
     def count_update(self, is_finite: bool) -> None:
         """Count one more update, finite or skipped."""

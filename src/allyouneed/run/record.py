@@ -1,0 +1,72 @@
+"""The files of a run, read for its report."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ..corpus.data_report import DataReport
+from ..errors import ConfigError, DataError
+from ..files import parse_json, read_whole
+from .log import read_jsonl_lines
+
+Lines = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a run has left in its folder up to now. Missing files are empty here."""
+
+    name: str
+    settings: dict[str, dict[str, Any]]
+    validations: Lines
+    updates: Lines
+    samples: Lines
+    outputs: Lines  # of the model in the folder: source, output, reference, and a score that may be missing
+    environment: Lines
+    data: DataReport | None
+    log: str
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read the run in a folder. Refuses a folder without a run, and damaged files."""
+        if not (folder / "recipe.toml").is_file():
+            raise ConfigError(f"{folder} has no recipe.toml and so is no training run; name the folder of a run")
+        try:
+            return cls._read(folder)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise damaged(folder, error) from error
+
+    @classmethod
+    def _read(cls, folder: Path) -> Self:
+        validations = read_jsonl_lines(folder / "metrics.jsonl")
+        for validation in validations:
+            validation["scores"] = {name: value for name, value in validation["scores"].items() if value is not None}
+        report, log = folder / "data-report.json", folder / "log.txt"
+        return cls(
+            name=folder.resolve().name,
+            settings=tomllib.loads(read_whole(folder / "recipe.toml").decode("utf-8")),
+            validations=validations,
+            updates=read_jsonl_lines(folder / "updates.jsonl"),
+            samples=read_jsonl_lines(folder / "samples.jsonl"),
+            outputs=read_jsonl_lines(folder / "validation.jsonl"),
+            environment=read_jsonl_lines(folder / "environment.jsonl"),
+            data=DataReport.from_table(parse_json(read_whole(report))) if report.exists() else None,
+            log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
+        )
+
+    def setting(self, section: str, key: str, default: Any) -> Any:
+        """A setting of the recipe, or `default` where an older recipe lacks it."""
+        return self.settings.get(section, {}).get(key, default)
+
+    def score_names(self) -> list[str]:
+        """The names of the scores, as the validations have them."""
+        return list(dict.fromkeys(name for validation in self.validations for name in validation["scores"]))
+
+
+def damaged(folder: Path, error: Exception) -> DataError:
+    """The refusal of a folder whose files cannot be understood."""
+    return DataError(
+        f"metrics.jsonl, updates.jsonl, samples.jsonl, validation.jsonl, environment.jsonl or data-report.json in "
+        f"{folder} is damaged ({error!r}); remove it to continue"
+    )

@@ -1,0 +1,28 @@
+"use strict";
+// Axes: which of the two drawings of each figure is shown. The choice, and what is open, outlives a reload.
+const main = document.querySelector("main");
+const key = name => "report " + location.pathname + " " + name;
+const kept = name => { try { return sessionStorage.getItem(key(name)); } catch { return null; } };
+const keep = (name, value) => { try { sessionStorage.setItem(key(name), value); } catch { /* not allowed: forgotten */ } };
+
+for (const radio of document.querySelectorAll("[name=axes]")) {
+  const show = () => { main.dataset.axes = radio.value; };
+  radio.addEventListener("change", () => { show(); keep("axes", radio.value); });
+  if (radio.value === kept("axes")) { radio.checked = true; show(); }
+}
+
+document.querySelectorAll("details").forEach((part, number) => {
+  const open = kept("open " + number);
+  if (open !== null) part.open = open === "true";
+  part.addEventListener("toggle", () => keep("open " + number, part.open));
+});
+
+const refresh = document.getElementById("refresh");
+if (refresh) {
+  const seconds = Number(main.dataset.refresh), tooOld = 24 * 3600;
+  refresh.checked = kept("refresh") !== "false";
+  refresh.addEventListener("change", () => keep("refresh", refresh.checked));
+  setInterval(() => {
+    if (refresh.checked && Date.now() / 1000 - Number(main.dataset.written) < tooOld) location.reload();
+  }, 1000 * seconds);
+}

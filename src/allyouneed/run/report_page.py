@@ -1,0 +1,97 @@
+"""What the pages of a report share: the frame with its style and script, tables, facts and lists of outputs."""
+
+import time
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+
+AXES = """<fieldset class="axes"><legend>Axes</legend>
+<label><input type="radio" name="axes" value="linear" checked> linear</label>
+<label><input type="radio" name="axes" value="logarithmic"> logarithmic</label></fieldset>"""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main{running}>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""  # noqa: E501
+
+_RUNNING = """<p class="running" role="status">The run goes on; this page is of {now} and loads itself again.
+<label><input type="checkbox" id="refresh" checked> every {seconds} seconds</label></p>"""
+
+REFRESH = 10  # seconds between two looks for a newer report
+
+
+def build_report_page(title: str, body: Iterable[str], *, running: bool = False) -> str:
+    """A page that needs no network and no other file. `running`: it loads itself again until the run has ended."""
+    folder = Path(__file__).parent
+    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    now = time.strftime("%Y-%m-%d %H:%M:%S")
+    state = [_RUNNING.format(now=now, seconds=REFRESH)] if running else []
+    return _PAGE.format(
+        title=escape(title),
+        style=style,
+        script=script,
+        style_hash=_content_hash(style),
+        script_hash=_content_hash(script),
+        running=f' data-refresh="{REFRESH}" data-written="{time.time():.0f}"' if running else "",
+        body="\n".join([*state, *body]),
+    )
+
+
+def _content_hash(content: str) -> str:
+    return "sha256-" + b64encode(sha256(content.encode("utf-8")).digest()).decode("ascii")
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names with their values, as boxes."""
+    boxes = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="facts">{boxes}</dl>'
+
+
+def pairs_table(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names and values, both plain text."""
+    body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in rows)
+    return f"<table>{body}</table>"
+
+
+def wide_table(label: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> str:
+    """A table of plain text that scrolls sideways in a region of its own, which the keyboard reaches."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    body = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in rest) + "</tr>"
+        for first, *rest in rows
+    )
+    return (
+        f'<div class="wide{" wraps" * wraps}" role="region" tabindex="0" aria-label="{escape(label)}">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def section(title: str, *parts: str) -> str:
+    """A part of the page under a heading."""
+    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+
+
+def paragraph(text: str) -> str:
+    """A paragraph of plain text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def details(summary: str, content: str, *, is_open: bool = False) -> str:
+    """A part that the reader opens; `content` is HTML."""
+    return f"<details{' open' if is_open else ''}><summary>{escape(summary)}</summary>{content}</details>"
