@@ -1,14 +1,20 @@
 """How the site is built: `make docs`, which is `sphinx-build docs build/site`."""
 
 import re
+import sys
 from itertools import groupby
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 project = "allyouneed"
 author = "the authors of allyouneed"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["make", "pictures"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "site_pages"]
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
+exclude_patterns = ["make", "pictures", "notebooks"]
 smartquotes = False  # a setting is copied with the quotes it is written with
 html_theme = "furo"
 html_title = "allyouneed"

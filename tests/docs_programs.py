@@ -1,6 +1,7 @@
 """The programs of docs/make/, for tests."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def program(name: str) -> ModuleType:
     """One of docs/make/."""
+    sys.path.append(str(DOCS / "make"))  # they import each other
     spec = importlib.util.spec_from_file_location(name, DOCS / f"make/{name}.py")
     assert spec is not None
     assert spec.loader is not None

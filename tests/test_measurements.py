@@ -41,7 +41,7 @@ def test_drawing_the_pictures_again_changes_none(tmp_path: Path, monkeypatch: py
         return {path.stem: path.read_bytes() for path in tmp_path.iterdir()}
 
     first = drawn()
-    assert set(first) == {*pictures.OF_A_MODEL, *pictures.OF_RECORDS}
+    assert set(first) == {*pictures.OF_A_MODEL, *pictures.OF_RECORDS, *pictures.BY_HAND}
     assert drawn() == first
     assert all(first[name] == b"<svg/>" for name in pictures.OF_A_MODEL)
     assert all((DOCS / f"pictures/{name}.svg").exists() for name in first)

@@ -1,11 +1,14 @@
-"""The tables of the docs that hold numbers, written from records and code: python docs/make/pages.py
+"""What pages of the docs take from records and code, written into them: python docs/make/pages.py
 
-A table is between `<!-- table: NAME -->` and `<!-- end -->`; the text between these lines is replaced.
+A table is between `<!-- table: NAME -->` and `<!-- end -->`; the text between these lines is replaced. So is a file of
+our source, or one class of it, between `<!-- file: nn/attention.py [Class] -->` and `<!-- end -->`. Its notes are the
+numbered list that follows: a note begins with the code that it is about, and that line of the file gets its number.
 """
 
+import ast
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,11 @@ from allyouneed.reference import SECTIONS, list_settings
 
 HERE = Path(__file__).parent
 TASKS = ("dates", "reverse", "sort", "locales", "numbers")
-_PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+SOURCE = HERE.parent.parent / "src/allyouneed"
+CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩"
+_TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+_FILE = re.compile(r"(<!-- file: (\S+)(?: (\w+))? -->\n).*?(<!-- end -->\n)\n?((?:\d+\. [^\n]+\n)*)", re.DOTALL)
+_NOTE = re.compile(r"^\d+\. (?:`` (.+?) ``|`(.+?)`)", re.MULTILINE)
 
 
 def ablations() -> Iterator[str]:
@@ -92,12 +99,37 @@ def record(name: str) -> dict[str, Any]:
 
 
 def filled(page: str) -> str:
-    """A page with its tables as the records have them."""
+    """A page with its tables as the records have them, and our files as they are."""
 
     def table(marker: re.Match[str]) -> str:
         return marker[1] + "\n".join(TABLES[marker[2]]()) + "\n" + marker[3]
 
-    return _PLACE.sub(table, page)
+    def file(marker: re.Match[str]) -> str:
+        begin, name, part, end, notes = marker.groups()
+        code = numbered(source_code(name, part), [long or short for long, short in _NOTE.findall(notes)])
+        return f"{begin}```py\n{code}```\n{end}\n{notes}"
+
+    return _FILE.sub(file, _TABLE.sub(table, page))
+
+
+def source_code(name: str, part: str | None = None) -> str:
+    """A file of ours, or one class or function of it."""
+    text = (SOURCE / name).read_text(encoding="utf-8")
+    if part is None:
+        return text
+    (node,) = (node for node in ast.parse(text).body if getattr(node, "name", None) == part)
+    return ast.get_source_segment(text, node, padded=True) + "\n"  # type: ignore[operator]  # it has a position
+
+
+def numbered(code: str, notes: Sequence[str]) -> str:
+    """Code in which the first line that contains a note's code gets the number of the note."""
+    lines = code.splitlines()
+    for number, about in zip(CIRCLED, notes, strict=False):
+        line = next((index for index, line in enumerate(lines) if about in line), None)
+        if line is None:
+            raise SystemExit(f"a note is about `{about}`, which is in no line of the file beside it")
+        lines[line] += f"  # {number}" if "  # " not in lines[line] else f" {number}"
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

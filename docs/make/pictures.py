@@ -12,12 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from by_hand import DRAWINGS
+from drawing import Drawing
+from figure_1 import PAGES, figure_1
 from matplotlib.figure import Figure
 
 from allyouneed import Recipe, Translator, fit, recipe_path
 from allyouneed.explain import FIGURES, THEORY, Trace, save, trace_translation
 from allyouneed.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
 from allyouneed.explain.trace import attentions
+from allyouneed.files import write_whole
 
 TEXT = "1845-01-05"
 HERE = Path(__file__).parent
@@ -144,6 +148,9 @@ OF_A_MODEL: dict[str, Callable[[Trace], Figure]] = FIGURES | {
 OF_RECORDS: dict[str, Callable[[], Figure]] = (
     THEORY | {"smoothing": smoothing} | {name: lambda names=names: curves(names) for name, names in CURVES.items()}
 )
+BY_HAND: dict[str, Callable[[], Drawing]] = DRAWINGS | {
+    f"map-{page}" if page else "map": lambda page=page: figure_1(page) for page in ("", *PAGES)
+}
 
 
 def of_a_model(translator: Translator) -> dict[str, Figure]:
@@ -162,6 +169,9 @@ def main(arguments: list[str]) -> None:
             drawn |= of_a_model(Translator(fit(Recipe.read(recipe_path("dates")), Path(folder) / "run")))
     for name, figure in drawn.items():
         save(figure, PICTURES / f"{name}.svg")
+        print(PICTURES / f"{name}.svg")
+    for name, drawing in BY_HAND.items():
+        write_whole(PICTURES / f"{name}.svg", drawing().svg())
         print(PICTURES / f"{name}.svg")
 
 

@@ -1,0 +1,300 @@
+"""The walk in four dimensions: the numbers of one short date that can be checked by hand, computed by our `nn/`.
+
+The source is a month and a day, `1-5`. All weights are chosen so that the numbers stay small: attention projects with
+identity matrices, and most other weights are 0 or 1. `DRAWINGS` has a picture for each page of the walk.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from drawing import BLUE, CELL_HEIGHT, CELL_WIDTH, GREEN, ORANGE, PURPLE, Drawing
+from torch import Tensor
+
+from allyouneed.nn import Embedding, FeedForward, attention_weights, causal_mask, sinusoids
+
+DATE = ("1", "-", "5")
+TABLE = torch.tensor([[0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0]])  # E: the rows of 1, - and 5
+INNER = torch.tensor([[1.0, 0, 0, 0, -1, 0], [0, 1, 0, 0, 0, -1], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0]])  # W₁, (4, 6)
+OUTER = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]])  # W₂
+LETTERS = ("J", "F", "M", "A")  # the vocabulary of the target: how months begin
+LETTER_TABLE = torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]])
+DECODED = torch.tensor([2.0, 0.0, 1.0, 0.0])  # the decoder's output at the first position
+SMOOTHING = 0.1
+FIRST = {"Ma": 0.6, "J": 0.4}  # the search: probabilities of a first piece, and of what may follow it
+SECOND = {"Ma": {"y": 0.5, "rch": 0.5}, "J": {"anuary": 0.9, "une": 0.1}}
+
+
+@torch.inference_mode()
+def embedded() -> Tensor:
+    """√d_model · E[id] for each character, (3, 4)."""
+    embedding = Embedding(vocab_size=3, d_model=4)
+    embedding.table.copy_(TABLE)
+    vectors: Tensor = embedding(torch.tensor([[0, 1, 2]]))[0]
+    return vectors
+
+
+def with_positions() -> Tensor:
+    """What enters the first block, (3, 4)."""
+    return embedded() + sinusoids(3, 4)
+
+
+def attended(heads: int = 1, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The weights (heads, 3, 3) and the output (3, 4) of self-attention whose four matrices are the identity."""
+    split = with_positions().view(1, 3, heads, 4 // heads).transpose(1, 2)
+    weights = attention_weights(split, split, mask)
+    return weights[0], (weights @ split).transpose(1, 2).flatten(2)[0]
+
+
+def residual_sum() -> Tensor:
+    """The sum x + Attention(x), (3, 4)."""
+    return with_positions() + attended()[1]
+
+
+def normalized() -> Tensor:
+    """Its layer normalization with gain 1 and bias 0, (3, 4)."""
+    return torch.nn.functional.layer_norm(residual_sum(), (4,))
+
+
+@torch.inference_mode()
+def fed_forward() -> tuple[Tensor, Tensor, Tensor]:
+    """xW₁ (3, 6), what the ReLU leaves of it, and the output (3, 4)."""
+    network = FeedForward(d_model=4, d_ff=6)
+    for linear, weight in ((network.inner, INNER), (network.outer, OUTER)):
+        linear.weight.copy_(weight.T)
+        linear.bias.zero_()
+    inner = network.inner(normalized())
+    return inner, inner.relu(), network(normalized())
+
+
+def letter_logits() -> Tensor:
+    """The logits of the four letters, (4,)."""
+    return LETTER_TABLE @ DECODED
+
+
+def draw_embedding() -> Drawing:
+    """A row of the table for each character, times √d_model."""
+    picture = Drawing(620, 130, "Each character takes its row of the table, and the row is multiplied by two")
+    right, middle = picture.numbers(60, 36, TABLE.tolist(), names=DATE, title="table E", colour=PURPLE, digits=1)
+    picture.arrow((right + 12, middle), (right + 118, middle), label="× √4 = 2")
+    picture.numbers(right + 150, 36, embedded().tolist(), names=DATE, title="√d_model · E", digits=1)
+    return picture
+
+
+def draw_position() -> Drawing:
+    """Embedding + encoding of the position = what enters the encoder."""
+    picture = Drawing(740, 130, "The embedding plus the encoding of the position is what enters the encoder")
+    right, middle = picture.numbers(40, 36, embedded().tolist(), names=DATE, title="embedding", digits=1)
+    picture.text(right + 20, middle, "+", bold=True)
+    names = ("0", "1", "2")
+    right, _ = picture.numbers(right + 56, 36, sinusoids(3, 4).tolist(), names=names, title="PE", colour=PURPLE)
+    picture.text(right + 20, middle, "=", bold=True)
+    picture.numbers(right + 56, 36, with_positions().tolist(), names=DATE, title="x", colour=GREEN)
+    return picture
+
+
+def draw_attention() -> Drawing:
+    """Equation 1 for one query, from left to right."""
+    x, (weights, output) = with_positions(), attended()
+    scores = x @ x[2]
+    picture = Drawing(
+        830, 236, "One query: its product with every key, divided by 2, softmax, and the mean of the values"
+    )
+    picture.numbers(60, 30, [x[2].tolist()], names=["5"], title="query q", colour=ORANGE)
+    right, middle = picture.numbers(60, 92, x.tolist(), names=DATE, title="keys k", colour=BLUE)
+    columns = (("q · k", scores), ("÷ √4", scores / 2), ("softmax", weights[0, 2]))
+    for title, values in columns:
+        picture.arrow((right + 8, middle), (right + 44, middle))
+        right, _ = picture.numbers(right + 52, 92, [[value] for value in values.tolist()], title=title, colour=ORANGE)
+    picture.text(right + 20, middle, "×", bold=True)
+    right, _ = picture.numbers(right + 58, 92, x.tolist(), names=DATE, title="values v", colour=GREEN)
+    picture.arrow((right - 2 * CELL_WIDTH, 92 + 3 * CELL_HEIGHT + 2), (right - 2 * CELL_WIDTH, 196))
+    picture.numbers(right - 4 * CELL_WIDTH, 202, [output[2].tolist()], names=["output"], colour=GREEN)
+    return picture
+
+
+def draw_heads() -> Drawing:
+    """Two heads, each with half of the dimensions."""
+    x, (weights, output) = with_positions(), attended(heads=2)
+    picture = Drawing(
+        700, 272, "Two heads of two dimensions each attend on their own; their outputs are put side by side"
+    )
+    for head in (0, 1):
+        top, half = 40 + 130 * head, slice(2 * head, 2 * head + 2)
+        title = f"head {head + 1}: dimensions {2 * head + 1} and {2 * head + 2}"
+        right, middle = picture.numbers(
+            60, top, x[:, half].tolist(), names=DATE, title=title, colour=(BLUE, GREEN)[head]
+        )
+        picture.arrow((right + 10, middle), (right + 106, middle), label="scores of 5")
+        column = [[value] for value in weights[head, 2].tolist()]
+        right, _ = picture.numbers(right + 114, top, column, title="softmax", colour=ORANGE)
+        picture.arrow((right + 10, middle), (right + 60, middle), label="× v")
+        row = [output[2, half].tolist()]
+        right, _ = picture.numbers(right + 68, middle - CELL_HEIGHT / 2, row, colour=(BLUE, GREEN)[head])
+        end = middle + (30 if head == 0 else -30)
+        picture.arrow((right + 6, middle), (right + 30, middle), (right + 30, end))
+    picture.text(right + 30, 138, "Concat, then W_O", style="small")
+    return picture
+
+
+def draw_masks() -> Drawing:
+    """Scores, the same with the later ones masked, and the weights."""
+    x = with_positions()
+    scores = x @ x.T / 2
+    allowed = causal_mask(3)
+    masked = [
+        [value if may else "−∞" for value, may in zip(row, row_allowed, strict=True)]
+        for row, row_allowed in zip(scores.tolist(), allowed.tolist(), strict=True)
+    ]
+    picture = Drawing(690, 136, "The causal mask puts minus infinity above the diagonal; softmax makes it zero")
+    right, middle = picture.numbers(40, 40, scores.tolist(), names=DATE, title="scores", colour=BLUE)
+    picture.arrow((right + 10, middle), (right + 74, middle), label="mask")
+    right, _ = picture.numbers(right + 84, 40, masked, title="masked", colour=PURPLE)
+    picture.arrow((right + 10, middle), (right + 84, middle), label="softmax")
+    picture.numbers(right + 94, 40, attended(mask=allowed)[0][0].tolist(), title="weights", colour=ORANGE)
+    return picture
+
+
+def draw_feed_forward() -> Drawing:
+    """One vector: wider, negative numbers set to zero, narrow again."""
+    inner, active, output = (tensor[2].tolist() for tensor in fed_forward())
+    picture = Drawing(
+        420, 272, "One vector becomes wider, its negative numbers become zero, and it becomes narrow again"
+    )
+    rows = (
+        ("x", normalized()[2].tolist(), GREEN),
+        ("xW₁", inner, BLUE),
+        ("ReLU", active, ORANGE),
+        ("× W₂", output, GREEN),
+    )
+    for index, (name, row, colour) in enumerate(rows):
+        picture.numbers(90, 20 + 68 * index, [row], names=[name], colour=colour)
+        if index:
+            middle = 90 + 2 * CELL_WIDTH
+            picture.arrow((middle, 68 * index - 20), (middle, 16 + 68 * index))
+    return picture
+
+
+def draw_add_and_norm() -> Drawing:
+    """One vector: added, centred, divided by its standard deviation."""
+    x, update, total = with_positions()[2], attended()[1][2], residual_sum()[2]
+    mean, variance = total.mean(), total.var(unbiased=False)
+    picture = Drawing(
+        590, 290, "The sublayer's output is added to its input; the sum is normalized to mean 0 and variance 1"
+    )
+    rows = (
+        ("x", x, BLUE, ""),
+        ("+ attention", update, ORANGE, ""),
+        ("= sum", total, PURPLE, f"mean {mean:.2f}, variance {variance:.2f}"),
+        ("− mean", total - mean, PURPLE, f"mean 0, variance {variance:.2f}"),
+        (f"÷ √{variance:.2f}", normalized()[2], GREEN, "mean 0, variance 1"),
+    )
+    for index, (name, row, colour, note) in enumerate(rows):
+        top = 16 + 54 * index
+        right, middle = picture.numbers(120, top, [row.tolist()], names=[name], colour=colour)
+        picture.text(right + 16, middle, note, anchor="start", style="small")
+    return picture
+
+
+def draw_stream() -> Drawing:
+    """The residual streams of encoder and decoder: every sublayer reads one and writes to it."""
+    picture = Drawing(640, 400, "The residual streams of the encoder and the decoder")
+    streams = {
+        150: ("source", ["self-attention", "feed-forward"], "memory"),
+        430: ("target so far", ["masked self-attention", "cross-attention", "feed-forward"], "linear, softmax"),
+    }
+    for x, (start, sublayers, end) in streams.items():
+        picture.text(x, 384, start)
+        picture.text(x, 366, "+ position", style="small")
+        top = 354 - 96 * len(sublayers) - 36
+        picture.box(x - 5, top, 10, 354 - top, colour=GREEN, strong=True)
+        for index, name in enumerate(sublayers):
+            y = 314 - 96 * index
+            picture.box(x + 40, y - 40, 150, 32, name, colour=BLUE if name == "feed-forward" else ORANGE)
+            picture.arrow((x + 5, y + 6), (x + 115, y + 6), (x + 115, y - 8))
+            picture.arrow((x + 115, y - 40), (x + 115, y - 54), (x + 7, y - 54))
+            picture.text(x - 12, y + 6, "reads", anchor="end", style="small")
+            picture.text(x - 12, y - 54, "adds, norm", anchor="end", style="small")
+        picture.text(x, top - 14, end, bold=True)
+    picture.arrow((182, 112), (330, 112), (330, 190), (468, 190))
+    picture.text(262, 98, "keys and values", style="small")
+    return picture
+
+
+def draw_projection() -> Drawing:
+    """The dot product with each row of the table, then softmax."""
+    logits = letter_logits()
+    picture = Drawing(
+        560, 210, "The decoder's vector times each row of the table gives logits; softmax gives probabilities"
+    )
+    picture.numbers(60, 30, [DECODED.tolist()], names=["x"], title="output of the decoder", digits=0, colour=GREEN)
+    right, middle = picture.numbers(
+        60, 94, LETTER_TABLE.tolist(), names=LETTERS, title="table", digits=0, colour=PURPLE
+    )
+    picture.arrow((right + 10, middle), (right + 66, middle), label="x · row")
+    right, _ = picture.numbers(right + 76, 94, [[value] for value in logits.tolist()], title="logits", digits=0)
+    picture.arrow((right + 10, middle), (right + 84, middle), label="softmax")
+    column = [[value] for value in logits.softmax(0).tolist()]
+    picture.numbers(right + 94, 94, column, title="probability", colour=ORANGE)
+    return picture
+
+
+def smoothed_target() -> Tensor:
+    """The target of the letter J, smoothed, (4,)."""
+    target = torch.full((4,), SMOOTHING / 4)
+    target[0] += 1 - SMOOTHING
+    return target
+
+
+def draw_learning() -> Drawing:
+    """The cross-entropy of the probabilities with the smoothed target."""
+    target, log_probabilities = smoothed_target(), letter_logits().log_softmax(0)
+    terms = -target * log_probabilities
+    picture = Drawing(560, 190, "The loss is the sum of the target times minus the log-probability")
+    columns = (
+        ("log p", log_probabilities, ORANGE, "×"),
+        ("target", target, PURPLE, "="),
+        ("−target · log p", terms, BLUE, ""),
+    )
+    right = 0.0
+    for title, values, colour, sign in columns:
+        column = [[value] for value in values.tolist()]
+        right, middle = picture.numbers(right + 70, 36, column, names=LETTERS, title=title, colour=colour, digits=3)
+        picture.text(right + 26, middle, sign, bold=True)
+    picture.text(right - CELL_WIDTH / 2, 160, f"loss = {terms.sum():.3f}", bold=True)
+    return picture
+
+
+def draw_decoding() -> Drawing:
+    """Greedy search takes the better first piece and misses the better whole."""
+    picture = Drawing(620, 240, "The better first piece does not begin the more probable month")
+    picture.box(20, 104, 70, 30, "start")
+    best = max(p * q for piece, p in FIRST.items() for q in SECOND[piece].values())
+    for index, (piece, probability) in enumerate(FIRST.items()):
+        y = 60 + 120 * index
+        picture.arrow((90, 119), (186, y))
+        picture.text(132, y + (8 if index == 0 else -8), f"{probability:g}", style="small")
+        picture.box(190, y - 15, 70, 30, piece, colour=ORANGE)
+        for below, (following, conditional) in enumerate(SECOND[piece].items()):
+            end = y - 26 + 52 * below
+            total = probability * conditional
+            picture.arrow((260, y), (346, end))
+            picture.text(306, end + (-2 if below == 0 else 4), f"{conditional:g}", style="small")
+            picture.box(350, end - 15, 100, 30, piece + following, colour=GREEN, strong=math.isclose(total, best))
+            picture.text(462, end, f"{probability:g} × {conditional:g} = {total:.2f}", anchor="start", style="small")
+    return picture
+
+
+DRAWINGS: dict[str, Callable[[], Drawing]] = {
+    "hand-embedding": draw_embedding,
+    "hand-position": draw_position,
+    "hand-attention": draw_attention,
+    "hand-heads": draw_heads,
+    "hand-masks": draw_masks,
+    "hand-feed-forward": draw_feed_forward,
+    "hand-add-and-norm": draw_add_and_norm,
+    "hand-stream": draw_stream,
+    "hand-projection": draw_projection,
+    "hand-learning": draw_learning,
+    "hand-decoding": draw_decoding,
+}

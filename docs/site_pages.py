@@ -1,0 +1,60 @@
+"""What the site does with the walk's pages beyond Markdown, as a Sphinx extension.
+
+Equations become MathML, so that a page needs neither a script nor a network; the map of Figure 1 is put into the page
+itself, so that its boxes are links; and a file of ours stands beside its notes.
+"""
+
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
+PICTURES = Path(__file__).parent / "pictures"
+
+
+def visit_math(writer: HTML5Translator, node: nodes.math) -> None:
+    """An equation in a line of text."""
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_displayed_math(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """An equation in lines of its own."""
+    writer.body.append(f'<div class="equation">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def put_maps_into_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Replace the picture of a map by the map itself."""
+    for image in list(tree.findall(nodes.image)):
+        name = Path(image["uri"]).name
+        if name.startswith("map") and name.endswith(".svg"):
+            svg = (PICTURES / name).read_text(encoding="utf-8")
+            image.replace_self(nodes.raw("", f'<div class="map">{svg}</div>', format="html"))
+
+
+def put_notes_beside_files(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Let the style sheet find a file and its notes."""
+    for code in list(tree.findall(nodes.literal_block)):
+        after = iter(code.parent[code.parent.index(code) + 1 :])
+        notes = next((node for node in after if not isinstance(node, nodes.comment | nodes.raw)), None)
+        if isinstance(notes, nodes.enumerated_list) and code["language"] == "py":
+            notes.parent.remove(notes)
+            code.replace_self(nodes.container("", code.deepcopy(), notes, classes=["beside"]))
+
+
+def hide_contents(app: Sphinx, tree: nodes.document) -> None:
+    """A page with a file and its notes needs the space at its right for these."""
+    if app.env.docname.startswith("walk/"):
+        app.env.metadata[app.env.docname]["hide-toc"] = ""
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register all this."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
+    app.connect("doctree-read", hide_contents)
+    app.connect("doctree-resolved", put_maps_into_pages)
+    app.connect("doctree-resolved", put_notes_beside_files)
+    return {"parallel_read_safe": True}

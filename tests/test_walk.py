@@ -1,0 +1,93 @@
+"""The walk through Figure 1: its pictures, files and notebooks are those of the code, and its numbers are right."""
+
+import contextlib
+import io
+import json
+import math
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+
+from conftest import Demo
+
+DOCS = Path(__file__).parent.parent / "docs"
+sys.path.append(str(DOCS / "make"))
+by_hand, figure_1, notebooks, pages = map(import_module, ("by_hand", "figure_1", "notebooks", "pages"))
+WALK = sorted(figure_1.PAGES)
+
+
+@pytest.mark.parametrize("name", sorted(by_hand.DRAWINGS))
+def test_a_picture_by_hand_is_as_the_code_draws_it(name: str) -> None:
+    assert (DOCS / f"pictures/{name}.svg").read_text() == by_hand.DRAWINGS[name]().svg(), "python docs/make/pictures.py"
+
+
+@pytest.mark.parametrize("page", WALK)
+def test_the_map_of_a_page_leads_to_all_others(page: str) -> None:
+    svg = (DOCS / f"pictures/map-{page}.svg").read_text()
+    assert svg == figure_1.figure_1(page).svg()
+    links = {link.get("href") for link in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}a")}
+    assert links == {f"{name}.html" for name in WALK}
+
+
+def test_no_text_of_a_drawing_is_cut_off() -> None:
+    drawings = {name: draw() for name, draw in by_hand.DRAWINGS.items()} | {
+        name: figure_1.figure_1(name) for name in WALK
+    }
+    for name, drawing in drawings.items():
+        for text in ElementTree.fromstring(drawing.svg()).iter("{http://www.w3.org/2000/svg}text"):
+            x, width = float(text.get("x", 0)), 8.6 * len(text.text or "")  # no letter is wider
+            left = x - width * {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor", "start")]
+            assert left >= -8, (name, text.text)
+            assert left + width <= drawing.width + 8, (name, text.text)
+
+
+def test_attention_by_hand() -> None:
+    five = [math.sin(2), math.cos(2), 1 + math.sin(0.02), math.cos(0.02)]  # PE(2), and 1 in the third dimension
+    one, dash = [1, 1, 0, 1], [math.sin(1), 1 + math.cos(1), math.sin(0.01), math.cos(0.01)]
+    scores = [sum(q * k for q, k in zip(five, key, strict=True)) / 2 for key in (one, dash, five)]
+    whole = sum(map(math.exp, scores))
+    weights, output = by_hand.attended()
+    assert weights[0, 2].tolist() == pytest.approx([math.exp(score) / whole for score in scores], abs=1e-5)
+    mixed = sum(math.exp(s) / whole * v[0] for s, v in zip(scores, (one, dash, five), strict=True))
+    assert output[2, 0].item() == pytest.approx(mixed, abs=1e-5)
+
+
+def test_the_loss_by_hand_is_that_of_training() -> None:
+    loss = -(by_hand.smoothed_target() * by_hand.letter_logits().log_softmax(0)).sum()
+    whole = sum(map(math.exp, (3, 0, 2, 1)))
+    by_letter = [-math.log(math.exp(logit) / whole) for logit in (3, 0, 2, 1)]
+    assert loss.item() == pytest.approx(0.9 * by_letter[0] + 0.025 * sum(by_letter), abs=1e-5)
+
+
+def test_a_file_gets_the_numbers_of_its_notes() -> None:
+    page = "<!-- file: nn/mask.py -->\nold\n<!-- end -->\n\n1. `import torch` is first.\n2. `.tril()` is last.\n"
+    filled = pages.filled(page)
+    assert "import torch  # ①\n" in filled
+    assert re.search(r"\.tril\(\)  # ②\n", filled)
+    assert pages.filled(filled) == filled
+
+
+def test_a_note_about_code_that_is_gone_is_refused() -> None:
+    with pytest.raises(SystemExit, match="`no such code`, which is in no line"):
+        pages.filled("<!-- file: nn/mask.py -->\n<!-- end -->\n\n1. `no such code` is gone.\n")
+
+
+@pytest.mark.parametrize("name", sorted(notebooks.pages()))
+def test_a_notebook_is_made_from_its_page_and_runs(name: str, demo: Demo) -> None:
+    text = (DOCS / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")
+    assert text == notebooks.notebook(name, notebooks.pages()[name]), "python docs/make/notebooks.py"
+    cells = nbformat.reads(text, as_version=4).cells
+    nbformat.validate(json.loads(text))
+    names: dict[str, object] = {"__name__": "notebook"}
+    with contextlib.chdir(demo.folder), contextlib.redirect_stdout(io.StringIO()) as printed:
+        for cell in cells:
+            if cell.cell_type == "code":
+                exec(compile(cell.source, name, "exec"), names)
+    assert len(printed.getvalue().splitlines()) == sum(
+        cell.source.count("\nprint(") for cell in cells if cell.cell_type == "code"
+    )
