@@ -129,6 +129,8 @@ def numbered(code: str, notes: Sequence[str]) -> str:
         if line is None:
             raise SystemExit(f"a note is about `{about}`, which is in no line of the file beside it")
         lines[line] += f"  # {number}" if "  # " not in lines[line] else f" {number}"
+        if len(lines[line]) > 120:
+            raise SystemExit(f"the line of `{about}` has no room for its number: begin the note with another line")
     return "\n".join(lines) + "\n"
 
 
