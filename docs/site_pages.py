@@ -32,6 +32,8 @@ def put_maps_into_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
         name = Path(image["uri"]).name
         if name.startswith("map") and name.endswith(".svg"):
             svg = (PICTURES / name).read_text(encoding="utf-8")
+            folder = app.builder.get_relative_uri(page, "walk/index").removesuffix("index.html")
+            svg = svg.replace('href="', f'href="{folder}')
             image.replace_self(nodes.raw("", f'<div class="map">{svg}</div>', format="html"))
 
 

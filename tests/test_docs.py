@@ -31,8 +31,9 @@ def blocks(page: Path, language: str) -> list[str]:
 PYTHON = [
     pytest.param(block, id=f"{page.name}-{number}")
     for page in PAGES
+    if page.name != "build.md"
     for number, block in enumerate(blocks(page, "python"), start=1)
-]
+] + [pytest.param("\n".join(blocks(ROOT / "docs/walk/build.md", "python")), id="build.md")]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,17 @@ def trained_table_3() -> Iterator[str]:
     yield from (HERE / "table-3.md").read_text(encoding="utf-8").splitlines()
 
 
+def results() -> Iterator[str]:
+    """The results of the README."""
+    lines = (HERE.parent.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("| task | parameters"))
+    yield from takewhile(lambda line: line.startswith("|"), lines[start:])
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "ablations": ablations,
     "tasks": tasks,
+    "results": results,
     "table 3": table_3,
     "table 3, trained": trained_table_3,
 }
