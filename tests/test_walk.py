@@ -17,7 +17,8 @@ from conftest import Demo
 
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.append(str(DOCS / "make"))
-by_hand, figure_1, notebooks, pages = map(import_module, ("by_hand", "figure_1", "notebooks", "pages"))
+by_hand, figure_1 = import_module("by_hand"), import_module("figure_1")
+notebooks, pages = import_module("notebooks"), import_module("pages")
 WALK = sorted(figure_1.PAGES)
 
 

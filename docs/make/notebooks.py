@@ -33,7 +33,8 @@ def notebook(name: str, page: str) -> str:
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"  # random ones would change with every run
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    return nbformat.writes(new_notebook(cells=cells, metadata=kernel)) + "\n"
+    written: str = nbformat.writes(new_notebook(cells=cells, metadata=kernel))
+    return written + "\n"
 
 
 def _for_notebook(page: str) -> str:
