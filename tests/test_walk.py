@@ -49,7 +49,7 @@ def test_no_text_of_a_drawing_is_cut_off() -> None:
 
 def test_attention_by_hand() -> None:
     five = [math.sin(2), math.cos(2), 1 + math.sin(0.02), math.cos(0.02)]  # PE(2), and 1 in the third dimension
-    one, dash = [1, 1, 0, 1], [math.sin(1), 1 + math.cos(1), math.sin(0.01), math.cos(0.01)]
+    one, dash = [1.0, 1.0, 0.0, 1.0], [math.sin(1), 1 + math.cos(1), math.sin(0.01), math.cos(0.01)]
     scores = [sum(q * k for q, k in zip(five, key, strict=True)) / 2 for key in (one, dash, five)]
     whole = sum(map(math.exp, scores))
     weights, output = by_hand.attended()
