@@ -31,10 +31,10 @@ def read_sentence_options(fields: Fields) -> SentenceOptions:
 
     Without `tag_handling` a tag is text like any other, and the options for tags have no meaning.
     """
-    given, handling = fields.get("split_sentences"), fields.text("tag_handling")
+    split_sentences, handling = fields.get("split_sentences"), fields.text("tag_handling")
     if handling not in ("", "html", "xml"):
         raise Refusal(400, "Bad request: Value for 'tag_handling' not supported.")
-    mode = _MODES.get("" if given is None else str(given))
+    mode = _MODES.get("" if split_sentences is None else str(split_sentences))
     if mode is None:
         raise Refusal(400, "Bad request: Value for 'split_sentences' not supported.")
     split_lines, split_sentences = mode == "1" or (mode == "" and handling != "html"), mode != "0"
