@@ -7,14 +7,14 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from allyouneed.serve.connections import limit_header_time
+from allyouneed.serve.connections import limit_headers
 
 
 @contextmanager
 def running(app: FastAPI, *, header_timeout: float = 10.0) -> Iterator[str]:
     """The address of a server that runs while the block does."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", access_log=False, ws="none"))
-    limit_header_time(server.config, header_timeout)
+    limit_headers(server.config, header_timeout)
     with server.config.bind_socket() as listener:
         listener.listen()  # clients may connect while the server starts
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

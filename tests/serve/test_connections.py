@@ -1,8 +1,9 @@
-"""Connections that begin a request and do not go on."""
+"""Connections that begin a request and do not go on, or never come to an end."""
 
 import socket
 import time
 from collections.abc import Iterator
+from http.client import HTTPResponse
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +16,18 @@ def trickle(connection: socket.socket) -> None:
     for _ in range(100):
         connection.sendall(b"X")
         time.sleep(0.05)
+
+
+def send_headers(connection: socket.socket, *, size: int) -> None:
+    for _ in range(0, size, 2**16):
+        connection.sendall(b"X: " + b"a" * 2**16 + b"\r\n")
+
+
+def read_status(connection: socket.socket) -> int:
+    with HTTPResponse(connection) as response:
+        response.begin()
+        response.read()
+        return response.status
 
 
 REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -38,11 +51,31 @@ def test_bytes_that_trickle_in_do_not_hold_it(address: tuple[str, int]) -> None:
         trickle(connection)
 
 
+def test_headers_that_do_not_end_are_refused_before_they_fill_the_memory(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=10) as connection:
+        connection.sendall(REQUEST)  # a request before them changes nothing
+        assert read_status(connection) == 200
+        with pytest.raises(ConnectionError):
+            send_headers(connection, size=2**26)  # far more than the buffers of the system hold
+
+
+def test_long_headers_that_end_are_read_and_so_is_the_body_of_a_refused_request(address: tuple[str, int]) -> None:
+    long = REQUEST.replace(b"\r\n\r\n", b"\r\nX: " + b"a" * 30_000 + b"\r\n\r\n")
+    with socket.create_connection(address, timeout=10) as connection:
+        connection.sendall(long)
+        assert read_status(connection) == 200
+        body = b"a" * 500_000
+        connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n" + body)
+        assert read_status(connection) == 404
+        connection.sendall(REQUEST)
+        assert read_status(connection) == 200
+
+
 def test_several_requests_may_use_one_connection(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=10) as connection:
         for _ in range(3):
             connection.sendall(REQUEST)
-            assert connection.recv(4000).startswith(b"HTTP/1.1 200")
+            assert read_status(connection) == 200
             time.sleep(0.2)
         connection.sendall(REQUEST[:20])
         assert connection.recv(1000) == b""

@@ -115,6 +115,14 @@ def test_a_translator_translates_documents(bundle: Bundle) -> None:
     assert result.translated == 2
 
 
+def always(target: str) -> FakeTranslator:
+    class Careless(FakeTranslator):
+        def translations(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
+            return (Translation(text, target) for text in texts)
+
+    return Careless()
+
+
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -126,12 +134,25 @@ def test_a_translator_translates_documents(bundle: Bundle) -> None:
     ],
 )
 def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(source: str, target: str) -> None:
-    class Careless(FakeTranslator):
-        def translations(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
-            return (Translation(text, target) for text in texts)
-
-    (item,) = translate(unit(source), model=Careless()).review
+    (item,) = translate(unit(source), model=always(target)).review
     assert item.reasons == ("a placeholder, address or number differs",)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "touches"),
+    [
+        ("the file %s is open", "il file%s è aperto", True),
+        ("the file %s is open", "è aperto %sfile", True),
+        ("the file %s is open", "l'%s-file", False),
+        ("the file %s is open", "文件%s已打开", False),
+        ("%dx%d", "%dx%d", False),
+        ("all %(n)ss now", "ora %(n)ss", False),
+        ("all %ss now", "%s ora", False),
+    ],
+)
+def test_a_placeholder_that_comes_to_touch_a_word_is_to_be_reviewed(source: str, target: str, touches: bool) -> None:
+    review = translate(unit(source), model=always(target)).review
+    assert [item.reasons for item in review] == [("a placeholder touches a word",)] * touches
 
 
 def test_a_unit_may_bring_a_reason_to_review_it() -> None:

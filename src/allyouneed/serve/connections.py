@@ -1,13 +1,22 @@
-"""Connections that begin a request and do not go on: ended, so that nobody can hold all of a server's connections."""
+"""Connections that begin a request and do not go on, or whose headers do not end: these are ended.
+
+So nobody can hold all of a server's connections, or fill its memory.
+"""
 
 import asyncio
 from typing import Any, cast
 
 import uvicorn
 
+MAX_HEADERS = 2**16  # bytes
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
-def limit_header_time(config: uvicorn.Config, seconds: float) -> None:
-    """Let a uvicorn server end a connection that does not send the headers of a request within some seconds."""
+
+def limit_headers(config: uvicorn.Config, seconds: float) -> None:
+    """Let a uvicorn server end a connection that does not send the headers of a request within some seconds.
+
+    One whose headers do not end within `MAX_HEADERS` bytes is answered 431.
+    """
     if not config.loaded:
         config.load()
     inner: Any = config.http_protocol_class
@@ -19,7 +28,7 @@ def limit_header_time(config: uvicorn.Config, seconds: float) -> None:
 
 
 class HeaderDeadline(asyncio.Protocol):
-    """uvicorn's protocol of one connection, `inner`, with a deadline for the headers of each request.
+    """uvicorn's protocol of one connection, `inner`, with a deadline for the headers of each request, and a limit.
 
     Its bodies have a deadline of their own (`security.BodyLimits`), and between two requests uvicorn's holds.
     """
@@ -28,6 +37,7 @@ class HeaderDeadline(asyncio.Protocol):
         self._inner, self._seconds = inner, seconds
         self._transport: asyncio.BaseTransport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._received = 0  # bytes of headers that have not ended
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for the first request."""
@@ -39,6 +49,12 @@ class HeaderDeadline(asyncio.Protocol):
         """Pass data on, and see whether a request has begun with it."""
         self._inner.data_received(data)
         self._watch()
+        request = self._inner.cycle
+        # The rest of a body may come after an answer to its headers.
+        self._received += len(data) if request is None or (request.response_complete and not request.more_body) else 0
+        if self._received > MAX_HEADERS and self._transport is not None and not self._transport.is_closing():
+            cast(asyncio.Transport, self._transport).write(_TOO_LARGE)
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -65,6 +81,7 @@ class HeaderDeadline(asyncio.Protocol):
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._transport.close)
 
     def _stop(self) -> None:
+        self._received = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

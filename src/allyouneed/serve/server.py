@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ..errors import ConfigError, Interrupted
-from .connections import limit_header_time
+from .connections import limit_headers
 from .options import ServeConfig
 from .request_log import JsonFormatter
 
@@ -50,7 +50,7 @@ def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on
         on_ready,
         on_stop=lambda: app.state.server.monitoring.drain(),
     )
-    limit_header_time(server.config, config.header_timeout)
+    limit_headers(server.config, config.header_timeout)
     server.run(sockets=[listener])
     if server.force_exit:
         app.state.server.scheduler.close(abort=True)  # a process must not end while its threads compute

@@ -1,6 +1,7 @@
 """A document → its translation: the sentences of all units, translated together, and the tags placed on them."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +14,7 @@ from ..text.sentences import CharSpan, cut
 from ..text.spans import span_matches
 from .agreement import spans_differ
 from .translation import Flag, Translation
+from .word_boundaries import is_in_word
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
 
@@ -231,6 +233,8 @@ def _reasons(
     if new_signs or spans_differ(unit.text, text, _KEPT_SPANS):
         flags.add("wrong_spans")  # a translator without constraints does not check them
     yield from (reason for flag, reason in _REASONS.items() if flag in flags)
+    if _touching(text) - _touching(unit.text):
+        yield "a placeholder touches a word"
     yield from unit.reasons
     if any(part.source.strip() and not part.text.strip() for part in parts):
         yield "the translation of a sentence is empty"
@@ -239,6 +243,16 @@ def _reasons(
         yield f"low confidence ({confidence:.2f})"
     if _empty_tags(text, marks) - _empty_tags(unit.text, unit.marks):
         yield "a tag has lost its text"
+
+
+def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
+    """The placeholders beside a letter or digit without a blank between: each with the sides where that is so."""
+    touching = Counter[tuple[str, bool, bool]]()
+    for match in span_matches(text, ("placeholders",)):
+        before, after = text[: match.start()][-1:], text[match.end() :][:1]
+        sides = bool(before) and is_in_word(before), bool(after) and is_in_word(after)
+        touching[match.group(), *sides] += any(sides)
+    return +touching
 
 
 def _empty_tags(text: str, marks: Sequence[Mark]) -> set[int]:

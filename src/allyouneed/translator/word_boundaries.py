@@ -15,11 +15,12 @@ def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
     pieces = enumerate(tokenizer.pieces(range(len(tokenizer))))
     words = [(i, piece) for i, piece in pieces if piece and i not in special]
     return WordBoundaries(
-        starts_in_word=frozenset(i for i, piece in words if _in_word(piece[0])),
-        ends_in_word=frozenset(i for i, piece in words if _in_word(piece[-1])),
+        starts_in_word=frozenset(i for i, piece in words if is_in_word(piece[0])),
+        ends_in_word=frozenset(i for i, piece in words if is_in_word(piece[-1])),
     )
 
 
-def _in_word(character: str) -> bool:
+def is_in_word(character: str) -> bool:
+    """Whether a character is a letter or digit of a script that puts blanks between words."""
     category = unicodedata.category(character)
     return category[0] in "LMN" and not unicodedata.name(character, "").startswith(_UNSPACED)
