@@ -14,6 +14,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from allyouneed.config import ModelConfig
+from allyouneed.export_limits import exportable
 from allyouneed.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.reference import SECTIONS, list_settings
 
@@ -78,6 +80,37 @@ def table_3() -> Iterator[str]:
         yield f"| {row.name} | {count_parameters(row.model):,} | {printed} | {fits} | {flops:.0f} |"
 
 
+def _values(key: str, *values: str) -> dict[str, dict[str, Any]]:
+    return {f'`model.{key} = "{value}"`': {key: value} for value in values}
+
+
+EXPORTED_SETTINGS: tuple[dict[str, dict[str, Any]], ...] = (  # of models: alternatives, each with its row of the table
+    _values("norm", "post", "pre"),
+    _values("positions", "sinusoidal", "learned"),
+    _values("activation", "relu", "gelu", "silu"),
+    _values("tied_embeddings", "all", "target", "none"),
+    {
+        "heads of width d_model / heads": {},
+        "heads of other widths, `model.d_k` and `model.d_v`": {"d_k": 5, "d_v": 7},
+    },
+    {
+        "`data.joint_vocabulary = true`": {},
+        "`data.joint_vocabulary = false`": {"target_vocab_size": 16, "target_pad_id": 15, "tied_embeddings": "target"},
+    },
+)
+
+
+def exports() -> Iterator[str]:
+    """Which format can express which settings of a model."""
+    yield f"| setting | {' | '.join(f'`{name}`' for name in exportable(ModelConfig()))} |"
+    yield "|---|" + "---|" * len(exportable(ModelConfig()))
+    for values in EXPORTED_SETTINGS:
+        for row, sizes in values.items():
+            reasons = exportable(ModelConfig(**sizes)).values()
+            cells = [f"no: {reason.partition(';')[0]}" if reason else "yes" for reason in reasons]
+            yield f"| {row} | {' | '.join(cells)} |"
+
+
 def trained_table_3() -> Iterator[str]:
     """What `allyouneed paper --ablate` left, as it is."""
     yield from (HERE / "table-3.md").read_text(encoding="utf-8").splitlines()
@@ -91,6 +124,7 @@ def results() -> Iterator[str]:
 
 
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
+    "exports": exports,
     "ablations": ablations,
     "tasks": tasks,
     "results": results,

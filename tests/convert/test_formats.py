@@ -11,10 +11,11 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
-from allyouneed.convert.formats import FORMATS, export_bundle, exportable
+from allyouneed.convert.formats import FORMATS, export_bundle
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.proof import ConvertedModel, prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
+from allyouneed.export_limits import exportable
 from bundles import make_bundle
 
 LIBRARIES = {
@@ -130,6 +131,7 @@ def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:
 
 def test_every_config_says_where_it_can_go() -> None:
     reasons = exportable(make_bundle(norm="pre", d_k=5).model.config)
+    assert list(reasons) == list(FORMATS)
     assert reasons["onnx"] == ""
     assert "post-norm" in reasons["huggingface"]
     assert "d_k=5" in reasons["ctranslate2"]

@@ -1,7 +1,7 @@
 """The exported page: its JavaScript in V8, beside our tokenizers, model and search; and the page in a browser."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -18,34 +18,17 @@ from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.html import HTMLExporter, HTMLFolder
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.web_model import WEB
-from allyouneed.text.tokenizer import Tokenizer
 from bundles import make_bundle
 from chromium_page import open_page
 from docs_programs import program
-
-TEXTS = [
-    "The house is small, isn't it?",
-    "Das Haus – 25 m² – ist klein.",
-    "é à 日本語 naïve",
-    "a a a b",
-    "  two  blanks ",
-] * 3
-CODES = ["#version: 0.2", "t h", "th e</w>", "h o", "i s</w>", "a</w> x"]
-TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
-    "characters": lambda: Tokenizer.characters("abcdefghij "),
-    "characters and bytes": lambda: Tokenizer.characters("abcdefghij ", byte_fallback=True),
-    "bpe": lambda: Tokenizer.train_bpe(TEXTS, vocab_size=300),
-    "words": lambda: Tokenizer.train_words(TEXTS, vocab_size=30),
-    "unigram": lambda: Tokenizer.train_unigram(TEXTS, vocab_size=330),
-    "codes": lambda: Tokenizer.from_bpe_codes(CODES, TEXTS),
-}
+from vocabularies import TEXTS, VOCABULARIES
 
 
-@pytest.fixture(scope="module", params=TOKENIZERS)
+@pytest.fixture(scope="module", params=VOCABULARIES)
 def both(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Bundle, HTMLFolder]]:
-    tokenizer = TOKENIZERS[request.param]()
+    tokenizer = VOCABULARIES[request.param]()
     bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8)
     bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
     folder = tmp_path_factory.mktemp("html")

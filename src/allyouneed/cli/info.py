@@ -51,7 +51,7 @@ def info(
 
 
 def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
-    from ..convert.formats import exportable
+    from ..export_limits import exportable
 
     model, config = bundle.model, bundle.model.config
     parts = {

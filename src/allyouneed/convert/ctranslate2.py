@@ -18,7 +18,6 @@ from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..text.backends import EOS, PAD, SOS
-from .common_limits import common_limit
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -38,10 +37,6 @@ class CTranslate2Exporter:
     def default_precision(self, config: ModelConfig) -> ExportPrecision:
         """That of the bundle."""
         return "float32"
-
-    def why_not(self, config: ModelConfig) -> str:
-        """Why CTranslate2 cannot express a model with this config; empty if it can."""
-        return common_limit(config, "CTranslate2")
 
     def require_library(self) -> None:
         """Refuse to go on without the extra."""

@@ -9,6 +9,7 @@ from typing import Protocol, cast, get_args
 from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import ConfigError, ExportError
+from ..export_limits import exportable
 from ..files import folder_written_whole
 from ..inference.custom_parts import find_custom_part
 from .precision import ExportPrecision
@@ -30,10 +31,6 @@ class Exporter(Protocol):
 
     def default_precision(self, config: ModelConfig) -> ExportPrecision:
         """The precision of a model with this config if none is asked for."""
-        ...
-
-    def why_not(self, config: ModelConfig) -> str:
-        """Why the format cannot express a model with this config, in a sentence; empty if it can."""
         ...
 
     def require_library(self) -> None:
@@ -76,7 +73,7 @@ def export_bundle(
         raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
     if custom := find_custom_part(bundle.model):
         raise ExportError(f"{custom}, which is not exported; only models as their config makes them are")
-    if reason := chosen.why_not(bundle.model.config):
+    if reason := exportable(bundle.model.config)[to]:
         raise ExportError(reason)
     if sentences < 1:
         raise ConfigError(f"sentences must be at least 1; got {sentences}")
@@ -93,8 +90,3 @@ def export_bundle(
         require_passed(proof, program=chosen.program, rounded=precision != "float32")
         proof.save(partial)
     return proof
-
-
-def exportable(config: ModelConfig) -> dict[str, str]:
-    """For every format why a model with this config cannot be exported to it; empty where it can."""
-    return {name: exporter(name).why_not(config) for name in FORMATS}

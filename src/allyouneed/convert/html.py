@@ -31,10 +31,6 @@ class HTMLExporter:
         """float16 for small models, int8 for others."""
         return "float16" if config.weight_bytes <= 4 * SMALL else "int8"
 
-    def why_not(self, config: ModelConfig) -> str:
-        """Every model can be expressed."""
-        return ""
-
     def require_library(self) -> None:
         """Refuse to go on without the extra."""
         _library()

@@ -22,7 +22,6 @@ from ..corpus.normalize import Normalization
 from ..errors import MissingExtraError
 from ..files import write_whole
 from ..nn.weights import weights
-from .common_limits import common_limit
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -81,14 +80,6 @@ class HuggingFaceExporter:
     def default_precision(self, config: ModelConfig) -> ExportPrecision:
         """That of the bundle."""
         return "float32"
-
-    def why_not(self, config: ModelConfig) -> str:
-        """Why `MarianMTModel` cannot express a model with this config; empty if it can."""
-        if config.norm == "pre":
-            return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
-        if config.positions == "learned":
-            return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
-        return common_limit(config, "MarianMTModel")
 
     def require_library(self) -> None:
         """Refuse to go on without the extra."""

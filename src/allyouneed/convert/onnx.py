@@ -25,7 +25,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.export import Dim
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
@@ -98,10 +97,6 @@ class ONNXExporter:
     def default_precision(self, config: ModelConfig) -> ExportPrecision:
         """That of the bundle."""
         return "float32"
-
-    def why_not(self, config: ModelConfig) -> str:
-        """Every model can be expressed."""
-        return ""
 
     def require_library(self) -> None:
         """Refuse to go on without the extra."""
@@ -186,6 +181,8 @@ class ONNXFolder:
 
 def _write_graphs(bundle: Bundle, folder: Path) -> None:
     """Trace both parts with two sentences of up to four tokens; every axis of those is free in the graphs."""
+    from torch.export import Dim
+
     model = bundle.model
     encoder = ONNXEncoder(model).eval()
     decoder = ONNXDecoderStep(model, banned_ids(bundle.target_tokenizer)).eval()

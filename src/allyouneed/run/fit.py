@@ -11,6 +11,7 @@ from ..data.prepare import prepare, prepared_folder
 from ..data.prepared_data import PreparedData
 from ..device import describe_device, pick_device, require_memory, using_threads
 from ..errors import ConfigError
+from ..export_limits import describe_exports
 from ..files import locked, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
@@ -105,7 +106,8 @@ def _fit(
     dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
     languages, guess = find_languages(plan)
     messages += [("languages", guess)] if guess else []
-    messages += [("model", f"{describe_model(model)}, products in {dtype}"), ("program", versions())]
+    messages += [("model", f"{describe_model(model)}, products in {dtype}")]
+    messages += [("exports", describe_exports(model.config)), ("program", versions())]
     refuse_patience_without_metric(plan, data, evaluate)
     threads = torch.get_num_threads()
     is_standard = optimizer_factory is make_optimizer

@@ -1,0 +1,22 @@
+"""A small tokenizer of every kind."""
+
+from collections.abc import Callable
+
+from allyouneed.text.tokenizer import Tokenizer
+
+TEXTS = [
+    "The house is small, isn't it?",
+    "Das Haus – 25 m² – ist klein.",
+    "é à 日本語 naïve",
+    "a a a b",
+    "  two  blanks ",
+] * 3
+CODES = ["#version: 0.2", "t h", "th e</w>", "h o", "i s</w>", "a</w> x"]
+VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
+    "characters": lambda: Tokenizer.characters("abcdefghij "),
+    "characters and bytes": lambda: Tokenizer.characters("abcdefghij ", byte_fallback=True),
+    "bpe": lambda: Tokenizer.train_bpe(TEXTS, vocab_size=300),
+    "words": lambda: Tokenizer.train_words(TEXTS, vocab_size=30),
+    "unigram": lambda: Tokenizer.train_unigram(TEXTS, vocab_size=330),
+    "codes": lambda: Tokenizer.from_bpe_codes(CODES, TEXTS),
+}
