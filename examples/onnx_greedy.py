@@ -1,6 +1,6 @@
 """Translate with an ONNX export, greedily, without PyTorch: `python examples/onnx_greedy.py mine-onnx "a sentence"`.
 
-The folder is made by `allyouneed export runs/mine mine-onnx --to onnx`.
+The folder is made by `allyouneed export runs/mine mine-onnx --to onnx`. Its tokenizer normalizes the text as well.
 """
 
 import sys
@@ -19,7 +19,14 @@ def translate(folder: Path, text: str) -> str:
     encoder = onnxruntime.InferenceSession(str(folder / "encoder.onnx"))
     decoder = onnxruntime.InferenceSession(str(folder / "decoder.onnx"))
 
-    memory_keys, memory_values, memory_mask = encoder.run(None, {"source": np.array([source.encode(text).ids])})
+    try:
+        source_ids = source.encode(text).ids
+    except Exception:  # the library has no other class; raised for a vocabulary of characters, without <unk> and bytes
+        unknown = sorted(set(text) - set(source.get_vocab()))
+        sys.exit(f"{text!r}: not in the vocabulary: {' '.join(unknown)}")
+    unknown_id = source.token_to_id("<unk>") or max(source_ids)
+    inputs = {"source": np.minimum([source_ids], unknown_id)}  # ids after <unk> are symbols of merges, not of the model
+    memory_keys, memory_values, memory_mask = encoder.run(None, inputs)
     keys, values = memory_keys[:, :, :, :0], memory_values[:, :, :, :0]  # the KV cache, empty at first
     memory = {"memory_keys": memory_keys, "memory_values": memory_values, "memory_mask": memory_mask}
     last, end = target.token_to_id("<sos>"), target.token_to_id("<eos>")

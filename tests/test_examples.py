@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import pytest
 
 from allyouneed import Translator
 from allyouneed.convert.formats import export_bundle
 from allyouneed.serve.server import listen
 from bundles import make_bundle
+from vocabularies import VOCABULARIES
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -43,12 +46,20 @@ def test_extend() -> None:
     assert example("extend.py").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
 
 
-def test_onnx_greedy(tmp_path: Path) -> None:
-    bundle = make_bundle(target_vocab_size=None)
+@pytest.mark.parametrize("kind", ["characters", "unigram", "codes"])
+def test_onnx_greedy(tmp_path: Path, kind: str) -> None:
+    tokenizer = VOCABULARIES[kind]()
+    bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, encoder_layers=1, decoder_layers=1)
+    bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
     export_bundle(bundle, tmp_path / "out", to="onnx", sentences=1)
     greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False, extra_length=200)
-    for text in ("abc", "jihgfedcba"):
-        assert example("onnx_greedy.py", tmp_path / "out", text).strip() == f"{text}  →  {greedy(text)}".strip()
+    texts = ["abc", "j\ti\x07hgf"] + ["cafe\u0301 e cafe\u0301"] * (kind != "characters")  # as two characters
+    printed = example("onnx_greedy.py", tmp_path / "out", *texts)
+    assert printed == "".join(f"{text}  →  {greedy(text)}\n" for text in texts)
+    if kind == "characters":
+        with pytest.raises(subprocess.CalledProcessError) as refusal:
+            example("onnx_greedy.py", tmp_path / "out", "axbé")
+        assert refusal.value.stderr == "'axbé': not in the vocabulary: x é\n"
 
 
 def test_ray_serve(saved: Path, tmp_path: Path) -> None:

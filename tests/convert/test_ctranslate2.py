@@ -1,5 +1,6 @@
 """The export to CTranslate2, beside CTranslate2."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.translator import Translator
 from bundles import make_bundle
+from vocabularies import VOCABULARIES
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -32,14 +34,18 @@ def test_rounded_weights_come_close(tmp_path: Path, precision: str) -> None:
     assert all((old == new).all() for old, new in zip(before, bundle.model.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("kind", ["characters", "unigram", "codes", "words"])
 @pytest.mark.parametrize("beam", [1, 4])
-def test_the_folder_and_its_tokenizer_translate_as_our_translator_does(tmp_path: Path, beam: int) -> None:
+def test_the_folder_and_its_tokenizer_translate_as_our_translator_does(tmp_path: Path, kind: str, beam: int) -> None:
     import ctranslate2
     from tokenizers import Tokenizer as Backend
 
-    bundle = make_bundle()
+    vocabulary = VOCABULARIES[kind]()
+    bundle = make_bundle(vocab_size=len(vocabulary), pad_id=vocabulary.pad_id)
+    bundle = replace(bundle, source_tokenizer=vocabulary, target_tokenizer=vocabulary)
     export_bundle(bundle, tmp_path / "out", to="ctranslate2", sentences=1)
-    texts = ["abc", "jihgfedcba", "a", "ccccc", "badcaje", "eeh"]
+    texts = ["abc", "jihgfedcba", "a", "cc\tccc", "badc\x07aje", "eeh"]
+    texts += ["cafe\u0301 the house", "q 日 qq"] * (kind != "characters")
     decode = DecodeConfig(
         beam=beam, alpha=0.0, max_length=12, extra_length=30, copy_untranslatable=False, retry_repetition=False
     )
@@ -49,6 +55,6 @@ def test_the_folder_and_its_tokenizer_translate_as_our_translator_does(tmp_path:
         [tokenizer.encode(text, add_special_tokens=False).tokens for text in texts],
         beam_size=beam, length_penalty=0, max_decoding_length=12, min_decoding_length=0,
     )  # fmt: skip
-    vocabulary = tokenizer.get_vocab()
-    ids = [[vocabulary[token] for token in result.hypotheses[0]] for result in translated]
+    names = tokenizer.get_vocab()
+    ids = [[names[token] for token in result.hypotheses[0]] for result in translated]
     assert [tokenizer.decode(row) for row in ids] == expected

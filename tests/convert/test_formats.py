@@ -15,7 +15,7 @@ from allyouneed.convert.formats import FORMATS, export_bundle
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.proof import ConvertedModel, prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
-from allyouneed.export_limits import exportable
+from allyouneed.export_limits import describe_exports, exportable
 from bundles import make_bundle
 
 LIBRARIES = {
@@ -135,3 +135,10 @@ def test_every_config_says_where_it_can_go() -> None:
     assert reasons["onnx"] == ""
     assert "post-norm" in reasons["huggingface"]
     assert "d_k=5" in reasons["ctranslate2"]
+
+
+def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
+    assert describe_exports(make_bundle().model.config) == "ctranslate2, onnx, huggingface, html"
+    assert describe_exports(make_bundle(norm="pre").model.config) == (
+        'ctranslate2, onnx, html; not huggingface: MarianMTModel is post-norm alone; this model has model.norm="pre"'
+    )

@@ -10,8 +10,12 @@ import torch
 from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.huggingface import marian_order
+from allyouneed.errors import ExportError
 from allyouneed.nn.position import sinusoids
+from allyouneed.run import Validation
+from allyouneed.run.model_card import model_card
 from bundles import make_bundle
+from vocabularies import VOCABULARIES
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
@@ -47,6 +51,24 @@ def test_the_tokenizer_normalizes_and_frames_as_ours(tmp_path: Path) -> None:
     assert tokenizer.backend_tokenizer.normalizer.normalize_str("e\u0301\x07\n") == unicodedata.normalize("NFC", "é ")
 
 
+def test_the_card_has_the_metadata_of_the_hub(tmp_path: Path) -> None:
+    from huggingface_hub import ModelCard
+
+    bundle = make_bundle()
+    validation = Validation(step=7, loss=None, learning_rate=0.1, valid_loss=None, accuracy=None)
+    card = model_card("mine", bundle.model, validation, pairs=3, languages=("en", "it"), license="mit", data=["notes"])
+    export_bundle(replace(bundle, card=card), tmp_path / "out", to="huggingface", sentences=1)
+    exported = ModelCard.load(tmp_path / "out/README.md")
+    assert exported.data.to_dict() == {
+        "language": ["en", "it"], "license": "mit", "library_name": "transformers", "pipeline_tag": "translation",
+    }  # fmt: skip
+    assert exported.text.startswith("\n# mine\n")
+    assert "MarianMTModel.from_pretrained" in exported.text
+    assert "allyouneed import" not in exported.text
+    export_bundle(bundle, tmp_path / "bare", to="huggingface", sentences=1)
+    assert ModelCard.load(tmp_path / "bare/README.md").data.library_name == "transformers"
+
+
 @pytest.mark.parametrize(
     ("sizes", "reason"),
     [
@@ -57,11 +79,18 @@ def test_the_tokenizer_normalizes_and_frames_as_ours(tmp_path: Path) -> None:
     ],
 )
 def test_what_marian_cannot_express_is_refused(tmp_path: Path, sizes: dict[str, object], reason: str) -> None:
-    from allyouneed.errors import ExportError
-
     with pytest.raises(ExportError, match=reason):
         export_bundle(make_bundle(**sizes), tmp_path / "out", to="huggingface")
     assert not (tmp_path / "out").exists()
+
+
+def test_symbols_that_stand_for_unknown_are_refused(tmp_path: Path) -> None:
+    vocabulary = VOCABULARIES["codes"]()
+    bundle = make_bundle(vocab_size=len(vocabulary), pad_id=vocabulary.pad_id)
+    bundle = replace(bundle, source_tokenizer=vocabulary, target_tokenizer=vocabulary)
+    with pytest.raises(ExportError, match="5 symbols of the vocabulary's merges stand for <unk>"):
+        export_bundle(bundle, tmp_path / "out", to="huggingface")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_export_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

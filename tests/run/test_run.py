@@ -29,6 +29,7 @@ def test_a_run_leaves_a_bundle_and_a_trail(tmp_path: Path) -> None:
     assert watch.lines == [
         "data: 200 pairs to train on, 20 to validate, vocabulary of 42",
         "model: 1+1 layers, d_model 8, d_ff 8, 2 heads: 1,568 parameters, products in float32",
+        "exports: ctranslate2, onnx, huggingface, html",
         f"program: {versions()}",
     ]
     assert [validation.step for validation in watch.validations] == [4, 8, 12, 12]

@@ -18,6 +18,7 @@ from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..text.backends import EOS, PAD, SOS
+from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -47,7 +48,7 @@ class CTranslate2Exporter:
         spec = _spec(bundle)
         spec.optimize(quantization=None if precision == "float32" else precision)
         spec.save(str(folder))
-        bundle.source_tokenizer.save(folder / "tokenizer.json")
+        save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in CTranslate2."""

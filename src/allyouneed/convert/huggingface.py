@@ -8,6 +8,7 @@ reads or writes the residual stream, and the two models are exactly equal.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +19,10 @@ from torch import Tensor
 
 from ..bundle import Bundle
 from ..config import ModelConfig
-from ..corpus.normalize import Normalization
-from ..errors import MissingExtraError
+from ..errors import ExportError, MissingExtraError
 from ..files import write_whole
 from ..nn.weights import weights
+from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -37,6 +38,14 @@ ATTENTIONS = {  # ours: Marian's
     "encoder": {"attention": "self_attn"},
     "decoder": {"self_attention": "self_attn", "cross_attention": "encoder_attn"},
 }
+HUB_METADATA = ("library_name: transformers\n", "pipeline_tag: translation\n")
+OUR_USAGE = ("from allyouneed import Translator", 'Translator.load("this/folder")("…")')  # in the card of a bundle
+MARIAN_USAGE = """\
+    from transformers import AutoTokenizer, MarianMTModel
+    model, tokenizer = MarianMTModel.from_pretrained("this/folder"), AutoTokenizer.from_pretrained("this/folder")
+    ids = model.generate(**tokenizer(["…"], return_tensors="pt", return_token_type_ids=False))
+    tokenizer.batch_decode(ids, skip_special_tokens=True)
+"""
 MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 
 
@@ -87,6 +96,12 @@ class HuggingFaceExporter:
 
     def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
         """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`."""
+        symbols = len(json.loads(bundle.source_tokenizer.to_json())["model"]["vocab"])
+        if symbols > len(bundle.source_tokenizer):
+            raise ExportError(
+                f"{symbols - len(bundle.source_tokenizer)} symbols of the vocabulary's merges stand for <unk>, "
+                "which a tokenizer of transformers cannot express"
+            )
         library = _library()
         model = library.MarianMTModel(_config(library, bundle)).eval()
         missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)
@@ -102,7 +117,7 @@ class HuggingFaceExporter:
         for file in folder.glob("*.safetensors"):  # it makes them readable for their owner alone
             write_whole(file, file.read_bytes())
         _save_tokenizer(library, bundle, folder)
-        write_whole(folder / "README.md", bundle.card)
+        write_whole(folder / "README.md", _card(bundle))
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in transformers."""
@@ -209,11 +224,16 @@ def _generation_config(library: Any, bundle: Bundle) -> Any:
     )
 
 
+def _card(bundle: Bundle) -> str:
+    """The bundle's card for the hub: what it is for in its metadata, and how this folder is loaded."""
+    metadata, text = re.fullmatch(r"(?:---\n(.*?)---\n)?(.*)", bundle.card, re.DOTALL).groups(default="")  # type: ignore[union-attr]
+    metadata += "".join(line for line in HUB_METADATA if line.partition(":")[0] + ":" not in metadata)
+    kept = [line for line in text.strip().split("\n") if line.strip() not in OUR_USAGE]
+    return "\n".join(["---", metadata + "---", "", *kept, MARIAN_USAGE])
+
+
 def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
-    bundle.source_tokenizer.save(folder / "tokenizer.json")
-    table = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    table["normalizer"] = normalizer(bundle.normalization, table["normalizer"])
-    (folder / "tokenizer.json").write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
     unknown = {} if bundle.source_tokenizer.unk_id is None else {"unk_token": "<unk>"}
     library.PreTrainedTokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"),
@@ -223,20 +243,6 @@ def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
         model_max_length=bundle.model.config.max_length,
         **unknown,
     ).save_pretrained(str(folder))
-
-
-def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The bundle's normalization as normalizers of the tokenizers library, before the vocabulary's."""
-    parts: list[dict[str, Any]] = []
-    if normalization.strip_control:
-        parts += [
-            {"type": "Replace", "pattern": {"Regex": r"[\t\n\v\f\r\x{85}\x{2028}\x{2029}]+"}, "content": " "},
-            {"type": "Replace", "pattern": {"Regex": r"[\x00-\x08\x0e-\x1f\x7f-\x{84}\x{86}-\x{9f}]"}, "content": ""},
-        ]
-    if normalization.unicode != "none":
-        parts.append({"type": normalization.unicode})
-    parts += [vocabulary] if vocabulary else []
-    return {"type": "Sequence", "normalizers": parts} if parts else None
 
 
 @contextmanager

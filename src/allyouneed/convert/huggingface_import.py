@@ -20,7 +20,8 @@ from ..nn.weights import set_weights
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .checkpoint_files import as_float32, read_json_table, read_tensor_file
-from .huggingface import MARIAN_ACTIVATIONS, marian_order, normalizer, weight_names
+from .exported_tokenizer import normalizer
+from .huggingface import MARIAN_ACTIVATIONS, marian_order, weight_names
 
 DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json leaves out
     "vocab_size": 58101, "max_position_embeddings": 1024, "d_model": 1024, "activation_function": "gelu",

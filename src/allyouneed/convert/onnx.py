@@ -32,7 +32,7 @@ from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, Transformer
 from ..nn.decoder import LayerState
-from ..text.vocabulary import Vocabulary
+from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -105,7 +105,9 @@ class ONNXExporter:
     def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
         """Write both graphs and the tokenizer."""
         _write_graphs(bundle, folder)
-        Vocabulary(bundle.source_tokenizer, bundle.target_tokenizer).save(folder)
+        save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
+        if bundle.target_tokenizer is not bundle.source_tokenizer:
+            save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in onnxruntime."""
