@@ -372,6 +372,8 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
     assert made.returncode == 0, made.stderr.decode()
     assert b"5 of 5 sentences translated equally" in made.stdout
     assert (tmp_path / "out" / "model.bin").is_file()
+    other = refusal("export", saved, tmp_path / "other", "--to", "onnx", "--precision", "int8")
+    assert "onnx is exported in float32; got precision 'int8'" in other
     again = refusal("export", saved, tmp_path / "out", "--to", "ctranslate2")
     assert again.endswith("exists already; name a new folder")
 

@@ -142,3 +142,16 @@ def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
     assert describe_exports(make_bundle(norm="pre").model.config) == (
         'ctranslate2, onnx, html; not huggingface: MarianMTModel is post-norm alone; this model has model.norm="pre"'
     )
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from safetensors import SafetensorError
+    from transformers import MarianMTModel
+
+    def fail(self: MarianMTModel, folder: str) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(MarianMTModel, "save_pretrained", fail)
+    with pytest.raises(OutputError, match="could not be written: .* No space left on device"):
+        export_bundle(make_bundle(), tmp_path / "out", to="huggingface")
+    assert list(tmp_path.iterdir()) == []

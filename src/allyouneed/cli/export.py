@@ -65,7 +65,11 @@ def export(
     from ..convert.formats import export_bundle
 
     proof = export_bundle(
-        Bundle.load(bundle, device=torch.device("cpu")), output, to=to, precision=precision, sentences=sentences
+        Bundle.load(bundle, device=torch.device("cpu")),
+        output,
+        to=to.value,
+        precision=precision and precision.value,
+        sentences=sentences,
     )
     ties = f" ({proof.ties} more chose another translation of the same score)" if proof.ties else ""
     print(

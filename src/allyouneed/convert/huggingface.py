@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from ..bundle import Bundle
 from ..config import ModelConfig
-from ..errors import ExportError, MissingExtraError
+from ..errors import ExportError, MissingExtraError, OutputError
 from ..files import write_whole
 from ..nn.weights import weights
 from .exported_tokenizer import save_tokenizer
@@ -112,8 +113,11 @@ class HuggingFaceExporter:
         model.generation_config = _generation_config(library, bundle)
         if precision == "float16":
             model = model.half()
-        with _no_progress_bars(library):
-            model.save_pretrained(str(folder))
+        try:
+            with _no_progress_bars(library):
+                model.save_pretrained(str(folder))
+        except SafetensorError as error:  # of a full disk, too
+            raise OutputError(f"the weights for {folder} could not be written: {error}") from error
         for file in folder.glob("*.safetensors"):  # it makes them readable for their owner alone
             write_whole(file, file.read_bytes())
         _save_tokenizer(library, bundle, folder)
