@@ -63,7 +63,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     configure_process(1)
-    runs: dict[str, tuple[int, list[str]]] = {"dates": (100, [])}
+    runs: dict[str, tuple[int, list[str]]] = {"dates": (300, [])}
     if options.captions:
         runs["multi30k-en-de"] = (50, [f"data.data_dir={options.captions}"])
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, {options.rounds} rounds\n")

@@ -98,9 +98,13 @@ def train(
 
     from ..device import configure_process
     from ..evaluation import fit
-    from ..run import Draft, replaced, source_paths
+    from ..run import Draft, is_follower, replaced, source_paths, was_restarted
 
     configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
+    if is_follower():
+        _follow(recipe, path)
+        return
+    resume = resume or was_restarted()
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
     with making as folder, TrainingScreen() as screen:
@@ -114,6 +118,21 @@ def train(
     ):
         console.print(f"  {line}")
     console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {shell_command('evaluate', path)}")
+
+
+def _follow(recipe: "Recipe | Draft", path: Path) -> None:
+    """Take part in a run as a worker that torchrun has started; the first worker prints what there is to say."""
+    import sys
+
+    from ..errors import AllYouNeedError, Interrupted
+    from ..evaluation import fit
+
+    try:
+        fit(recipe, path)
+    except Interrupted as stopped:
+        sys.exit(128 + stopped.signal)
+    except AllYouNeedError:
+        sys.exit(2)
 
 
 def _recipe(what: str, more: list[str], *, languages: str, init_from: str, auto: bool) -> "Recipe | Draft":

@@ -4,6 +4,7 @@ from .auto import Draft
 from .bundle_averaging import average_bundles
 from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
 from .fit import run_training
+from .processes import is_follower, was_restarted
 from .replace import replaced, source_paths
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "TrainingCallback",
     "Validation",
     "average_bundles",
+    "is_follower",
     "replaced",
     "run_training",
     "source_paths",
+    "was_restarted",
 ]

@@ -29,7 +29,7 @@ from .follow import follow
 from .interrupts import catch_interrupts
 from .log import RunLog
 from .model_card import describe_model
-from .processes import Task, choose_workers, is_follower, process_group, running_workers
+from .processes import Task, choose_workers, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import OptimizerFactory, Run, refuse_patience_without_metric
@@ -54,12 +54,14 @@ def run_training(
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
     other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
+
+    Under torchrun every process calls this; the first one directs the run, and the others return its bundle.
     """
     if is_follower():
-        with process_group("env://"):
+        with group_of_torchrun():
             return Bundle.load(follow(optimizer))
-    output, callback = Path(output), callback or SilentCallback()
-    with locked(output, what=str(output)):
+    output, callback, resume = Path(output), callback or SilentCallback(), resume or was_restarted()
+    with group_of_torchrun(), locked(output, what=str(output)):
         changes: list[str] = []
         if resume := resume and has_run(output):
             recipe = recipe.merged_into(Recipe.read(output / "recipe.toml")) if isinstance(recipe, Draft) else recipe

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from ..config import Recipe, TrainConfig
 from ..errors import ConfigError, TrainingError
@@ -49,6 +52,9 @@ def choose_workers(config: TrainConfig, model: Transformer, *, threads: int, is_
 
     Refuses a number that this process cannot start.
     """
+    if started_by_torchrun():
+        count = int(os.environ["WORLD_SIZE"])
+        return count, f"{count} processes of torchrun share every batch"
     on_cpu = next(model.parameters()).device.type == "cpu"
     can_start = on_cpu and is_standard and hasattr(os, "memfd_create")
     if config.workers != "auto":
@@ -77,12 +83,35 @@ def is_follower() -> bool:
     return started_by_torchrun() and os.environ["RANK"] != "0"
 
 
+def was_restarted() -> bool:
+    """Whether torchrun has started all workers again, because one has failed."""
+    return started_by_torchrun() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+@contextmanager
+def group_of_torchrun() -> Iterator[None]:
+    """The group of the processes that torchrun has started, if it has, inside the block."""
+    if not started_by_torchrun():
+        yield
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    try:
+        with process_group("env://", rank=-1, count=-1):
+            yield
+    except RuntimeError as error:
+        if "gloo" not in str(error):
+            raise
+        raise TrainingError(
+            "another worker of this run has ended; the same command with --resume continues from the last checkpoint"
+        ) from error
+
+
 @contextmanager
 def running_workers(count: int, *, threads: int) -> Iterator[Workers]:
     """The workers of a run, of which this process is the first: `count` that are started, or those of torchrun."""
     if started_by_torchrun():
-        with process_group("env://"):
-            yield WorkerGroup()
+        yield WorkerGroup()
     elif count == 1:
         yield Workers()
     else:
@@ -98,9 +127,13 @@ def running_workers(count: int, *, threads: int) -> Iterator[Workers]:
 
 
 @contextmanager
-def process_group(address: str, *, rank: int = -1, count: int = -1) -> Iterator[None]:
+def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
     """The default group of `torch.distributed` inside the block."""
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=count, timeout=TIMEOUT)
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    store, rank, count = next(iter(rendezvous(address, rank, count, timeout=TIMEOUT)))
+    # Torchrun may keep its store when it starts the workers again, with the addresses of those that have ended.
+    store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=TIMEOUT)
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ random numbers for dropout. All workers run the same program and take the same d
 and writes files.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from torch.optim import Optimizer
 
 from ..data.batch import Batch
 from ..nn import Transformer
-from .shared_weights import SharedWeights
+from .gradient_sums import ReplicatedWeights, SharedWeights
 
 _Result = TypeVar("_Result")
 
@@ -69,15 +70,24 @@ class Workers:
 
 
 class WorkerGroup(Workers):
-    """The processes of the default group of `torch.distributed`, on one machine with memory that they share."""
+    """The processes of the default group of `torch.distributed`.
+
+    On one machine, without a GPU, they share the memory of the weights, and each makes a part of an update.
+    """
 
     def __init__(self) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         self._parameters = list(model.parameters())
-        self._owners = divide(optimizer, self._parameters, self.count)
-        self._shared = SharedWeights(self._parameters, self.rank, self.count, self.from_first)
+        on_cpu = self._parameters[0].device.type == "cpu"
+        self._weights: SharedWeights | ReplicatedWeights
+        if on_cpu and hasattr(os, "memfd_create") and int(os.environ.get("LOCAL_WORLD_SIZE", self.count)) == self.count:
+            self._owners = divide(optimizer, self._parameters, self.count)
+            self._weights = SharedWeights(self._parameters, self._owners, self.from_first)
+        else:
+            self._owners = [self.rank] * len(self._parameters)
+            self._weights = ReplicatedWeights(self._parameters)
         self._keep_own_state(optimizer)
 
     def begin_update(self, seed: int, step: int) -> None:
@@ -89,16 +99,19 @@ class WorkerGroup(Workers):
         pad_id = model.config.effective_target_pad_id
         tokens = sum(int((batch.target_out != pad_id).sum()) for batch in batches)
         padded = sum(batch.target_out.numel() for batch in batches)
-        self._shared.write_gradients([rank != self.rank for rank in self._owners])
+        self._weights.write_gradients()
         losses, real, sizes, parts = self._gather([float(loss), tokens, padded, micro_batches]).unbind(1)
         shares = real / real.sum()
-        self._shared.sum_gradients([rank == self.rank for rank in self._owners], shares.tolist())
-        squares = self._gather([float(get_total_norm(p.grad for p in self._parameters if p.grad is not None)) ** 2])
+        self._weights.sum_gradients(shares.tolist())
+        norm = get_total_norm(p.grad for p in self._parameters if p.grad is not None)
+        if self._weights.is_divided:
+            norm = self._gather([float(norm) ** 2]).sum().sqrt().float()
         # A part without a token has the loss 0.
-        return Combined((losses @ shares).float(), squares.sum().sqrt().float(), int(sizes.sum()), int(parts.max()))
+        return Combined((losses @ shares).float().to(loss.device), norm, int(sizes.sum()), int(parts.max()))
 
     def end_update(self) -> None:
-        dist.barrier()
+        if self._weights.is_divided:
+            dist.barrier()
 
     def agree(self, number: int) -> int:
         return int(self._gather([number]).max())
@@ -113,7 +126,7 @@ class WorkerGroup(Workers):
         states = {
             index: optimizer.state[parameter]
             for index, parameter in enumerate(self._parameters)
-            if self.rank and parameter in optimizer.state
+            if self.rank and self._weights.is_divided and parameter in optimizer.state
         }
         gathered: list[dict[int, dict[str, Tensor]]] | None = [{}] * self.count if self.rank == 0 else None
         dist.gather_object(states, gathered)

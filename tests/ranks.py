@@ -1,0 +1,74 @@
+"""Processes of one group of `torch.distributed` for tests, each of which trains its part."""
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import cycle, islice
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from allyouneed.config import ModelConfig, TrainConfig
+from allyouneed.data.batch import Batch
+from allyouneed.nn import Transformer
+from allyouneed.nn.weights import weights
+from allyouneed.run.processes import process_group
+from allyouneed.train import make_optimizer, updates
+from allyouneed.train.workers import WorkerGroup, Workers
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["allyouneed.train", "torch._dynamo"])  # the second, Adam imports in its first call
+
+MODEL = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0)
+TRAIN = TrainConfig(steps=6, warmup=3, learning_rate=0.01, schedule="constant", clip_norm=0.5, accumulate_steps=2)
+
+
+def batches(count: int) -> list[Batch]:
+    """Batches of different lengths; the last has one pair."""
+    generator = torch.Generator().manual_seed(3)
+    sizes = [(4, 5, 6), (3, 7, 4), (1, 6, 9)]
+    return [
+        Batch(*(torch.randint(3, 13, (pairs, length), generator=generator) for length in lengths))
+        for pairs, *lengths in islice(cycle(sizes), count)
+    ]
+
+
+def part(batch: Batch, rank: int, count: int) -> Batch:
+    return Batch(batch.source[rank::count], batch.target[rank::count])
+
+
+def train_part(workers: Workers, config: TrainConfig = TRAIN) -> tuple[list[float], dict[str, torch.Tensor]]:
+    """Train as one of some workers: the losses of all updates, and the weights at the end."""
+    torch.manual_seed(workers.rank)  # the weights of the first count
+    model = Transformer(MODEL)
+    optimizer = make_optimizer(model, config)
+    workers.attach(model, optimizer)
+    parts = (part(batch, workers.rank, workers.count) for batch in batches(12))
+    losses = [update.loss.item() for update in updates(model, optimizer, parts, config, workers=workers)]
+    return losses, {name: tensor.clone() for name, tensor in weights(model).items()}
+
+
+def run_ranks(folder: Path, count: int, act: Callable[[Path], None], **environment: str) -> None:
+    """Call `act` with the folder in `count` processes of one group; refuses a process that fails."""
+    processes = [FORKS.Process(target=_run, args=(folder, rank, count, act, environment)) for rank in range(count)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * count
+
+
+def save_trained(folder: Path) -> None:
+    """Train as one worker of a group, with both optimizers, and save what each ends with."""
+    for optimizer in ("adam", "muon"):
+        result = train_part(WorkerGroup(), replace(TRAIN, optimizer=optimizer))
+        torch.save(result, folder / f"{optimizer}{dist.get_rank()}.pt")
+
+
+def _run(folder: Path, rank: int, count: int, act: Callable[[Path], None], environment: dict[str, str]) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(environment, GLOO_SOCKET_IFNAME="lo")
+    with process_group(f"file://{folder}/store", rank=rank, count=count):
+        act(folder)

@@ -1,0 +1,40 @@
+"""Workers that divide a batch make the updates of one process."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed.config import TrainConfig
+from allyouneed.nn import Transformer
+from allyouneed.train import make_optimizer
+from allyouneed.train.workers import Workers, divide
+from ranks import MODEL, TRAIN, run_ranks, save_trained, train_part
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"LOCAL_WORLD_SIZE": "1"}], ids=["shared memory", "as if on several machines"]
+)
+def test_three_workers_make_the_updates_of_one(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The third worker has no pair of most batches, and the weights are those of the first."""
+    run_ranks(tmp_path, 3, save_trained, **environment)
+    losses, weights = train_part(Workers(), TRAIN)
+    for rank in range(3):
+        losses_here, weights_here = torch.load(tmp_path / f"adam{rank}.pt")
+        assert losses_here == pytest.approx(losses, rel=1e-5)
+        for name, tensor in weights.items():
+            if not name.endswith("key.bias"):  # softmax cancels it: its gradient is rounding alone
+                assert (weights_here[name] - tensor).abs().max() < 1e-4, name
+    all_losses = [torch.load(tmp_path / f"muon{rank}.pt")[0] for rank in range(3)]
+    assert all_losses == [all_losses[0]] * 3  # the same on every worker, to the bit
+
+
+def test_parameters_are_divided_so_that_all_have_about_the_same_work() -> None:
+    for optimizer in ("adam", "muon"):
+        model = Transformer(MODEL)
+        parameters = list(model.parameters())
+        owners = divide(make_optimizer(model, TrainConfig(optimizer=optimizer)), parameters, 2)
+        sizes = [
+            sum(p.numel() for p, owner in zip(parameters, owners, strict=True) if owner == rank) for rank in (0, 1)
+        ]
+        assert min(sizes) > 0.8 * max(sizes)
