@@ -42,6 +42,12 @@ def processes_that_name(text: str) -> list[str]:
     return [line for line in lines if text in line]
 
 
+def children_that_train(pid: int) -> list[int]:
+    """The processes of workers that a process has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if "worker_process" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
 class KillAWorker(Notebook):
     """Kills the other worker after some update."""
 
@@ -51,8 +57,8 @@ class KillAWorker(Notebook):
 
     def on_update(self, update: Update) -> None:
         if update.step == self._step:
-            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-            os.kill(int(children[0]), signal.SIGKILL)
+            (worker,) = children_that_train(os.getpid())
+            os.kill(worker, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +127,7 @@ def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
 
 def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
     process = start(tmp_path)
-    (worker,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (worker,) = children_that_train(process.pid)
     store = Path(f"/proc/{worker}/cmdline").read_text().split("\0")[3]
     process.kill()
     process.communicate()
