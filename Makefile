@@ -19,6 +19,7 @@ docs: .venv/installed-docs
 	$(BIN)/python docs/make/schema.py
 	$(BIN)/python docs/make/pages.py
 	$(BIN)/python docs/make/notebooks.py
+	$(BIN)/python docs/make/live.py
 	$(BIN)/sphinx-build -qW docs build/site
 	@echo "The site is in build/site/index.html"
 

@@ -37,11 +37,19 @@ def put_maps_into_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
             image.replace_self(nodes.raw("", f'<div class="map">{svg}</div>', format="html"))
 
 
+def put_live_model_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Where a page says `<!-- live -->`, show the model that runs in the browser."""
+    for comment in list(tree.findall(nodes.raw)):
+        if comment.astext().strip() == "<!-- live -->":
+            frame = '<iframe class="live" src="../_static/live.html" title="The model in this page"></iframe>'
+            comment.replace_self(nodes.raw("", frame, format="html"))
+
+
 def put_notes_beside_files(app: Sphinx, tree: nodes.document, page: str) -> None:
     """Let the style sheet find a file and its notes."""
     for code in list(tree.findall(nodes.literal_block)):
         after = iter(code.parent[code.parent.index(code) + 1 :])
-        notes = next((node for node in after if not isinstance(node, nodes.comment | nodes.raw)), None)
+        notes = next((node for node in after if not isinstance(node, nodes.raw)), None)
         if isinstance(notes, nodes.enumerated_list) and code["language"] == "py":
             notes.parent.remove(notes)
             code.replace_self(nodes.container("", code.deepcopy(), notes, classes=["beside"]))
@@ -58,5 +66,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
     app.connect("doctree-read", hide_contents)
     app.connect("doctree-resolved", put_maps_into_pages)
+    app.connect("doctree-resolved", put_live_model_into_page)
     app.connect("doctree-resolved", put_notes_beside_files)
     return {"parallel_read_safe": True}

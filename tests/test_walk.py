@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
+from chromium_page import open_page
 from conftest import Demo
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -92,3 +93,34 @@ def test_a_notebook_is_made_from_its_page_and_runs(name: str, demo: Demo) -> Non
     assert len(printed.getvalue().splitlines()) == sum(
         cell.source.count("\nprint(") for cell in cells if cell.cell_type == "code"
     )
+
+
+def test_the_live_model_breaks_as_its_page_says(tmp_path: Path) -> None:
+    page = tmp_path / "live.html"
+    page.write_text(import_module("live").live_page(), encoding="utf-8")  # the export proves that it translates equally
+    text = (DOCS / "walk/live.md").read_text(encoding="utf-8")
+    with open_page(page, width=390, dark=True) as browser:
+
+        def answer() -> str:
+            browser.wait_for_timeout(200)
+            return browser.inner_text("#output")
+
+        assert browser.input_value("#input") == "1845-01-05"
+        assert answer() == "January 5, 1845"
+        for part, name in {"positions": "positions", "causal": "causal mask", "scaling": "scaling"}.items():
+            browser.uncheck(f"[data-switch={part}]")
+            assert f"**Switch the {name} off**: `{answer()}`." in text
+            browser.check(f"[data-switch={part}]")
+        last = browser.query_selector_all("#heads input")[-4:]
+        for head in last:
+            head.uncheck()
+        assert f"cross-attention**: `{answer()}`" in text
+        last[3].check()
+        assert answer() == "January 5, 1845"
+        last[3].uncheck()
+        last[1].check()
+        assert not answer().startswith("January 5")
+        for head in last:
+            head.check()
+        browser.fill("#input", "9999-99-99")
+        assert f"`9999-99-99` becomes `{answer()}`" in text
