@@ -96,7 +96,7 @@ def test_every_page_is_in_a_table_of_contents() -> None:
     for index in docs.rglob("index.md"):
         for entry in re.findall(r"^(?:.* <)?([\w/-]+)>?$", "".join(blocks(index, "{toctree}")), re.MULTILINE):
             listed.add(index.parent / f"{entry}.md")
-    assert set(docs.rglob("*.md")) - set((docs / "make").glob("*")) == listed
+    assert set(docs.rglob("*.md")) - set((docs / "make").rglob("*")) == listed
 
 
 def test_the_reference_has_every_public_name() -> None:
