@@ -1,36 +1,237 @@
+"""The page of a trace, in a browser: every interaction, wide and narrow, light and dark."""
+
 import re
-from html.parser import HTMLParser
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import torch
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
 
-from allyouneed.explain import Trace, build_page
+from allyouneed.explain import Trace, build_page, explain, trace_translation
 from allyouneed.explain.page import _for_script
+from allyouneed.explain.trace import attentions
 from allyouneed.translator import Translator
+from chromium_page import open_browser, open_file
+
+LOOKS = [(1280, False), (390, True)]
 
 
 @pytest.fixture(scope="module")
-def page(trace: Trace, translator_of_tests: Translator) -> str:
-    return build_page(trace, translator_of_tests)
+def pages(trace: Trace, translator_of_tests: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the page of a beam search, that of a greedy one, and a notebook's."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "beam.html").write_text(build_page(trace, translator_of_tests))
+    greedy = translator_of_tests.using(beam=1)
+    (folder / "greedy.html").write_text(build_page(trace_translation(greedy, "abcd"), greedy))
+    inline = explain(greedy, "ab")._repr_html_()
+    (folder / "notebook.html").write_text(f'<!doctype html><html lang="en"><title>Notebook</title>{inline}')
+    return folder
 
 
-def test_the_page_needs_nothing_else(page: str) -> None:
-    links = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page)
-    assert all(link.startswith(("#", "data:")) for link in links), links
-    assert "@import" not in page
-    assert "url(http" not in page
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as browser:
+        yield browser
 
 
-def test_every_link_of_the_page_leads_somewhere(page: str) -> None:
-    ids = set(re.findall(r'<h2 id="([a-z]+)"', page))
-    assert set(re.findall(r'<a href="#([a-z]+)"', page)) == ids
+@pytest.fixture(params=LOOKS, ids=["wide and light", "narrow and dark"])
+def page(browser: Browser, pages: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    width, dark = request.param
+    with open_file(browser, pages / "beam.html", width=width, dark=dark) as page:
+        yield page
 
 
-def test_every_box_is_there_and_nothing_is_left_to_fill_in(page: str) -> None:
-    HTMLParser().feed(page)
-    assert page.count("<svg") == 5
-    assert not re.findall(r"\$[a-z]+", page)
-    assert "encoder 1, attention" in page
+def lit(page: Page) -> set[str]:
+    """The views in which something is lit."""
+    views = page.locator(".lit").evaluate_all("all => all.map(one => one.closest('[data-part]').dataset.part)")
+    return set(views)
+
+
+def test_the_page_needs_nothing_else_and_stays_small(pages: Path) -> None:
+    page = (pages / "beam.html").read_text()
+    assert not re.search(r"""(src|href)=|https?://(?!www\.w3\.org)|@import|url\(""", page)
+    assert not re.findall(r"\$[a-z_]+", page)
+    assert len(page.encode()) < 200_000
 
 
 def test_text_cannot_become_markup() -> None:
     assert _for_script("</script>") == '"\\u003c/script>"'
+
+
+def test_the_headline_is_what_translate_gives(page: Page, translator_of_tests: Translator) -> None:
+    expect(page.locator("h1")).to_have_text(f"abcd → {translator_of_tests('abcd')}")
+
+
+def test_a_token_lights_up_in_every_view(page: Page) -> None:
+    page.locator("[data-part=target] button").nth(1).click()
+    assert lit(page) >= {"target", "pieces", "attention", "steps", "tree", "alignment", "lens"}
+    expect(page.locator("[data-part=reading]")).to_contain_text("(translation): attends to")
+    page.locator("[data-part=source] button").nth(2).hover()
+    assert lit(page) >= {"source", "pieces", "attention", "alignment"}
+    page.mouse.move(0, 0)
+    page.locator("h1").hover()
+    assert "steps" in lit(page)  # the tapped one is lit again
+    page.keyboard.press("Escape")
+    assert lit(page) == set()
+
+
+@pytest.mark.parametrize("view", ["pieces", "steps", "lens"])
+def test_a_token_may_be_tapped_anywhere(page: Page, view: str) -> None:
+    page.locator(f"[data-part={view}] [data-token='target:0']").first.click()
+    assert lit(page) >= {"target", "pieces", "steps", "lens"}
+    expect(page.locator("[data-part=target] [aria-pressed=true]")).to_have_count(1)
+
+
+def test_the_keyboard_reaches_every_token(page: Page) -> None:
+    page.locator("[data-part=source] button").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-part=source] button").nth(2)).to_be_focused()
+    assert "attention" in lit(page)
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("[data-part=target] button").first).to_be_focused()
+    expect(page.locator("[data-part=source] [aria-pressed=true]")).to_have_text("b")
+
+
+def test_attention_layer_head_and_drawing_are_chosen(page: Page, trace: Trace) -> None:
+    drawn = page.locator("[data-part=attention] svg")
+    page.locator("[data-part=attention-choice]").select_option(label="encoder 1, attention")
+    expect(drawn).to_have_attribute("aria-label", re.compile("^encoder 1, attention, mean of all heads"))
+    page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="Head 2").click()
+    expect(drawn).to_have_attribute("aria-label", re.compile("encoder 1, attention, head 2"))
+    expect(page.locator("[data-part=finding]")).to_contain_text("Head 2: ")
+    page.get_by_role("button", name="Lines").click()
+    expect(page.locator("[data-part=attention] svg.lines")).to_be_visible()
+    page.locator("[data-part=source] button").nth(1).click()
+    weights = trace.recording["encoder.layers.0.attention"][1]
+    drawn_lines = (weights >= 0.04).int()
+    touched = int(drawn_lines[1].sum() + drawn_lines[:, 1].sum() - drawn_lines[1, 1])
+    expect(page.locator("[data-part=attention] .weight.lit")).to_have_count(touched)
+    page.get_by_role("button", name="Matrix").click()
+    expect(page.locator("[data-part=attention] svg.heatmap")).to_be_visible()
+
+
+def test_a_square_says_its_weight_to_pointer_and_keyboard(page: Page, trace: Trace) -> None:
+    page.locator("[data-part=attention-choice]").select_option(label="encoder 1, attention")
+    page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="Head 1").click()
+    weights = trace.recording["encoder.layers.0.attention"][0]
+    reading, drawn = page.locator("[data-part=reading]"), page.locator("[data-part=attention] svg")
+    drawn.evaluate("one => one.scrollIntoView({ block: 'center' })")
+    page.locator("[data-part=attention] rect.positive").nth(8).hover()
+    share = float(weights[1, 2])
+    expect(reading).to_have_text(f"“a” attends to “b”: {100 * share:.{1 if share < 0.1 else 0}f} %")
+    drawn.focus()
+    page.keyboard.press("ArrowDown")
+    share = float(weights[2, 2])
+    expect(reading).to_have_text(f"“b” attends to “b”: {100 * share:.{1 if share < 0.1 else 0}f} %")
+
+
+def test_the_values_of_a_drawing_are_a_table(page: Page, trace: Trace) -> None:
+    name = "decoder.layers.0.cross_attention"
+    page.locator("[data-part=attention-choice]").select_option(label="decoder 1, cross-attention")
+    page.locator("[data-part=attention] summary").click()
+    cells = page.locator("[data-part=attention] td").all_inner_texts()
+    values = torch.tensor([float(cell) for cell in cells]).view_as(attentions(trace)[name][0])
+    torch.testing.assert_close(values, attentions(trace)[name].mean(0), atol=6e-4, rtol=0)
+
+
+def test_a_head_of_the_table_is_shown(page: Page) -> None:
+    page.get_by_role("button", name="Show decoder 2, self-attention, head 3").click()
+    expect(page.locator("[data-part=attention] svg")).to_have_attribute(
+        "aria-label", re.compile("decoder 2, self-attention, head 3")
+    )
+    expect(page.locator("[data-part=attention-choice]")).to_be_focused()
+
+
+def test_every_tensor_can_be_looked_at(page: Page, trace: Trace) -> None:
+    select = page.locator("[data-part=tensor-choice]")
+    assert select.locator("option").count() == len(trace.recording)
+    drawn, about = page.locator("[data-part=tensor] svg"), page.locator("[data-part=tensor-about]")
+    for number in range(0, len(trace.recording), 7):
+        select.select_option(str(number))
+        expect(about).to_contain_text("rows, one a token")
+        expect(drawn).to_be_visible()
+    index = select.locator("optgroup[label='encoder 1'] option", has_text="values V").get_attribute("value")
+    select.select_option(index)
+    page.get_by_role("group", name="Head of the tensor").get_by_role("button", name="Head 3").click()
+    page.locator("[data-part=tensor] summary").click()
+    cells = page.locator("[data-part=tensor] td").all_inner_texts()
+    expected = trace.recording["encoder.layers.0.attention.value"][2]
+    values = torch.tensor([float(cell.replace("−", "-")) for cell in cells]).view_as(expected)
+    torch.testing.assert_close(values, expected, atol=1e-3, rtol=1e-3)
+    drawn.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-part=reading]")).to_contain_text("“<sos>”, dimension 1: ")
+
+
+def test_masked_scores_are_named_so(page: Page) -> None:
+    select = page.locator("[data-part=tensor-choice]")
+    index = select.locator("optgroup[label='decoder 1'] option", has_text="self-attention: scores").get_attribute(
+        "value"
+    )
+    select.select_option(index)
+    page.locator("[data-part=tensor] summary").click()
+    rows = page.locator("[data-part=tensor] tbody tr").count()
+    assert page.locator("[data-part=tensor] td", has_text="masked").count() == rows * (rows - 1) // 2
+
+
+def test_the_search_is_a_tree_where_it_branches_and_else_shows_the_runners_up(
+    browser: Browser, pages: Path, page: Page
+) -> None:
+    expect(page.locator("[data-part=search]")).to_contain_text("A beam of 2 keeps 2 hypotheses")
+    expect(page.locator("[data-part=tree] svg")).to_be_visible()
+    page.locator("[data-part=tree] summary").click()
+    assert page.locator("[data-part=tree] tbody tr").count() > 2
+    with open_file(browser, pages / "greedy.html") as greedy:
+        expect(greedy.locator("[data-part=search]")).to_contain_text("so there is no tree: the runners-up")
+        assert greedy.locator("[data-part=tree] svg").count() == 0
+        assert greedy.locator("[data-part=steps] .candidate:not(.chosen)").count() >= 4
+
+
+def test_labels_are_readable_and_wide_figures_say_that_they_scroll(page: Page) -> None:
+    for drawing in ("Lines", "Matrix"):
+        page.get_by_role("button", name=drawing).click()
+        sizes = page.eval_on_selector_all(
+            "svg text", "all => all.map(text => parseFloat(getComputedStyle(text).fontSize))"
+        )
+        assert min(sizes) >= 9
+    turned = page.eval_on_selector_all("svg text[transform]", "all => all.map(text => text.textContent)")
+    assert all(len(label) > 2 for label in turned)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    unsigned = page.evaluate(
+        "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth + 1"
+        " && !box.previousElementSibling.classList.contains('needed')).length"
+    )
+    assert unsigned == 0
+
+
+def test_the_page_is_accessible(page: Page) -> None:
+    page.locator("[data-part=target] button").nth(1).click()
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    faults = [fault for fault in Axe().run(page)["violations"] if fault["impact"] in ("serious", "critical")]
+    page.emulate_media(color_scheme="dark" if page.viewport_size == {"width": 1280, "height": 900} else "light")
+    faults += Axe().run(page, options={"runOnly": ["color-contrast"]})["violations"]
+    assert [(fault["id"], [node["html"] for node in fault["nodes"]][:3]) for fault in faults] == []
+
+
+def test_a_notebook_shows_the_page_inline(browser: Browser, pages: Path) -> None:
+    with open_file(browser, pages / "notebook.html") as page:
+        inside = page.frame_locator("iframe")
+        expect(inside.locator("h1")).to_contain_text("ab → ")
+        inside.locator("[data-part=source] button").nth(1).click()
+        expect(inside.locator("[data-part=steps]")).to_be_visible()
+        expect(inside.locator("[data-part=reading]")).to_contain_text("“a” (text)")
+
+
+def test_a_view_without_data_hides(browser: Browser, pages: Path, tmp_path: Path) -> None:
+    content = (pages / "beam.html").read_text()
+    for name in ("lens", "stream", "tensors", "heads"):
+        content = content.replace(f'"{name}":[', f'"no-{name}":[')
+    (tmp_path / "page.html").write_text(content)
+    with open_file(browser, tmp_path / "page.html") as page:
+        for view in ("lens", "stream", "tensors", "heads"):
+            expect(page.locator(f"[data-view={view}]")).to_be_hidden()
+        expect(page.locator("[data-view=attention]")).to_be_visible()

@@ -53,19 +53,28 @@ def test_everything_is_recorded_in_its_shape(model: Transformer, source: torch.T
     expected: dict[str, tuple[int, ...]] = {"encoder": read, "decoder": written, "logits": (2, 7, 13)}
     for side, shape in (("source", read), ("target", written)):
         expected |= {f"{side}.embedding": shape, f"{side}.position": shape[1:], f"{side}.sum": shape}
+
+    def attended(part: str, queries: int, keys: int) -> dict[str, tuple[int, ...]]:
+        shapes: dict[str, tuple[int, ...]] = {f"{part}.{name}": (2, 3, keys, 4) for name in ("key", "value")}
+        shapes |= {f"{part}.{name}": (2, 3, queries, 4) for name in ("query", "heads")}
+        return shapes | {part: (2, 3, queries, keys), f"{part}.scores": (2, 3, queries, keys)}
+
     for i in range(2):
         layer = f"encoder.layers.{i}"
-        expected |= {f"{layer}.attention": (2, 3, 6, 6), f"{layer}.feed_forward.hidden": (2, 6, 20)}
+        expected |= attended(f"{layer}.attention", 6, 6) | {f"{layer}.feed_forward.hidden": (2, 6, 20)}
         expected |= dict.fromkeys([f"{layer}.attention.output", f"{layer}.feed_forward.output"], read)
         expected |= dict.fromkeys([f"{layer}.attention_residual", f"{layer}.feed_forward_residual"], read)
     for i in range(3):
         layer = f"decoder.layers.{i}"
-        expected |= {f"{layer}.self_attention": (2, 3, 7, 7), f"{layer}.cross_attention": (2, 3, 7, 6)}
+        expected |= attended(f"{layer}.self_attention", 7, 7) | attended(f"{layer}.cross_attention", 7, 6)
         expected |= {f"{layer}.feed_forward.hidden": (2, 7, 20), f"{layer}.logits": (2, 7, 13)}
         parts = ("self_attention", "cross_attention", "feed_forward")
         expected |= {f"{layer}.{part}.output": written for part in parts}
         expected |= {f"{layer}.{part}_residual": written for part in parts}
-    assert shapes == expected
+    norms = {f"{name}.norm": shape for name, shape in expected.items() if name.endswith("_residual")}
+    if model.config.norm == "pre":
+        norms |= {"encoder.norm": read, "decoder.norm": written}
+    assert shapes == expected | norms
 
 
 def test_what_is_recorded_adds_up(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:
@@ -85,6 +94,20 @@ def test_what_is_recorded_adds_up(model: Transformer, source: torch.Tensor, targ
     assert (hidden >= 0).all()
     outer = model.get_submodule(f"{layer}.feed_forward.outer")
     torch.testing.assert_close(outer(hidden), seen[f"{layer}.feed_forward.output"])
+
+
+def test_scores_queries_keys_and_values_are_those_of_equation_1(
+    model: Transformer, source: torch.Tensor, target: torch.Tensor
+) -> None:
+    with recorded(model) as seen:
+        model(source, target)
+    for part in ("encoder.layers.1.attention", "decoder.layers.0.self_attention", "decoder.layers.2.cross_attention"):
+        torch.testing.assert_close(seen[f"{part}.scores"].softmax(-1), seen[part])
+        joined = (seen[part] @ seen[f"{part}.value"]).transpose(1, 2).flatten(2)
+        torch.testing.assert_close(seen[f"{part}.heads"].transpose(1, 2).flatten(2), joined)
+        output = model.get_submodule(f"{part}.output")
+        torch.testing.assert_close(output(joined), seen[f"{part}.output"])
+    assert (seen["decoder.layers.0.self_attention.scores"][..., 0, 1] == -torch.inf).all()
 
 
 def test_a_recording_ends_with_its_block(model: Transformer, source: torch.Tensor, target: torch.Tensor) -> None:

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +9,8 @@ from allyouneed.config import DecodeConfig
 from allyouneed.errors import InputError
 from allyouneed.explain.trace import (
     Trace,
-    _head,
     alignment_matrix,
     attentions,
-    describe_heads,
     residual_stream,
     trace_translation,
 )
@@ -46,33 +43,6 @@ def test_an_output_that_fills_the_model_is_told_whole(bundle: Bundle) -> None:
         bundle.model.projection.table[bundle.source_tokenizer.eos_id] = 0
     translator = Translator(bundle, decode=DecodeConfig(beam=1, extra_length=50))
     assert len(trace_translation(translator, "abc").decoder_targets) == bundle.model.config.max_length
-
-
-def test_every_head_is_described(trace: Trace) -> None:
-    heads = describe_heads(trace)
-    assert len(heads) == 5 * 3
-    assert all(0 <= head.entropy <= math.log2(16) for head in heads)
-
-
-@pytest.mark.parametrize(
-    ("weights", "role", "entropy"),
-    [
-        (torch.eye(8), "same position", 0.0),
-        (torch.eye(8).roll(1, 0), "previous position", 0.0),
-        (torch.eye(8).roll(-1, 0), "next position", 0.0),
-        (torch.full((8, 8), 1 / 8), "spread evenly", 3.0),
-        (torch.nn.functional.one_hot(torch.full((8,), 7), 8).float(), "<eos>", 0.0),
-    ],
-)
-def test_what_a_head_does_is_named(weights: torch.Tensor, role: str, entropy: float) -> None:
-    head = _head("encoder.layers.0.attention", 1, weights, crossing=False)
-    assert head.role == role
-    assert head.entropy == pytest.approx(entropy, abs=1e-5)
-
-
-def test_in_cross_attention_the_same_place_is_that_of_the_written_word() -> None:
-    weights = torch.eye(8).roll(1, 1)  # place t, which writes word t + 1, looks at word t + 1
-    assert _head("decoder.layers.0.cross_attention", 1, weights, crossing=True).role == "same position"
 
 
 def test_the_stream_has_a_stage_for_every_sublayer(trace: Trace) -> None:
@@ -128,6 +98,7 @@ def test_of_a_text_in_parts_the_first_is_explained(catalogue: Bundle) -> None:
     assert (trace.text, trace.translation) == (first, translator(first))
     assert f"translated in {len(translator.split([text]).segments)} parts" in trace.note
     assert f"“{translator(text)}” for the whole text" in trace.note
+    assert (trace.whole_text, trace.output) == (text, translator(text))
 
 
 def test_of_a_text_that_is_copied_the_page_says_so(catalogue: Bundle) -> None:
@@ -137,6 +108,7 @@ def test_of_a_text_that_is_copied_the_page_says_so(catalogue: Bundle) -> None:
     trace = trace_translation(translator, "12")
     assert "`translate` copies this text" in trace.note
     assert trace.translation == translator.using(copy_untranslatable=False)("12")
+    assert trace.output == "12"
 
 
 def test_a_constraint_that_does_not_fit_is_refused(bundle: Bundle) -> None:

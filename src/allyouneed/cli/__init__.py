@@ -16,7 +16,7 @@ from .config import config
 from .demo import demo
 from .evaluate import evaluate_command
 from .everywhere import CommonOptions, Debug, Version, with_debug
-from .explain import explain
+from .explain import explain_command
 from .export import export
 from .help_layout import install_layout
 from .import_command import import_command
@@ -43,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, train, translate, serve, evaluate_command, score, info, explain, check, config, paper, export, import_command,
+    demo, train, translate, serve, evaluate_command, score, info, explain_command, check, config, paper, export, import_command,
     average,
     report,
 ):  # fmt: skip

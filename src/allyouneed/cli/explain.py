@@ -20,7 +20,7 @@ class Form(StrEnum):
 
 
 @with_search_options
-def explain(
+def explain_command(
     bundle: OptionalBundleFolder = None,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text to translate and explain.", show_default=False)
@@ -57,7 +57,7 @@ def explain(
     *,
     decode: SearchSettings,
 ) -> None:
-    """Show how a text is translated: embeddings, the attention of every head, the hidden states, and the search.
+    """Show how a text is translated: attention, what each head does, the search, and every tensor of the pass.
 
     The result is one page that works offline, or a picture for each figure.
 

@@ -2,21 +2,26 @@
 
 from .draw import draw_attention, save
 from .figures import FIGURES, attention_figures
-from .page import attention_layers, build_page
+from .heads import Head, describe_heads
+from .notebook import Explanation, explain
+from .page import build_page
 from .recording import recorded, recorded_attention
 from .theory import THEORY
-from .trace import Trace, describe_heads, trace_translation
-from .values import search_steps, trace_values
+from .trace import Trace, trace_translation
+from .values import attention_layers, search_steps, trace_values
 
 __all__ = [
     "FIGURES",
     "THEORY",
+    "Explanation",
+    "Head",
     "Trace",
     "attention_figures",
     "attention_layers",
     "build_page",
     "describe_heads",
     "draw_attention",
+    "explain",
     "recorded",
     "recorded_attention",
     "save",

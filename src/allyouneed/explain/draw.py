@@ -104,12 +104,24 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
             continue
         image = matrix(axes, weights[head], low=0, high=1, colours=SHARES)
         axes.set_title(f"head {head + 1}", fontsize=10)
-        axes.set_xticks(range(columns), source, rotation=90, fontsize=8, family="monospace", parse_math=False)
-        axes.set_yticks(range(rows), target, fontsize=8, family="monospace", parse_math=False)
+        label_columns(axes, source)
+        axes.set_yticks(range(rows), target, fontsize=9, family="monospace", parse_math=False)
     figure.colorbar(image, ax=panels, shrink=0.6, label="weight")
     if title:
         figure.suptitle(title, fontsize=11, parse_math=False)
     return figure
+
+
+def label_columns(axes: Axes, pieces: Sequence[str]) -> None:
+    """Write a token under each column: short ones upright, longer ones turned."""
+    axes.set_xticks(range(len(pieces)), pieces, fontsize=9, family="monospace", parse_math=False)
+    for label, piece in zip(axes.get_xticklabels(), pieces, strict=True):
+        label.set_rotation(turned(piece))
+
+
+def turned(piece: str) -> int:
+    """By how many degrees a token is turned so that it fits a column."""
+    return 90 if len(piece) > 2 else 0
 
 
 def matrix(axes: Axes, values: Tensor, *, low: float, high: float, colours: str) -> Any:

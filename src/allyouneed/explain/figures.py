@@ -6,7 +6,19 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from .draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, SIGNED, attention_figure, matrix, new_figure
+from .draw import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    ORANGE,
+    SHARES,
+    SIGNED,
+    attention_figure,
+    label_columns,
+    matrix,
+    new_figure,
+    turned,
+)
 from .search_trace import Prefix
 from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
 
@@ -68,9 +80,7 @@ def lens_figure(trace: Trace) -> Figure:
                 parse_math=False,
             )  # fmt: skip
     axes.set_yticks(range(len(layers)), [f"after layer {i + 1}" for i in range(len(layers))])
-    axes.set_xticks(
-        range(columns), trace.decoder_targets, rotation=90, family="monospace", fontsize=8, parse_math=False
-    )
+    label_columns(axes, trace.decoder_targets)
     axes.set_xlabel("predicted token")
     figure.colorbar(image, ax=axes, label="probability", aspect=10)
     return figure
@@ -88,11 +98,11 @@ def alignment_figure(trace: Trace) -> Figure:
         for i, weight in enumerate(row.tolist()):
             if weight > 0.08:
                 axes.plot([above[i], below[t]], [0.86, 0.14], color=BLUE, alpha=min(1.0, weight), linewidth=4 * weight)
-    style: Any = {"ha": "center", "family": "monospace", "fontsize": 9, "rotation": 90}
+    style: Any = {"ha": "center", "family": "monospace", "fontsize": 10}
     for x, piece in zip(above, trace.source_pieces, strict=True):
-        axes.text(x, 0.9, piece, va="bottom", parse_math=False, **style)
+        axes.text(x, 0.9, piece, va="bottom", parse_math=False, rotation=turned(piece), **style)
     for x, piece in zip(below, trace.decoder_targets, strict=True):
-        axes.text(x, 0.1, piece, va="top", parse_math=False, **style)
+        axes.text(x, 0.1, piece, va="top", parse_math=False, rotation=turned(piece), **style)
     axes.set(xlim=(0, most), ylim=(-0.3, 1.3))
     axes.axis("off")
     return figure

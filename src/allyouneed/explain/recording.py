@@ -3,6 +3,7 @@
 The model has no code for this, and its outputs stay the same to the bit.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..nn import FeedForward, LearnedPositions, MultiHeadAttention, PositionalEncoding, Residual, Transformer
+from ..nn import FeedForward, LayerNorm, LearnedPositions, MultiHeadAttention, PositionalEncoding, Residual, Transformer
 
 Recording = dict[str, Tensor]
 
@@ -44,13 +45,20 @@ def recorded(model: Transformer) -> Iterator[Recording]:
         source.position, target.position           the position vectors                  (L, D)
         source.sum, target.sum                     their sum, after dropout              (B, L, D)
         encoder.layers.i.attention                 the weights of equation 1             (B, H, T, S)
+        encoder.layers.i.attention.query           Q of every head; T is L               (B, H, T, K)
+        encoder.layers.i.attention.key             K                                     (B, H, S, K)
+        encoder.layers.i.attention.value           V                                     (B, H, S, K)
+        encoder.layers.i.attention.scores          QKᵀ / √d_k; −∞ where masked           (B, H, T, S)
+        encoder.layers.i.attention.heads           the weights times V                   (B, H, T, K)
         encoder.layers.i.attention.output          what attention adds to the residual   (B, L, D)
         encoder.layers.i.attention_residual        hidden states after add & norm        (B, L, D)
+        encoder.layers.i.attention_residual.norm   what the norm of this sublayer gives  (B, L, D)
         encoder.layers.i.feed_forward.hidden       between the two maps, after the ReLU  (B, L, F)
         encoder.layers.i.feed_forward.output       what the network adds to the residual (B, L, D)
         encoder.layers.i.feed_forward_residual     hidden states after add & norm        (B, L, D)
         decoder.layers.i.logits                    the logit lens: the logits if this
                                                    layer were the last                   (B, T, V)
+        encoder.norm, decoder.norm                 the closing norm, only with pre-norm  (B, L, D)
         encoder, decoder                           the output of each stack, normalized  (B, L, D)
         logits                                     the logits of the model               (B, T, V)
 
@@ -61,11 +69,12 @@ def recorded(model: Transformer) -> Iterator[Recording]:
             _hook(hooks, part, _note_position, recording, side)
         for name, module in model.named_modules():
             if isinstance(module, MultiHeadAttention):
+                _hook(hooks, module, _note_parts, recording, name)
                 _hook(hooks, module, _note_output, recording, f"{name}.output")
             elif isinstance(module, FeedForward):
                 _hook(hooks, module.inner, partial(_note_hidden, module), recording, f"{name}.hidden")
                 _hook(hooks, module, _note_output, recording, f"{name}.output")
-            elif isinstance(module, Residual):
+            elif isinstance(module, Residual | LayerNorm):
                 _hook(hooks, module, _note_output, recording, name)
         for i, layer in enumerate(model.decoder.layers):
             _hook(hooks, layer, partial(_note_lens, model), recording, f"decoder.layers.{i}.logits")
@@ -88,6 +97,17 @@ def _note_attention(seen: Recording, name: str, part: MultiHeadAttention, inputs
     query, key, _, *attn_mask = inputs
     with torch.no_grad():
         seen[name] = part.weights(query, key, *attn_mask)
+
+
+def _note_parts(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
+    query, key, value, attn_mask = (*inputs, None)[:4]
+    with torch.no_grad():
+        queries = part.query(query).unflatten(-1, (part.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, K)
+        keys, values = part.project_kv(key, value)
+        scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
+        seen[f"{name}.query"], seen[f"{name}.key"], seen[f"{name}.value"] = queries, keys, values
+        seen[f"{name}.scores"] = scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf)
+        seen[f"{name}.heads"] = seen[name] @ values  # the weights were noted before
 
 
 def _note_position(

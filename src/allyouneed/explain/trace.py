@@ -1,6 +1,5 @@
 """What is recorded of one translation, as tensors and numbers; the figures are drawn from it."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from torch import Tensor
 
 from ..decode import alignment_layer
 from ..errors import InputError
-from ..translator import Segment, Translator
+from ..translator import Segment, Translation, Translator
 from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search
 
@@ -20,6 +19,8 @@ class Trace:
 
     text: str
     translation: str
+    whole_text: str  # what was given; longer than `text` if it is translated in parts
+    output: str  # what `translate` gives for it
     source_ids: list[int]
     target_ids: list[int]  # with <sos> and <eos>
     source_pieces: list[str]  # the tokens of the source as text, special tokens included
@@ -59,9 +60,12 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     mentioned |= {token for prefix in search.log_probabilities for token in prefix}
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
     translation = target_tokenizer.decode(search.hypothesis.ids)
+    (whole,) = translator.translations([text])
     return Trace(
         text=segment.text,
         translation=translation,
+        whole_text=text,
+        output=whole.text,
         source_ids=source,
         target_ids=target,
         source_pieces=tokenizer.pieces(source),
@@ -70,13 +74,12 @@ def trace_translation(translator: Translator, text: str) -> Trace:
         recording=alone,
         search=search,
         pieces=dict(zip(sorted(mentioned), target_tokenizer.pieces(sorted(mentioned)), strict=True)),
-        note=" ".join(_notes(translator, text, translation, split.segments)),
+        note=" ".join(_notes(translator, whole, translation, split.segments)),
     )
 
 
-def _notes(translator: Translator, text: str, traced: str, segments: Sequence[Segment]) -> Iterator[str]:
+def _notes(translator: Translator, whole: Translation, traced: str, segments: Sequence[Segment]) -> Iterator[str]:
     """What a reader must know to compare the trace with the output of `translate`."""
-    (whole,) = translator.translations([text])
     if "copied" in whole.flags:
         yield "`translate` copies this text, as the training pairs did; here the model translates it."
     elif len(segments) > 1:
@@ -98,61 +101,9 @@ def _notes(translator: Translator, text: str, traced: str, segments: Sequence[Se
         yield "The search used int8 weights; the tensors are those of float32."
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Where one head attends, averaged over all queries: shares of its weight, 0 to 1; entropy in bits."""
-
-    part: str
-    head: int  # counted from 1
-    entropy: float
-    same: float
-    previous: float
-    next: float
-    sos: float
-    eos: float
-    role: str
-
-
-def describe_heads(trace: Trace) -> list[Head]:
-    """What each head of each attention does in this sentence."""
-    heads = []
-    for part, weights in attentions(trace).items():
-        for number, head in enumerate(weights, start=1):
-            heads.append(_head(part, number, head, crossing=part.endswith("cross_attention")))
-    return heads
-
-
 def attentions(trace: Trace) -> dict[str, Tensor]:
     """The weights (H, T, S) of every attention, encoder first."""
     return {name: x for name, x in trace.recording.items() if name.endswith("attention") and x.dim() == 3}
-
-
-def _head(part: str, number: int, weights: Tensor, *, crossing: bool) -> Head:
-    rows, columns = weights.shape
-    entropy = float(-(weights * weights.clamp_min(1e-12).log2()).sum(-1).mean())
-
-    def along(offset: int) -> float:
-        return float(weights.diagonal(offset).sum() / rows)
-
-    # In cross-attention position t predicts token t + 1, so its "same position" is column t + 1.
-    shift = 1 if crossing else 0
-    shares = {
-        "same position": along(shift),
-        "previous position": along(shift - 1),
-        "next position": along(shift + 1),
-        "<sos>": float(weights[:, 0].mean()),
-        "<eos>": float(weights[:, -1].mean()) if crossing or part.startswith("encoder") else 0.0,
-    }
-    role, share = max(shares.items(), key=lambda item: item[1])
-    if share < 0.4:
-        even = math.log2(columns) if crossing or part.startswith("encoder") else _mean_log(rows)
-        role = "spread evenly" if entropy > 0.8 * even else "by content"
-    same, previous, following, sos, eos = shares.values()
-    return Head(part, number, entropy, same, previous, following, sos, eos, role)
-
-
-def _mean_log(rows: int) -> float:
-    return sum(math.log2(t + 1) for t in range(rows)) / rows
 
 
 def attention_label(part: str) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .trace import Trace, alignment_matrix, attentions, describe_heads, residual_stream
+from .heads import describe_heads
+from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
 
 MOST_CANDIDATES = 5
 
@@ -29,7 +30,7 @@ def trace_values(trace: Trace) -> dict[str, Any]:
         "stream": {
             stack: [asdict(stage) for stage in residual_stream(trace, stack)] for stack in ("encoder", "decoder")
         },
-        "lens": _lens(trace),
+        "lens": lens_values(trace),
         "alignment": _plain(alignment_matrix(trace)),
     }
 
@@ -64,7 +65,7 @@ def _tree(trace: Trace) -> list[dict[str, Any]]:
     ]
 
 
-def _lens(trace: Trace) -> dict[str, list[dict[str, Any]]]:
+def lens_values(trace: Trace) -> dict[str, list[dict[str, Any]]]:
     """The logit lens: the most probable token of each decoder layer at every position, with its probability."""
     lens = {}
     for name, logits in trace.recording.items():
@@ -75,3 +76,17 @@ def _lens(trace: Trace) -> dict[str, list[dict[str, Any]]]:
                 for i, probability in zip(tokens.tolist(), probabilities.tolist(), strict=True)
             ]
     return lens
+
+
+def attention_layers(trace: Trace) -> list[dict[str, object]]:
+    """The weights of every attention and head as whole numbers from 0 to 255, with the tokens of rows and columns."""
+    return [
+        {
+            "part": name,
+            "name": attention_label(name),
+            "rows": trace.source_pieces if name.startswith("encoder") else trace.decoder_targets,
+            "columns": trace.decoder_inputs if name.endswith("self_attention") else trace.source_pieces,
+            "heads": [(head * 255).round().int().tolist() for head in weights],
+        }
+        for name, weights in attentions(trace).items()
+    ]

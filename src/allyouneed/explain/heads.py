@@ -1,0 +1,121 @@
+"""What each head attends to, measured: the share of its weight on positions that a reader can name."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .trace import Trace, attentions
+
+PATTERN_SHARE = 0.3  # of the weight, for a pattern
+PATTERN_LIFT = 2.0  # times what evenly spread weights would put there
+EVEN = 0.9  # of the largest possible entropy: spread evenly
+NO_PATTERN = "no clear pattern"
+SPREAD = "spread evenly"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where one head attends, averaged over all queries: shares of its weight, 0 to 1; entropy in bits.
+
+    `role` is the pattern that most stands out from evenly spread weights; `share` of the weight follows it, where
+    even weights would give `even`. "no clear pattern": none has 30 % of the weight and twice the even share.
+    """
+
+    part: str
+    head: int  # counted from 1
+    entropy: float
+    same: float
+    previous: float
+    next: float
+    sos: float
+    eos: float
+    punctuation: float
+    equal: float
+    role: str
+    share: float
+    even: float
+
+
+def describe_heads(trace: Trace) -> list[Head]:
+    """What each head of each attention does in this sentence."""
+    heads = []
+    for part, weights in attentions(trace).items():
+        queries = trace.source_pieces if part.startswith("encoder") else trace.decoder_targets
+        keys = trace.decoder_inputs if part.endswith("self_attention") else trace.source_pieces
+        # A decoder's query is compared with keys by the token it reads in self-attention, by that it writes otherwise.
+        compared = trace.decoder_inputs if part.endswith("self_attention") else queries
+        for number, head in enumerate(weights, start=1):
+            heads.append(describe_head(part, number, head, queries=compared, keys=keys))
+    return heads
+
+
+def describe_head(part: str, number: int, weights: Tensor, *, queries: Sequence[str], keys: Sequence[str]) -> Head:
+    """What a head with the weights (T, S) does; `queries` and `keys` are the tokens of its rows and columns."""
+    rows, columns = weights.shape
+    visible = torch.ones(rows, columns).tril() if part.endswith("self_attention") else torch.ones(rows, columns)
+    even = visible / visible.sum(-1, keepdim=True)
+    patterns = _patterns(queries, keys, crossing=part.endswith("cross_attention"))
+    patterns["one token"] = (torch.arange(columns) == weights.mean(0).argmax()).float().expand(rows, columns)
+    shares: dict[str, float] = {name: _share(weights, pattern) for name, pattern in patterns.items()}
+    expected = {name: _share(even, pattern) for name, pattern in patterns.items()}
+    role = max(shares, key=lambda name: shares[name] - expected[name])  # of equals the first: "<eos>", not "one token"
+    entropy, largest = _entropy(weights), _entropy(even)
+    if shares[role] < max(PATTERN_SHARE, PATTERN_LIFT * expected[role]):
+        role = SPREAD if entropy > EVEN * largest else NO_PATTERN
+    best = role if role in shares else max(shares, key=shares.__getitem__)
+    return Head(
+        part, number, entropy,
+        same=shares["same position"], previous=shares["previous position"], next=shares["next position"],
+        sos=shares["<sos>"], eos=shares["<eos>"], punctuation=shares["punctuation"], equal=shares["equal token"],
+        role=role, share=shares[best], even=expected[best],
+    )  # fmt: skip
+
+
+def _patterns(queries: Sequence[str], keys: Sequence[str], *, crossing: bool) -> dict[str, Tensor]:
+    """For each pattern the keys that belong to it, (T, S) of 0 and 1."""
+    rows, columns = len(queries), len(keys)
+    # In cross-attention position t predicts token t + 1, so its "same position" is column t + 1.
+    shift = 1 if crossing else 0
+
+    def along(offset: int) -> Tensor:
+        return torch.ones(rows, columns).tril(offset).triu(offset)
+
+    def on_keys(matches: Sequence[bool]) -> Tensor:
+        return torch.tensor(matches, dtype=torch.float32).expand(rows, columns)
+
+    names = [piece.strip("␣") for piece in keys]
+    equal = torch.tensor([[bool(key) and query.strip("␣") == key for key in names] for query in queries])
+    return {
+        "same position": along(shift),
+        "previous position": along(shift - 1),
+        "next position": along(shift + 1),
+        "<sos>": on_keys([piece == "<sos>" for piece in keys]),
+        "<eos>": on_keys([piece == "<eos>" for piece in keys]),
+        "punctuation": on_keys([_is_punctuation(name) for name in names]),
+        "equal token": equal.float() * (torch.ones(rows, columns) if crossing else 1 - along(0)),
+    }
+
+
+def _is_punctuation(text: str) -> bool:
+    return (
+        bool(text) and all(unicodedata.category(letter).startswith(("P", "S")) for letter in text) and "<" not in text
+    )
+
+
+def _share(weights: Tensor, pattern: Tensor) -> float:
+    return float((weights * pattern).sum() / len(weights))
+
+
+def _entropy(weights: Tensor) -> float:
+    return float(-(weights * weights.clamp_min(1e-12).log2()).sum(-1).mean())
+
+
+def describe_finding(head: Head) -> str:
+    """The finding about a head in a sentence."""
+    measured = f"{100 * head.share:.0f} % of its weight (evenly spread: {100 * head.even:.0f} %)"
+    if head.role in (NO_PATTERN, SPREAD):
+        return f"{head.role}; it attends to about {2**head.entropy:.1f} positions at a time"
+    return f"{head.role}: {measured}"

@@ -1,0 +1,94 @@
+"use strict";
+// Elements, numbers in words, and tables.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function make(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== undefined) node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function draw(name, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`);
+const number = (value) => (value === null ? "masked" : Number(value.toPrecision(4)).toString().replace("-", "−"));
+const textWidth = (text) => 7.4 * [...text].length; // of the 12 px monospace font
+
+// Nested rows of numbers, null where masked. A matrix is such rows already, or packed as { shape, low, high, data }.
+function unpack(matrix) {
+  if (Array.isArray(matrix)) return matrix;
+  const bytes = Uint8Array.from(atob(matrix.data), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  const range = matrix.high - matrix.low;
+  let next = 0;
+  const value = () => {
+    const step = view.getInt16(2 * next++, true);
+    return step === -32768 ? null : matrix.low + ((step + 32767) / 65534) * range;
+  };
+  const nested = ([length, ...rest]) => Array.from({ length }, () => (rest.length ? nested(rest) : value()));
+  return nested(matrix.shape);
+}
+
+const meanOfHeads = (heads) =>
+  heads[0].map((row, r) => row.map((_, c) => heads.reduce((sum, head) => sum + head[r][c], 0) / heads.length));
+
+// A box that scrolls sideways where its content is wider, and says so.
+function wide(content, label) {
+  const box = make("div", { class: "wide" }, content);
+  const sign = make("p", { class: "sign" }, "↔ wider than the screen: scroll sideways");
+  new ResizeObserver(() => {
+    const overflows = box.scrollWidth > box.clientWidth + 1;
+    sign.classList.toggle("needed", overflows);
+    for (const [key, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": label })) {
+      if (overflows) box.setAttribute(key, value);
+      else box.removeAttribute(key);
+    }
+  }).observe(box);
+  const whole = make("div", {}, sign, box);
+  return whole;
+}
+
+function table(header, rows, attributes = {}) {
+  const cell = (content, scope) => {
+    const plain = typeof content !== "object";
+    const isNumber = plain && /^[−\d.]/.test(String(content)) && !scope;
+    return make(scope ? "th" : "td", { scope, class: isNumber ? "number" : undefined }, content);
+  };
+  return make("table", attributes,
+    make("thead", {}, make("tr", {}, ...header.map((name) => make("th", { scope: "col" }, name)))),
+    make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, cell(first, "row"), ...rest.map((one) => cell(one))))));
+}
+
+// A table that is made when it is opened.
+function valuesTable(header, rows, label) {
+  const details = make("details", {}, make("summary", {}, "Values as a table"));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(wide(table(header, rows()), label));
+  });
+  return details;
+}
+
+// Buttons of which one is pressed. `onChoose` is called with its number.
+function choice(group, labels, chosen, onChoose) {
+  const hadFocus = group.contains(document.activeElement);
+  const buttons = labels.map((label, index) => make("button", {
+    type: "button", "aria-pressed": String(index === chosen),
+    onclick: () => {
+      buttons.forEach((one, other) => one.setAttribute("aria-pressed", String(other === index)));
+      onChoose(index);
+    },
+  }, label));
+  group.replaceChildren(...buttons);
+  group.hidden = labels.length < 2;
+  if (hadFocus) buttons[chosen]?.focus();
+}

@@ -1,0 +1,60 @@
+// The inside of one translation, as a component: showExplanation(root, trace) fills the parts of `root` (explain.html).
+//
+// The trace is the one format that every source of data gives, Python or a model that runs in the page:
+//
+//   text, output      strings: what was given, and its translation
+//   model, notes      a line about the model; sentences that a reader must know
+//   source            tokens of the text, with <sos> and <eos>: [{ piece, id }]; `id` may be missing
+//   target            tokens of the translation, with <eos>, and `inputs`, what the decoder reads: target[t] is what it
+//                     predicts after reading inputs[t]
+//   search            { kind: "greedy" | "beam" | "sample", beam, ending }; `ending` is a sentence
+//   steps             for each target token the likeliest: [{ piece, probability }], the best first
+//   tree              { nodes, expanded }: prefixes [{ piece, parent, total, chosen, ended }], a parent before its
+//                     children; `total` is a log-probability, `ended` a score or null, `expanded` the number of all
+//   attention         [{ name, title, rows, columns, weights }], `rows` and `columns` "source", "target" or "inputs";
+//                     weights[head][row][column] from 0 to 1
+//   alignment         the name of the cross-attention that aligns
+//   heads             [{ attention, head, finding, entropy, strongest: { row, column, weight } }]
+//   lens              for each layer of the decoder { title, tokens: [{ piece, probability }] }
+//   stream            [{ stack, part, norm, change }]
+//   tensors           [{ name, group, title, rows, columns, note, values }]: `columns` is "dimension", a side as above or
+//                     a list of pieces; values[row][column] or values[head][row][column]
+//
+// Weights and values are nested numbers (null: masked), or packed: unpack() in dom.js. A view whose data is missing hides.
+
+function showExplanation(root, trace) {
+  const parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
+  for (const view of root.querySelectorAll("[data-view]")) {
+    const needs = { steps: "steps", tree: "search", attention: "attention" }[view.dataset.view] ?? view.dataset.view;
+    view.hidden = trace[needs] === undefined || trace[needs].length === 0;
+  }
+  parts.headline.textContent = `${trace.text} → ${trace.output}`;
+  parts.model.textContent = trace.model ?? "";
+  parts.notes.replaceChildren(...(trace.notes ?? []).map((note) => make("p", {}, note)));
+
+  let attention;
+  const piece = (key) => {
+    const [name, index] = key.split(":");
+    return index === "-1" ? trace.inputs[0].piece : trace[name][index]?.piece;
+  };
+  const selection = new Selection(root, (keys) => {
+    if (keys.length > 1) return;
+    const [key] = keys;
+    const about = key && attention?.describe(key);
+    selection.say(key ? `“${piece(key)}” (${key.startsWith("source") ? "text" : "translation"}): ${about || "not in this attention"}` : "Point at a token, or move to one by keyboard.");
+  });
+  selection.say = (text) => { parts.reading.textContent = text; };
+
+  tokenToolbar(parts.source, trace.source, "source");
+  tokenToolbar(parts.target, trace.target, "target");
+  piecesView(parts.pieces, trace);
+  if (trace.attention?.length) attention = new AttentionView(parts, trace, selection);
+  if (trace.heads?.length) headsView(parts.heads, trace, attention);
+  if (trace.steps?.length) stepsView(parts.steps, trace);
+  if (trace.search) searchView(parts, trace);
+  if (trace.alignment) alignmentView(parts, trace);
+  if (trace.lens?.length) lensView(parts.lens, trace);
+  if (trace.stream?.length) streamView(parts.stream, trace);
+  if (trace.tensors?.length) tensorsView(parts, trace, selection);
+  selection.light([], true);
+}

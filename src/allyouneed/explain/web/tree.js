@@ -1,0 +1,53 @@
+// The prefixes of a search as a tree. Nodes are { piece, parent, total, chosen, ended }; the first is the root.
+
+function searchTree(nodes) {
+  const children = nodes.map(() => []), depth = nodes.map(() => 0);
+  nodes.forEach((node, index) => {
+    if (node.parent === null) return;
+    children[node.parent].push(index);
+    depth[index] = depth[node.parent] + 1;
+  });
+  const row = placeRows(nodes, children);
+  const step = 26 + Math.max(...nodes.map((node) => textWidth(node.piece)));
+  const ends = Math.max(...nodes.map((node) => (node.ended === null ? 0 : 76)));
+  const width = step * (Math.max(...depth) + 1) + ends + 10, height = 24 * (Math.max(...row) + 1) + 12;
+  const x = (index) => 6 + step * depth[index], y = (index) => 20 + 24 * row[index];
+  const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": `Tree of ${nodes.length} prefixes; the table below has their scores` });
+  nodes.forEach((node, index) => {
+    if (node.parent === null) return;
+    const start = x(node.parent) + textWidth(nodes[node.parent].piece) + 4, middle = x(index) - 12;
+    svg.append(draw("path", { class: node.chosen ? "edge chosen" : "edge",
+      d: `M${start},${y(node.parent) - 4} H${Math.max(start, middle)} L${x(index) - 4},${y(index) - 4}` }));
+  });
+  nodes.forEach((node, index) => {
+    const key = node.chosen && depth[index] ? `target:${depth[index] - 1}` : undefined;
+    svg.append(draw("text", { x: x(index), y: y(index), class: node.chosen ? "chosen" : undefined, "data-token": key }, node.piece));
+    if (node.ended === null) return;
+    const isLeaf = !children[index].length;
+    svg.append(draw("text", { class: "soft", x: isLeaf ? x(index) + textWidth(node.piece) + 6 : x(index), y: isLeaf ? y(index) : y(index) + 11 },
+      `end ${number(node.ended)}`));
+  });
+  return svg;
+}
+
+// The row of every node: the translation has the first, a first child has that of its parent.
+function placeRows(nodes, children) {
+  const row = nodes.map(() => 0);
+  let last = 0;
+  const visit = (index) => {
+    const inside = [...children[index]].sort((a, b) => nodes[b].chosen - nodes[a].chosen || nodes[b].total - nodes[a].total);
+    inside.forEach((child, order) => {
+      row[child] = order ? ++last : row[index];
+      visit(child);
+    });
+  };
+  visit(0);
+  return row;
+}
+
+// The text of each prefix.
+function prefixText(nodes, index) {
+  const { parent, piece } = nodes[index];
+  return parent === null ? piece : `${prefixText(nodes, parent)} ${piece}`;
+}

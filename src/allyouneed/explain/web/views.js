@@ -1,0 +1,181 @@
+// One function a view: each fills its part of the page from the trace.
+
+const label = (token, side, index) => ({ label: token.piece, key: `${side}:${index}` });
+const side = {
+  source: (trace) => trace.source.map((token, i) => label(token, "source", i)),
+  target: (trace) => trace.target.map((token, i) => label(token, "target", i)),
+  inputs: (trace) => trace.inputs.map((token, i) => label(token, "target", i - 1)), // read at i, written one step before
+};
+
+function piecesView(part, trace) {
+  const row = (name, tokens, kind) => make("p", {}, make("span", { class: "soft" }, name), " ", ...tokens.map((token, index) =>
+    make("span", { class: "token", "data-token": `${kind}:${index}` }, token.piece, ...(token.id === undefined ? [] : [make("small", {}, String(token.id))]))));
+  part.replaceChildren(row("text", trace.source, "source"), row("translation", trace.target, "target"));
+}
+
+// The heads of an attention as numbers, unpacked once.
+function headsOf(attention) {
+  attention.numbers ??= unpack(attention.weights);
+  return attention.numbers;
+}
+
+// Attention: which one, which head (0 is the mean of all), and whether as a matrix or as lines.
+class AttentionView {
+  constructor(parts, trace, selection) {
+    Object.assign(this, { parts, trace, selection, head: 0, drawing: 0 });
+    this.number = trace.attention.findIndex(({ name }) => name === trace.alignment);
+    if (this.number < 0) this.number = trace.attention.length - 1;
+    parts["attention-choice"].replaceChildren(...trace.attention.map(({ title }, index) => make("option", { value: String(index) }, title)));
+    parts["attention-choice"].addEventListener("change", (event) => this.show(Number(event.target.value), this.head));
+    choice(parts["drawing-choice"], ["Matrix", "Lines"], 0, (drawing) => { this.drawing = drawing; this.draw(); });
+    this.show(this.number, 0);
+  }
+
+  get attention() { return this.trace.attention[this.number]; }
+  get rows() { return side[this.attention.rows](this.trace); }
+  get columns() { return side[this.attention.columns](this.trace); }
+  get weights() { return this.head ? headsOf(this.attention)[this.head - 1] : meanOfHeads(headsOf(this.attention)); }
+
+  show(number, head) {
+    this.number = number;
+    const count = headsOf(this.attention).length;
+    this.head = Math.min(head, count);
+    this.parts["attention-choice"].value = String(number);
+    const labels = ["Mean", ...Array.from({ length: count }, (_, index) => `Head ${index + 1}`)];
+    choice(this.parts["head-choice"], labels, this.head, (chosen) => { this.head = chosen; this.draw(); });
+    this.draw();
+  }
+
+  draw() {
+    const { rows, columns, weights, selection, parts } = this;
+    const name = `${this.attention.title}, ${this.head ? `head ${this.head}` : "mean of all heads"}`;
+    const found = this.head && this.trace.heads?.find(({ attention, head }) => attention === this.attention.name && head === this.head);
+    parts.finding.textContent = found ? `Head ${this.head}: ${found.finding}.` : "The mean of all heads.";
+    const read = (r, c) => selection.say(`“${rows[r].label}” attends to “${columns[c].label}”: ${percent(weights[r][c])}`);
+    const figure = this.drawing === 0
+      ? heatmap({ rows, columns, values: weights, label: name, onRead: read, onKeys: (keys) => selection.show(keys) })
+      : lines({ rows, columns, values: weights, label: `${name}, as lines; the table below has the values` });
+    const header = ["query", ...columns.map((one) => one.label)];
+    const numbers = () => rows.map((one, r) => [one.label, ...weights[r].map((weight) => weight.toFixed(3))]);
+    parts.attention.replaceChildren(wide(figure, name), valuesTable(header, numbers, `Weights of ${name}`));
+    selection.refresh();
+  }
+
+  // What a token attends to in the present head, and what attends to it.
+  describe(key) {
+    const { rows, columns, weights } = this;
+    const best = (pairs) => pairs.sort((a, b) => b[1] - a[1]).slice(0, 3).map(([piece, weight]) => `“${piece}” ${percent(weight)}`).join(", ");
+    const r = rows.findIndex((one) => one.key === key), c = columns.findIndex((one) => one.key === key);
+    const parts = [];
+    if (r >= 0) parts.push(`attends to ${best(columns.map((one, index) => [one.label, weights[r][index]]))}`);
+    if (c >= 0) parts.push(`most attended to by ${best(rows.map((one, index) => [one.label, weights[index][c]]))}`);
+    return parts.join("; ");
+  }
+}
+
+function headsView(part, trace, attentionView) {
+  const titles = new Map(trace.attention.map((attention, index) => [attention.name, [attention, index]]));
+  const rows = trace.heads.map(({ attention: name, head, finding, entropy, strongest }) => {
+    const [attention, index] = titles.get(name);
+    const query = side[attention.rows](trace)[strongest.row].label, key = side[attention.columns](trace)[strongest.column].label;
+    const show = make("button", { type: "button", "aria-label": `Show ${attention.title}, head ${head}`, onclick: () => {
+      attentionView.show(index, head);
+      attentionView.parts["attention-choice"].scrollIntoView({ block: "center" });
+      attentionView.parts["attention-choice"].focus({ preventScroll: true });
+    } }, thumbnail(headsOf(attention)[head - 1]), ` ${head}`);
+    return [attention.title, show, finding, `“${query}” → “${key}” ${percent(strongest.weight)}`, entropy.toFixed(2)];
+  });
+  part.replaceChildren(wide(table(["attention", "head", "finding", "largest weight", "entropy, bits"], rows, { class: "heads" }), "What each head does"));
+}
+
+function stepsView(part, trace) {
+  part.replaceChildren(...trace.steps.map((candidates, step) => {
+    const written = trace.target[step]?.piece;
+    return make("li", { "data-token": `target:${step}` },
+      make("span", { class: "soft" }, String(step + 1)), make("span", { class: "written mono" }, written ?? ""),
+      ...candidates.map(({ piece, probability }) => make("span", { class: piece === written ? "candidate chosen" : "candidate" },
+        make("span", {}, make("b", { class: "mono" }, piece), ` ${percent(probability)}`),
+        make("meter", { min: "0", max: "1", value: String(probability), "aria-hidden": "true" }))));
+  }));
+}
+
+function searchView(parts, trace) {
+  const { kind, beam, ending } = trace.search;
+  const { nodes, expanded } = trace.tree ?? { nodes: [], expanded: 0 };
+  parts.ending.textContent = ending ?? "";
+  const branches = nodes.some((node) => !node.chosen);
+  if (!branches) {
+    const how = kind === "sample" ? "Sampling draws one token at each step" : "Greedy search (a beam of 1) takes the most probable token at each step and keeps one hypothesis";
+    parts.search.textContent = `${how}, so there is no tree: the runners-up of each step are the candidates without a frame above.`;
+    parts.tree.replaceChildren();
+    return;
+  }
+  const left = expanded > nodes.length ? ` The ${nodes.length} most probable of ${expanded} prefixes are drawn.` : "";
+  parts.search.textContent = `A beam of ${beam} keeps ${beam} hypotheses at each step. This tree has the prefixes that were expanded; the translation is green, and what could end there has its score.${left}`;
+  const rows = () => nodes.map((node, index) => [prefixText(nodes, index), number(node.total), node.ended === null ? "" : number(node.ended), node.chosen ? "yes" : ""]);
+  parts.tree.replaceChildren(wide(searchTree(nodes), "The search as a tree"),
+    valuesTable(["prefix", "log-probability", "score if it ends here", "translation"], rows, "Prefixes of the search"));
+}
+
+function alignmentView(parts, trace) {
+  const attention = trace.attention.find(({ name }) => name === trace.alignment);
+  parts["alignment-layer"].textContent = attention.title;
+  const rows = side.target(trace), columns = side.source(trace), values = meanOfHeads(headsOf(attention));
+  const numbers = () => rows.map((one, r) => {
+    const most = values[r].indexOf(Math.max(...values[r]));
+    return [one.label, columns[most].label, percent(values[r][most])];
+  });
+  parts.alignment.replaceChildren(wide(lines({ rows, columns, values, label: "Alignment, as lines; the table below has the values" }), "Alignment"),
+    valuesTable(["token of the translation", "attends most to", "weight"], numbers, "Alignment"));
+}
+
+function lensView(part, trace) {
+  const head = make("tr", {}, make("th", { scope: "col" }, "predicted"), ...trace.target.map((token, t) =>
+    make("th", { scope: "col", class: "mono", "data-token": `target:${t}` }, token.piece)));
+  const rows = trace.lens.map(({ title, tokens }) => make("tr", {}, make("th", { scope: "row" }, title), ...tokens.map(({ piece, probability }, t) =>
+    make("td", { "data-token": `target:${t}` }, make("span", { class: "mono" }, piece), make("span", { class: "soft" }, percent(probability))))));
+  part.replaceChildren(wide(make("table", { class: "lens" }, make("thead", {}, head), make("tbody", {}, ...rows)), "The logit lens"));
+}
+
+function streamView(part, trace) {
+  const most = { norm: Math.max(...trace.stream.map((stage) => stage.norm)), change: Math.max(...trace.stream.map((stage) => stage.change)) };
+  const bar = (stage, key) => make("span", {}, make("meter", { min: "0", max: String(most[key] || 1), value: String(stage[key]), "aria-hidden": "true" }), ` ${number(stage[key])}`);
+  const rows = trace.stream.map((stage) => [`${stage.stack}: ${stage.part}`, bar(stage, "norm"), bar(stage, "change")]);
+  part.replaceChildren(wide(table(["after", "mean norm", "relative change"], rows), "The residual stream"));
+}
+
+function tensorsView(parts, trace, selection) {
+  const select = parts["tensor-choice"];
+  const weights = trace.attention.map((attention) => ({ ...attention, group: "attention weights", values: attention.weights, note: "" }));
+  const tensors = [...trace.tensors, ...weights];
+  const groups = new Map();
+  tensors.forEach((tensor, index) => {
+    if (!groups.has(tensor.group)) groups.set(tensor.group, make("optgroup", { label: tensor.group }));
+    groups.get(tensor.group).append(make("option", { value: String(index) }, tensor.title));
+  });
+  select.replaceChildren(...groups.values());
+
+  const drawTensor = (tensor, heads, head) => {
+    const values = heads ? heads[head] : unpack(tensor.values);
+    const rows = side[tensor.rows](trace).slice(0, values.length);
+    const named = Array.isArray(tensor.columns) ? tensor.columns.map((piece) => ({ label: piece })) : side[tensor.columns]?.(trace);
+    const columns = named?.slice(0, values[0].length) ?? values[0].map((_, index) => ({ label: index % 8 && index + 1 < values[0].length ? "" : String(index + 1) }));
+    const columnName = (c) => (named ? `“${columns[c].label}”` : `dimension ${c + 1}`);
+    const name = `${tensor.group}, ${tensor.title}${heads ? `, head ${head + 1}` : ""}`;
+    const read = (r, c) => selection.say(`“${rows[r].label}”, ${columnName(c)}: ${number(values[r][c])}`);
+    const numbers = () => rows.map((one, r) => [one.label, ...values[r].map((value) => (value === null ? "masked" : number(value)))]);
+    const flat = values.flat().filter((value) => value !== null);
+    parts["tensor-about"].textContent = `${rows.length} rows, one a token, and ${columns.length} columns; values from ${number(Math.min(...flat))} to ${number(Math.max(...flat))}. ${tensor.note}`;
+    parts.tensor.replaceChildren(wide(heatmap({ rows, columns, values, label: name, onRead: read, onKeys: (keys) => selection.show(keys) }), name),
+      valuesTable(["token", ...columns.map((_, c) => columnName(c))], numbers, `Values of ${name}`));
+    selection.refresh();
+  };
+  const showTensor = () => {
+    const tensor = tensors[Number(select.value)];
+    const nested = unpack(tensor.values), heads = Array.isArray(nested[0][0]) ? nested : undefined;
+    choice(parts["tensor-head"], heads ? heads.map((_, index) => `Head ${index + 1}`) : [], 0, (head) => drawTensor(tensor, heads, head));
+    drawTensor(tensor, heads, 0);
+  };
+  select.addEventListener("change", showTensor);
+  showTensor();
+}
