@@ -43,9 +43,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, train, translate, serve, evaluate_command, score, info, explain_command, check, config, paper, export, import_command,
-    average,
-    report,
+    demo, train, translate, serve, evaluate_command, score, info, explain_command, check, config, paper, export,
+    import_command, average, report,
 ):  # fmt: skip
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 for group in (keys, suggestions):
