@@ -17,6 +17,14 @@ document.querySelectorAll("details").forEach((part, number) => {
   part.addEventListener("toggle", () => keep("open " + number, part.open));
 });
 
+for (const box of document.querySelectorAll(".wide")) {
+  const sign = document.createElement("p");
+  sign.className = "sign";
+  sign.textContent = "↔ wider than the screen: scroll sideways";
+  box.before(sign);
+  new ResizeObserver(() => sign.classList.toggle("needed", box.scrollWidth > box.clientWidth + 1)).observe(box);
+}
+
 const refresh = document.getElementById("refresh");
 if (refresh) {
   const seconds = Number(main.dataset.refresh), tooOld = 24 * 3600;

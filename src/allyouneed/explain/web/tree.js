@@ -7,7 +7,7 @@ function searchTree(nodes) {
     children[node.parent].push(index);
     depth[index] = depth[node.parent] + 1;
   });
-  const row = placeRows(nodes, children);
+  const row = placeRows(nodes, children, depth);
   const step = 26 + Math.max(...nodes.map((node) => textWidth(node.piece)));
   const ends = Math.max(...nodes.map((node) => (node.ended === null ? 0 : 76)));
   const width = step * (Math.max(...depth) + 1) + ends + 10, height = 24 * (Math.max(...row) + 1) + 12;
@@ -31,18 +31,22 @@ function searchTree(nodes) {
   return svg;
 }
 
-// The row of every node: the translation has the first, a first child has that of its parent.
-function placeRows(nodes, children) {
-  const row = nodes.map(() => 0);
-  let last = 0;
-  const visit = (index) => {
-    const inside = [...children[index]].sort((a, b) => nodes[b].chosen - nodes[a].chosen || nodes[b].total - nodes[a].total);
-    inside.forEach((child, order) => {
-      row[child] = order ? ++last : row[index];
-      visit(child);
-    });
+// The row of every node. The translation has the first; every other branch the next row below its parent with room for
+// it, so that a branch that ends early leaves its row to later ones.
+function placeRows(nodes, children, depth) {
+  const row = nodes.map(() => 0), taken = [];
+  const place = (start, from) => {
+    const branch = [start];
+    const inside = (index) => [...children[index]].sort((a, b) => nodes[b].chosen - nodes[a].chosen || nodes[b].total - nodes[a].total);
+    for (let next = inside(start)[0]; next !== undefined; next = inside(next)[0]) branch.push(next);
+    const span = [depth[start] - 1, ...branch.map((index) => depth[index]), depth[branch.at(-1)] + 1, depth[branch.at(-1)] + 2];
+    let at = from;
+    while (span.some((column) => taken[at]?.has(column))) at++;
+    taken[at] = new Set([...(taken[at] ?? []), ...span]);
+    for (const index of branch) row[index] = at;
+    for (const index of branch.reverse()) for (const child of inside(index).slice(1)) place(child, at + 1);
   };
-  visit(0);
+  place(0, 0);
   return row;
 }
 
