@@ -49,6 +49,12 @@ def lit(page: Page) -> set[str]:
     return set(views)
 
 
+def open_values(page: Page, part: str) -> None:
+    """Open the table of values of a part."""
+    page.locator(f"[data-part={part}] summary").click()
+    page.locator(f"[data-part={part}] table").wait_for()
+
+
 def test_the_page_needs_nothing_else_and_stays_small(pages: Path) -> None:
     page = (pages / "beam.html").read_text()
     assert not re.search(r"""(src|href)=|https?://(?!www\.w3\.org)|@import|url\(""", page)
@@ -132,7 +138,7 @@ def test_a_square_says_its_weight_to_pointer_and_keyboard(page: Page, trace: Tra
 def test_the_values_of_a_drawing_are_a_table(page: Page, trace: Trace) -> None:
     name = "decoder.layers.0.cross_attention"
     page.locator("[data-part=attention-choice]").select_option(label="decoder 1, cross-attention")
-    page.locator("[data-part=attention] summary").click()
+    open_values(page, "attention")
     cells = page.locator("[data-part=attention] td").all_inner_texts()
     values = torch.tensor([float(cell) for cell in cells]).view_as(attentions(trace)[name][0])
     torch.testing.assert_close(values, attentions(trace)[name].mean(0), atol=6e-4, rtol=0)
@@ -157,7 +163,7 @@ def test_every_tensor_can_be_looked_at(page: Page, trace: Trace) -> None:
     index = select.locator("optgroup[label='encoder 1'] option", has_text="values V").get_attribute("value")
     select.select_option(index)
     page.get_by_role("group", name="Head of the tensor").get_by_role("button", name="Head 3").click()
-    page.locator("[data-part=tensor] summary").click()
+    open_values(page, "tensor")
     cells = page.locator("[data-part=tensor] td").all_inner_texts()
     expected = trace.recording["encoder.layers.0.attention.value"][2]
     values = torch.tensor([float(cell.replace("−", "-")) for cell in cells]).view_as(expected)
@@ -173,7 +179,7 @@ def test_masked_scores_are_named_so(page: Page) -> None:
         "value"
     )
     select.select_option(index)
-    page.locator("[data-part=tensor] summary").click()
+    open_values(page, "tensor")
     rows = page.locator("[data-part=tensor] tbody tr").count()
     assert page.locator("[data-part=tensor] td", has_text="masked").count() == rows * (rows - 1) // 2
 
@@ -183,7 +189,7 @@ def test_the_search_is_a_tree_where_it_branches_and_else_shows_the_runners_up(
 ) -> None:
     expect(page.locator("[data-part=search]")).to_contain_text("A beam of 2 keeps 2 hypotheses")
     expect(page.locator("[data-part=tree] svg")).to_be_visible()
-    page.locator("[data-part=tree] summary").click()
+    open_values(page, "tree")
     assert page.locator("[data-part=tree] tbody tr").count() > 2
     with open_file(browser, pages / "greedy.html") as greedy:
         expect(greedy.locator("[data-part=search]")).to_contain_text("so there is no tree: the runners-up")
