@@ -7,7 +7,16 @@ import pytest
 import torch
 
 from allyouneed.explain import Trace
-from allyouneed.explain.tensors import LIKELY, MAX_TOKENS, MAX_VALUES, all_tensors, attention_tensors, pack
+from allyouneed.explain.tensors import (
+    LIKELY,
+    MAX_VALUES,
+    MAX_WEIGHTS,
+    TOKEN_LIMITS,
+    all_tensors,
+    attention_tensors,
+    count_drawn_tokens,
+    pack,
+)
 from allyouneed.explain.trace import attentions
 
 PIECES = [f"t{number}" for number in range(2_000)]
@@ -78,20 +87,28 @@ def test_large_tensors_are_reduced_and_say_so(large: Trace) -> None:
     sizes = [torch.Size(tensor["values"]["shape"]).numel() for tensor in tensors.values()]
     assert sum(sizes) <= MAX_VALUES
     hidden = tensors["encoder.layers.0.feed_forward.hidden"]
-    assert hidden["values"]["shape"][0] == MAX_TOKENS
+    assert hidden["values"]["shape"][0] == TOKEN_LIMITS[0]
     assert hidden["note"].startswith("Reduced: the first ")
     assert "of 4,096 columns and the first 64 of 100 tokens" in hidden["note"]
     assert "most probable of 2,000 tokens" in tensors["logits"]["note"]
     assert len(tensors["logits"]["columns"]) <= LIKELY
     (attention,) = attention_tensors(large)
-    assert attention["weights"]["shape"] == [16, MAX_TOKENS, MAX_TOKENS]
+    assert attention["weights"]["shape"] == [16, TOKEN_LIMITS[0], TOKEN_LIMITS[0]]
 
 
 def test_the_columns_of_reduced_logits_are_the_likeliest_tokens(large: Trace) -> None:
     logits = next(tensor for tensor in all_tensors(large, PIECES) if tensor["name"] == "logits")
-    best = {f"t{number}" for number in large.recording["logits"][:MAX_TOKENS].argmax(-1).tolist()}
+    best = {f"t{number}" for number in large.recording["logits"][: TOKEN_LIMITS[0]].argmax(-1).tolist()}
     assert len(best & set(logits["columns"])) >= 0.5 * len(logits["columns"])
 
 
 def test_weights_are_not_kept_twice(trace: Trace) -> None:
     assert not set(attentions(trace)) & {tensor["name"] for tensor in all_tensors(trace, PIECES)}
+
+
+def test_of_a_model_with_many_heads_fewer_tokens_are_drawn(trace: Trace) -> None:
+    weights = {f"decoder.layers.{i}.self_attention": torch.zeros(16, 100, 100) for i in range(18)}
+    drawn = count_drawn_tokens(replace(trace, recording=weights))
+    assert drawn < TOKEN_LIMITS[0]
+    assert 18 * 16 * drawn**2 <= MAX_WEIGHTS
+    assert count_drawn_tokens(trace) == TOKEN_LIMITS[0]

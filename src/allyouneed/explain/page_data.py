@@ -6,7 +6,7 @@ from ..decode import alignment_layer
 from ..translator import Translator
 from .heads import describe_finding, describe_heads
 from .search_trace import Prefix
-from .tensors import MAX_TOKENS, all_tensors, attention_tensors
+from .tensors import all_tensors, attention_tensors, count_drawn_tokens
 from .trace import Trace, attentions, residual_stream
 from .values import lens_values, search_steps
 
@@ -16,31 +16,32 @@ MAX_NODES = 120  # of the tree of a search
 def build_page_data(trace: Trace, translator: Translator) -> dict[str, Any]:
     """Everything that the page shows. `translator` is the one that was traced."""
     config, decode = translator.model.config, translator.decode
+    drawn = count_drawn_tokens(trace)
     crossing = [name for name in attentions(trace) if name.endswith("cross_attention")]
     vocabulary = translator.target_tokenizer.pieces(range(len(translator.target_tokenizer)))
     return {
         "text": trace.whole_text,
         "output": trace.output,
-        "notes": [note for note in (trace.note, _cropped(trace)) if note],
+        "notes": [note for note in (trace.note, _cropped(trace, drawn)) if note],
         "model": (
             f"{config.encoder_layers} + {config.decoder_layers} layers, d_model {config.d_model}, "
             f"{config.heads} heads, {translator.model.parameter_count():,} parameters"
         ),
-        "source": _tokens(trace.source_pieces, trace.source_ids),
-        "target": _tokens(trace.decoder_targets, trace.target_ids[1:]),
-        "inputs": _tokens(trace.decoder_inputs, trace.target_ids[:-1]),
+        "source": _tokens(trace.source_pieces[:drawn], trace.source_ids[:drawn]),
+        "target": _tokens(trace.decoder_targets[:drawn], trace.target_ids[1:][:drawn]),
+        "inputs": _tokens(trace.decoder_inputs[:drawn], trace.target_ids[:-1][:drawn]),
         "search": {
             "kind": _kind(decode.beam, decode.sample),
             "beam": decode.beam,
             "ending": trace.search.explain_ending(),
         },
-        "steps": search_steps(trace)[:MAX_TOKENS],
+        "steps": search_steps(trace)[:drawn],
         "tree": _tree(trace),
         "attention": attention_tensors(trace),
-        "heads": _heads(trace),
+        "heads": _heads(trace, drawn),
         "alignment": crossing[alignment_layer(len(crossing))],
         "lens": [
-            {"title": f"after layer {number}", "tokens": tokens[:MAX_TOKENS]}
+            {"title": f"after layer {number}", "tokens": tokens[:drawn]}
             for number, tokens in enumerate(lens_values(trace).values(), start=1)
         ],
         "stream": [
@@ -57,19 +58,19 @@ def _kind(beam: int, sample: bool) -> str:
 
 
 def _tokens(pieces: list[str], ids: list[int]) -> list[dict[str, Any]]:
-    return [{"piece": piece, "id": i} for piece, i in zip(pieces, ids, strict=True)][:MAX_TOKENS]
+    return [{"piece": piece, "id": i} for piece, i in zip(pieces, ids, strict=True)]
 
 
-def _cropped(trace: Trace) -> str:
+def _cropped(trace: Trace, drawn: int) -> str:
     lengths = {"source": len(trace.source_pieces), "translation": len(trace.decoder_targets)}
-    long = [f"{count} of the {side}" for side, count in lengths.items() if count > MAX_TOKENS]
-    return f"Of {' and '.join(long)} tokens the first {MAX_TOKENS} are drawn." if long else ""
+    long = [f"{count} of the {side}" for side, count in lengths.items() if count > drawn]
+    return f"Of {' and '.join(long)} tokens the first {drawn} are drawn." if long else ""
 
 
-def _heads(trace: Trace) -> list[dict[str, Any]]:
+def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
     heads = []
     for head in describe_heads(trace):
-        weights = attentions(trace)[head.part][head.head - 1][:MAX_TOKENS, :MAX_TOKENS]
+        weights = attentions(trace)[head.part][head.head - 1][:drawn, :drawn]
         compared = weights.clone()
         if head.part.endswith("self_attention") and len(weights) > 1:
             compared[0] = 0  # the first token sees nothing but itself

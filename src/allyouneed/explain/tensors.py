@@ -10,7 +10,8 @@ from torch import Tensor
 
 from .trace import Trace, attention_label, attentions
 
-MAX_TOKENS = 64  # positions of a sentence that a page draws
+TOKEN_LIMITS = (64, 48, 32, 16)  # positions of a sentence that a page draws, the first with which all weights fit
+MAX_WEIGHTS = 600_000  # of all attentions of a page together
 MAX_VALUES = 300_000  # of all tensors of a page together, without attention weights
 LIMITS = (64, 32, 16, 8, 4)  # columns of a tensor, the first with which all fit
 LIKELY = 32  # columns of logits
@@ -35,15 +36,26 @@ def pack(values: Tensor) -> dict[str, Any]:
     return {"shape": list(values.shape), "low": low, "high": high, "data": data}
 
 
+def count_drawn_tokens(trace: Trace) -> int:
+    """How many tokens of each side a page draws at most, so that its attention weights do not make it too large."""
+
+    def fits(limit: int) -> bool:
+        weights = attentions(trace).values()
+        return sum(len(x) * min(x.shape[1], limit) * min(x.shape[2], limit) for x in weights) <= MAX_WEIGHTS
+
+    return next((limit for limit in TOKEN_LIMITS if fits(limit)), TOKEN_LIMITS[-1])
+
+
 def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
-    """The weights of every attention, (H, T, S), without tokens after the first `MAX_TOKENS`."""
+    """The weights of every attention, (H, T, S), of the tokens that a page draws."""
+    drawn = count_drawn_tokens(trace)
     return [
         {
             "name": name,
             "title": attention_label(name),
             "rows": "source" if name.startswith("encoder") else "target",
             "columns": "inputs" if name.endswith("self_attention") else "source",
-            "weights": pack(weights[:, :MAX_TOKENS, :MAX_TOKENS]),
+            "weights": pack(weights[:, :drawn, :drawn]),
         }
         for name, weights in attentions(trace).items()
     ]
@@ -56,13 +68,14 @@ def all_tensors(trace: Trace, pieces: Sequence[str]) -> list[dict[str, Any]]:
     most probable tokens; its `note` says so.
     """
     tensors = {name: x for name, x in trace.recording.items() if name not in attentions(trace)}
-    cropped = {name: _crop_tokens(x) for name, x in tensors.items()}
+    drawn = count_drawn_tokens(trace)
+    cropped = {name: _crop_tokens(name, x, drawn) for name, x in tensors.items()}
     limit = next((limit for limit in LIMITS if _count(cropped, limit) <= MAX_VALUES), LIMITS[-1])
     return [_describe(name, tensors[name], x, limit, pieces) for name, x in cropped.items()]
 
 
-def _crop_tokens(x: Tensor) -> Tensor:
-    return x[..., :MAX_TOKENS, :]
+def _crop_tokens(name: str, x: Tensor, drawn: int) -> Tensor:
+    return x[..., :drawn, :drawn] if name.endswith("scores") else x[..., :drawn, :]
 
 
 def _count(tensors: dict[str, Tensor], limit: int) -> int:
