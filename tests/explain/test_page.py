@@ -9,8 +9,9 @@ import torch
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from allyouneed.convert.web_model import web_library, web_model
 from allyouneed.explain import Trace, build_page, explain, trace_translation
-from allyouneed.explain.page import _for_script
+from allyouneed.explain.page import _for_script, explanation_markup, explanation_script, explanation_style
 from allyouneed.explain.trace import attentions
 from allyouneed.translator import Translator
 from chromium_page import open_browser, open_file
@@ -241,3 +242,66 @@ def test_a_view_without_data_hides(browser: Browser, pages: Path, tmp_path: Path
         for view in ("lens", "stream", "tensors", "heads"):
             expect(page.locator(f"[data-view={view}]")).to_be_hidden()
         expect(page.locator("[data-view=attention]")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def live_page(translator_of_tests: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The component with the model itself in JavaScript, which translates in the page."""
+    model = web_model(translator_of_tests.bundle, "float32")
+    script = f"""{web_library()}
+        {explanation_script(live=True)}
+        const translator = new Translator({model.bundle}, "{model.weights}");
+        const root = document.querySelector(".explanation");
+        window.show = (text, beam) => {{
+          const result = translator.translate(text, {{ beam }});
+          showExplanation(root, traceOfTranslation(text, result, translator.layers));
+          return result.hypotheses[0].text;
+        }};"""
+    page = tmp_path_factory.mktemp("live") / "live.html"
+    page.write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Live</title><style>{explanation_style()}</style>'
+        f"{explanation_markup()}<script>{script}</script>"
+    )
+    return page
+
+
+def test_a_model_that_runs_in_the_page_feeds_the_same_views(
+    browser: Browser, live_page: Path, translator_of_tests: Translator
+) -> None:
+    plain = translator_of_tests.using(retry_repetition=False)
+    with open_file(browser, live_page) as page:
+        for text, beam in (("abcd", 1), ("ab", 2), ("hgfe", 2)):
+            translator = plain.using(beam=beam)
+            assert page.evaluate("([text, beam]) => show(text, beam)", [text, beam]) == translator(text)
+            expect(page.locator("h1")).to_have_text(f"{text} → {translator(text)}")
+            trace = trace_translation(translator, text)
+            page.locator("[data-part=attention-choice]").select_option(label="encoder 1, self-attention")
+            open_values(page, "attention")
+            cells = [float(cell) for cell in page.locator("[data-part=attention] td").all_inner_texts()]
+            expected = trace.recording["encoder.layers.0.attention"].mean(0)
+            torch.testing.assert_close(torch.tensor(cells).view_as(expected), expected, atol=6e-4, rtol=0)
+            page.locator("[data-part=source] button").nth(1).click()
+            assert lit(page) >= {"source", "pieces", "attention", "alignment"}
+            page.keyboard.press("Escape")
+        for view in ("heads", "lens", "stream", "tensors"):
+            expect(page.locator(f"[data-view={view}]")).to_be_hidden()
+        expect(page.locator("[data-part=tree] svg")).to_be_visible()
+        expect(page.locator("[data-part=attention-choice] option:checked")).to_have_text("encoder 1, self-attention")
+
+
+def test_cross_attention_of_a_live_model_is_that_of_the_model(
+    browser: Browser, live_page: Path, translator_of_tests: Translator
+) -> None:
+    translator = translator_of_tests.using(retry_repetition=False, beam=1)
+    trace = trace_translation(translator, "abcd")
+    with open_file(browser, live_page) as page:
+        page.evaluate("show('abcd', 1)")
+        for title, name in (("cross-attention", "cross_attention"), ("self-attention", "self_attention")):
+            page.locator("[data-part=attention-choice]").select_option(label=f"decoder 2, {title}")
+            open_values(page, "attention")
+            cells = [float(cell) for cell in page.locator("[data-part=attention] td").all_inner_texts()]
+            expected = trace.recording[f"decoder.layers.1.{name}"].mean(0)
+            drawn = torch.tensor(cells).view(
+                -1, expected.shape[1] if "cross" in name else page.locator("[data-part=target] button").count()
+            )
+            torch.testing.assert_close(drawn, expected[: len(drawn), : drawn.shape[1]], atol=6e-4, rtol=0)

@@ -12,13 +12,13 @@ from .page_data import build_page_data
 from .trace import Trace
 
 _WEB = Path(__file__).with_name("web")
-SCRIPTS = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "views.js", "explain.js", "start.js")
+COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "views.js", "explain.js")
 
 
 def build_page(trace: Trace, translator: Translator) -> str:
     """The page of a trace, as HTML. `translator` is the one that was traced."""
     data = build_page_data(trace, translator)
-    style, script = _read("explain.css"), "\n".join(map(_read, SCRIPTS))
+    style, script = explanation_style(), explanation_script() + _read("start.js")
     return Template(_read("explain.html")).substitute(
         title=escape(f"{data['text']} → {data['output']}"),
         style=style,
@@ -27,6 +27,22 @@ def build_page(trace: Trace, translator: Translator) -> str:
         script_hash=_content_hash(script),
         data=_for_script(data),
     )
+
+
+def explanation_script(*, live: bool = False) -> str:
+    """The JavaScript of the page's component; `live` adds what shows translations of a model that runs in the page."""
+    return "\n".join(map(_read, [*COMPONENT, *["live.js"] * live]))
+
+
+def explanation_style() -> str:
+    """The style of the component, for pages that show it."""
+    return _read("explain.css")
+
+
+def explanation_markup() -> str:
+    """The HTML of the component, `<main class="explanation">`, which `showExplanation(root, trace)` fills."""
+    page = _read("explain.html")
+    return page[page.index("<main") : page.index("</main>") + len("</main>")]
 
 
 def _read(name: str) -> str:

@@ -22,7 +22,11 @@
 //
 // Weights and values are nested numbers (null: masked), or packed: unpack() in dom.js. A view whose data is missing hides.
 
+// Called again, it shows another trace in the same parts, with the same attention, head and drawing.
 function showExplanation(root, trace) {
+  const before = root.explanation;
+  before?.listeners.abort();
+  const listeners = new AbortController(), { signal } = listeners;
   const parts = Object.fromEntries([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   for (const view of root.querySelectorAll("[data-view]")) {
     const needs = { steps: "steps", tree: "search", attention: "attention" }[view.dataset.view] ?? view.dataset.view;
@@ -42,19 +46,20 @@ function showExplanation(root, trace) {
     const [key] = keys;
     const about = key && attention?.describe(key);
     selection.say(key ? `“${piece(key)}” (${key.startsWith("source") ? "text" : "translation"}): ${about || "not in this attention"}` : "Point at a token, or move to one by keyboard.");
-  });
+  }, signal);
   selection.say = (text) => { parts.reading.textContent = text; };
 
-  tokenToolbar(parts.source, trace.source, "source");
-  tokenToolbar(parts.target, trace.target, "target");
+  tokenToolbar(parts.source, trace.source, "source", signal);
+  tokenToolbar(parts.target, trace.target, "target", signal);
   piecesView(parts.pieces, trace);
-  if (trace.attention?.length) attention = new AttentionView(parts, trace, selection);
+  if (trace.attention?.length) attention = new AttentionView(parts, trace, selection, signal, before?.attention);
   if (trace.heads?.length) headsView(parts.heads, trace, attention);
   if (trace.steps?.length) stepsView(parts.steps, trace);
   if (trace.search) searchView(parts, trace);
   if (trace.alignment) alignmentView(parts, trace);
   if (trace.lens?.length) lensView(parts.lens, trace);
   if (trace.stream?.length) streamView(parts.stream, trace);
-  if (trace.tensors?.length) tensorsView(parts, trace, selection);
+  if (trace.tensors?.length) tensorsView(parts, trace, selection, signal);
   selection.light([], true);
+  root.explanation = { listeners, attention };
 }

@@ -2,7 +2,8 @@
 // "source:3" and "target:5" count from 0; what the decoder reads at position 0, <sos>, is "target:-1".
 
 class Selection {
-  constructor(root, onChange) {
+  // Listens until `signal` is aborted.
+  constructor(root, onChange, signal) {
     this.root = root;
     this.onChange = onChange;
     this.pinned = [];
@@ -11,16 +12,16 @@ class Selection {
       const element = event.target.closest?.("[data-token]");
       return element ? [element.dataset.token, element.dataset.other].filter(Boolean) : [];
     };
-    root.addEventListener("pointerover", (event) => this.show(tokens(event)));
-    root.addEventListener("pointerleave", () => this.show([]));
-    root.addEventListener("focusin", (event) => this.show(tokens(event)));
+    root.addEventListener("pointerover", (event) => this.show(tokens(event)), { signal });
+    root.addEventListener("pointerleave", () => this.show([]), { signal });
+    root.addEventListener("focusin", (event) => this.show(tokens(event)), { signal });
     root.addEventListener("click", (event) => {
       const keys = tokens(event);
       if (keys.length) this.pin(keys);
-    });
+    }, { signal });
     root.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.pin(this.pinned);
-    });
+    }, { signal });
   }
 
   // Keeps some tokens lit when the pointer leaves them; the same ones again: no longer.
@@ -58,7 +59,7 @@ class Selection {
 }
 
 // Tokens as buttons: the arrow keys move among them, so that Tab passes them in one step.
-function tokenToolbar(toolbar, tokens, side) {
+function tokenToolbar(toolbar, tokens, side, signal) {
   const buttons = tokens.map(({ piece }, index) => make("button", {
     type: "button", class: "token", "data-token": `${side}:${index}`, "aria-pressed": "false", tabindex: index ? "-1" : "0",
   }, piece));
@@ -70,5 +71,5 @@ function tokenToolbar(toolbar, tokens, side) {
     event.preventDefault();
     buttons.forEach((button) => button.setAttribute("tabindex", button === next ? "0" : "-1"));
     next.focus();
-  });
+  }, { signal });
 }

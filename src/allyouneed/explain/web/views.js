@@ -21,14 +21,16 @@ function headsOf(attention) {
 
 // Attention: which one, which head (0 is the mean of all), and whether as a matrix or as lines.
 class AttentionView {
-  constructor(parts, trace, selection) {
-    Object.assign(this, { parts, trace, selection, head: 0, drawing: 0 });
-    this.number = trace.attention.findIndex(({ name }) => name === trace.alignment);
-    if (this.number < 0) this.number = trace.attention.length - 1;
+  // `before` is the view of the trace that was shown before, whose choices stay.
+  constructor(parts, trace, selection, signal, before) {
+    const aligning = trace.attention.findIndex(({ name }) => name === trace.alignment);
+    const chosen = before?.trace.attention.length === trace.attention.length ? before : { head: 0, drawing: 0, number: aligning };
+    const { head, drawing, number } = chosen;
+    Object.assign(this, { parts, trace, selection, head, drawing, number: number < 0 ? trace.attention.length - 1 : number });
     parts["attention-choice"].replaceChildren(...trace.attention.map(({ title }, index) => make("option", { value: String(index) }, title)));
-    parts["attention-choice"].addEventListener("change", (event) => this.show(Number(event.target.value), this.head));
-    choice(parts["drawing-choice"], ["Matrix", "Lines"], 0, (drawing) => { this.drawing = drawing; this.draw(); });
-    this.show(this.number, 0);
+    parts["attention-choice"].addEventListener("change", (event) => this.show(Number(event.target.value), this.head), { signal });
+    choice(parts["drawing-choice"], ["Matrix", "Lines"], this.drawing, (drawing) => { this.drawing = drawing; this.draw(); });
+    this.show(this.number, this.head);
   }
 
   get attention() { return this.trace.attention[this.number]; }
@@ -144,7 +146,7 @@ function streamView(part, trace) {
   part.replaceChildren(wide(table(["after", "mean norm", "relative change"], rows), "The residual stream"));
 }
 
-function tensorsView(parts, trace, selection) {
+function tensorsView(parts, trace, selection, signal) {
   const select = parts["tensor-choice"];
   const weights = trace.attention.map((attention) => ({ ...attention, group: "attention weights", values: attention.weights, note: "" }));
   const tensors = [...trace.tensors, ...weights];
@@ -176,6 +178,6 @@ function tensorsView(parts, trace, selection) {
     choice(parts["tensor-head"], heads ? heads.map((_, index) => `Head ${index + 1}`) : [], 0, (head) => drawTensor(tensor, heads, head));
     drawTensor(tensor, heads, 0);
   };
-  select.addEventListener("change", showTensor);
+  select.addEventListener("change", showTensor, { signal });
   showTensor();
 }

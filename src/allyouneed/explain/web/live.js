@@ -1,0 +1,47 @@
+// A translation by the model that runs in the page (convert/web/translator.js) as a trace for showExplanation:
+//
+//   const result = translator.translate(text, { beam: 2 });
+//   showExplanation(root, traceOfTranslation(text, result, translator.layers));
+//
+// It has tokens, attention, steps, search and alignment. What that model does not give, such as tensors, is left out,
+// and the views of it hide. A blank text has no translation, and so no trace.
+
+function traceOfTranslation(text, result, layers) {
+  const [best] = result.hypotheses;
+  const target = best.steps.map(({ piece }) => ({ piece }));
+  const source = result.source.map((piece) => ({ piece }));
+  const padded = (row, length) => [...row, ...Array(Math.max(0, length - row.length)).fill(0)];
+  const attention = layers.map(({ name, title, heads }) => {
+    const isEncoder = name.startsWith("encoder"), reads = name.endsWith("self_attention");
+    const weights = isEncoder ? result.encoderAttention[name]
+      : Array.from({ length: heads }, (_, head) => best.steps.map((step) => padded(step.attention[name][head], reads ? target.length : source.length)));
+    return { name, title, rows: isEncoder ? "source" : "target", columns: reads ? "inputs" : "source", weights };
+  });
+  const crossing = layers.filter(({ name }) => name.endsWith("cross_attention"));
+  const beam = Math.max(1, ...result.beam.map((candidates) => candidates.filter(({ fate }) => fate === "kept").length));
+  return {
+    text, output: best.text, source, target, attention,
+    inputs: [{ piece: result.source[0] }, ...target.slice(0, -1)],
+    search: { kind: beam > 1 ? "beam" : "greedy", beam, ending: best.finished ? "" : "The translation was cut off at its longest." },
+    steps: best.steps.map(({ top }) => top),
+    tree: treeOfBeam(result.beam, target),
+    alignment: crossing.at(crossing.length >= 6 ? -2 : -1).name, // as alignment_layer in decode/cross_attention.py
+  };
+}
+
+// The hypotheses that were kept, as nodes; what ended has its log-probability.
+function treeOfBeam(steps, target) {
+  const nodes = [{ piece: "<sos>", parent: null, total: 0, chosen: true, ended: null }];
+  let before = [0]; // the nodes of the hypotheses kept in the step before
+  steps.forEach((candidates, step) => {
+    const kept = [];
+    for (const { piece, total, parent, fate } of candidates) {
+      if (fate === "ended") nodes[before[parent]].ended = total;
+      if (fate !== "kept") continue;
+      const chosen = nodes[before[parent]].chosen && piece === target[step]?.piece;
+      kept.push(nodes.push({ piece, parent: before[parent], total, chosen, ended: null }) - 1);
+    }
+    before = kept;
+  });
+  return { nodes, expanded: nodes.length };
+}
