@@ -143,7 +143,8 @@ class Bundle:
                     f"{folder}/{name} has {len(tokenizer)} ids but the model was made for {size}; "
                     "the two files are not of one model"
                 )
-            _require_framing(tokenizer, pad_id, f"{folder}/{name}")
+            is_source = name == "tokenizer.json" and not vocabulary.joint
+            _require_framing(tokenizer, pad_id, f"{folder}/{name}", is_source=is_source)
         return cls(
             model.to(device).eval(),
             vocabulary.source,
@@ -215,10 +216,13 @@ def _verify(folder: Path, checksums: Checksums, name: str) -> None:
     checksums.verify(name)
 
 
-def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str) -> None:
-    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs."""
+def _require_framing(tokenizer: Tokenizer, pad_id: int, path: str, *, is_source: bool) -> None:
+    """Refuse a tokenizer that does not put `<sos>` and `<eos>` around a text, or whose padding id differs.
+
+    The tokenizer of sources alone may leave out `<sos>`.
+    """
     ids, framed = tokenizer.encode(""), [tokenizer.sos_id, tokenizer.eos_id]
-    if [*ids[:1], *ids[1:][-1:]] != framed:
+    if [*ids[:1], *ids[1:][-1:]] != framed and not (is_source and ids == framed[1:]):
         raise BundleError(
             f"{path} must put {framed} (<sos>, <eos>) around a text; it makes {ids} of an empty one. "
             "Its post_processor is missing or another one"

@@ -13,6 +13,7 @@ from allyouneed.decode import (
     Order,
     Rule,
     at_most,
+    forced_end,
     forced_prefix,
     in_order,
     minimum_length,
@@ -43,6 +44,25 @@ def test_no_sentence_is_shorter_than_it_may(config: DecodeConfig, seed: int, sho
     rule = minimum_length(torch.tensor(shortest), eos_id=EOS)
     for least, best in zip(shortest, run_search(config, seed, [7] * len(shortest), [rule]), strict=True):
         assert len(best.ids) + 1 >= least
+
+
+@given(SEARCHES, SEEDS, st.lists(st.integers(1, 6), min_size=1, max_size=3))
+@settings(deadline=None, max_examples=25)
+def test_a_sentence_that_gets_as_long_as_it_may_ends_there(config: DecodeConfig, seed: int, longest: list[int]) -> None:
+    rule = forced_end(torch.tensor(longest), eos_id=EOS)
+    for hypothesis, length in zip(run_search(config, seed, longest, [rule]), longest, strict=True):
+        assert hypothesis.finished
+        assert len(hypothesis.ids) < length
+
+
+def test_a_forced_end_costs_nothing() -> None:
+    rule = forced_end(torch.tensor([2]), eos_id=EOS)
+    gains = torch.randn(1, 5).log_softmax(-1)
+    before, at_end = torch.zeros(1, 0), torch.zeros(1, 1)
+    assert rule(before, torch.tensor([0]), gains) is gains
+    ended = rule(at_end, torch.tensor([0]), gains)
+    assert ended[0, EOS] == 0
+    assert ended.isneginf().sum() == 4
 
 
 @given(SEARCHES, SEEDS, st.integers(1, 3))

@@ -91,3 +91,19 @@ def test_in_bfloat16_it_is_the_same_to_two_digits() -> None:
     )
     torch.testing.assert_close(rough, exact, rtol=1e-2, atol=0)
     assert rough != exact
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_projected_loss_with_a_bias_equals_the_definition_and_so_do_its_gradients(smoothing: float) -> None:
+    torch.manual_seed(1)
+    inputs = [torch.randn(2, 5, 7), torch.randn(11, 7), torch.randn(11)]
+    target = torch.randint(1, 11, (2, 5))
+    target[1, 3:] = 0
+    hidden_states, table, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+    expected = mean_loss(F.linear(hidden_states, table, bias), target, smoothing=smoothing, pad_id=0)
+    gradients = torch.autograd.grad(expected, (hidden_states, table, bias))
+    hidden_states, table, bias = (tensor.clone().requires_grad_() for tensor in inputs)
+    fused = fused_linear_cross_entropy(hidden_states, table, target, bias=bias, smoothing=smoothing, pad_id=0)
+    torch.testing.assert_close(fused, expected)
+    for one, other in zip(torch.autograd.grad(fused, (hidden_states, table, bias)), gradients, strict=True):
+        torch.testing.assert_close(one, other)

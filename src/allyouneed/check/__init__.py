@@ -114,7 +114,7 @@ def _check_learning(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
 
     yield initial_loss_is_log_vocabulary(new(model.config), ids)
     # A vocabulary of a few tokens: the embeddings of unused ones would only cost time.
-    small = replace(model.config, vocab_size=MEMORIZED_VOCABULARY, target_vocab_size=None, pad_id=0)
+    small = replace(model.config, vocab_size=MEMORIZED_VOCABULARY, target_vocab_size=None, pad_id=0, target_pad_id=None)
     count, long = MEMORIZED_OF_LARGE if _is_large(model) else MEMORIZED
     batch = random_ids(small, sos_id=1, eos_id=2, count=count, long=long)
     yield from memorizes_a_batch(new(small), batch)

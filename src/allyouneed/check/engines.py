@@ -124,7 +124,7 @@ def int8_linears_are_close(model: Transformer) -> CheckResult:
     """Every linear map in int8 gives the float32 result, but for rounding."""
     rng = torch.Generator().manual_seed(1)
     maps = {name: (part.weight, part.bias) for name, part in model.named_modules() if isinstance(part, nn.Linear)}
-    for name, (weight, bias) in [*maps.items(), ("projection", (model.projection.table, None))]:
+    for name, (weight, bias) in [*maps.items(), ("projection", (model.projection.table, model.projection.bias))]:
         x = torch.randn(8, weight.size(1), generator=rng)
         expected, rounded = F.linear(x, weight, bias), Int8Linear(weight, bias)(x)
         size = expected.square().sum()

@@ -29,6 +29,13 @@ class DecodeConfig(Checked):
     length_penalty: Literal["gnmt", "plain"] = setting(
         "gnmt", "length penalty: ((5 + length) / 6)^alpha of Wu et al. (gnmt), or length^alpha (plain)", paper="gnmt"
     )
+    early_stopping: Literal["nbest", "beam"] = setting(
+        "nbest",
+        "when a beam search stops: once no active hypothesis can get among the nbest finished ones (nbest), or once "
+        "beam hypotheses are finished and none of the beam best is worse than the best active one at its present "
+        "length (beam), as in Hugging Face transformers",
+        paper="not mentioned",
+    )
     patience: float = setting(
         1.0,
         "finish a sentence once beam · patience hypotheses are finished and no active one can still be better",
@@ -55,6 +62,9 @@ class DecodeConfig(Checked):
     min_ratio: float = setting(
         0.0, "minimum output length as a multiple of the input length", Range(at_least=0, at_most=1_000)
     )
+    forced_eos: bool = setting(
+        False, "end a translation at its maximum length by the end token, instead of cutting it off there"
+    )
     no_repeat_ngram_size: int = setting(
         0, "no n-gram of this many tokens occurs twice in an output; 0: off", COUNT_OR_NONE
     )
@@ -79,6 +89,10 @@ class DecodeConfig(Checked):
     copy_spans: tuple[Span, ...] = setting((), "kinds of spans to copy unchanged into the translation")
     replace_unknown: bool = setting(
         False, "replace an unknown token in the output by the source word that it attends to most"
+    )
+    ban_unknown: bool = setting(True, "never write the unknown token, unless replace_unknown is set")
+    renormalize_logits: bool = setting(
+        True, "share the probability of tokens that are never written among all others, instead of losing it"
     )
     copy_untranslatable: bool = setting(
         True, "copy a text that has nothing to translate, such as a number, if the training pairs do so"

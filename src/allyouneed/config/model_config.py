@@ -61,6 +61,9 @@ class ModelConfig(Checked):
         "the target, that of the target, or none",
         paper="all",
     )
+    projection_bias: bool = setting(
+        False, "whether the output projection has a bias, one number for each token of the target", paper="none"
+    )
     max_length: int = setting(
         512, "maximum length of a source or target, in tokens with the special ones", Range(at_least=1, at_most=2**20)
     )

@@ -62,6 +62,7 @@ class CTranslate2Folder:
         # A processor without float16 computes in float32 with the rounded weights.
         computed = "float32" if precision == "float16" else precision
         self._translator = _library().Translator(str(folder), device="cpu", compute_type=computed)
+        self._content = bundle.source_tokenizer.content
         self._names = bundle.source_tokenizer.names()
         self._ids = {name: i for i, name in enumerate(self._names)}
 
@@ -84,7 +85,7 @@ class CTranslate2Folder:
         return [list(result.log_probs)[: len(target) - 1] for result, target in zip(results, targets, strict=True)]
 
     def _tokens(self, sentences: list[list[int]]) -> list[list[str]]:
-        return [[self._names[i] for i in ids[1:-1]] for ids in sentences]
+        return [[self._names[i] for i in self._content(ids)] for ids in sentences]
 
 
 def _spec(bundle: Bundle) -> Any:
@@ -97,7 +98,7 @@ def _spec(bundle: Bundle) -> Any:
         activation=library.specs.Activation[CT2_ACTIVATIONS[config.activation]],
     )
     with torch.no_grad():
-        _transformer(spec, bundle.model, banned=banned_ids(tokenizer))
+        _transformer(spec, bundle.model, banned=banned_ids(bundle))
     names = tokenizer.names()
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
@@ -134,7 +135,10 @@ def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None
         _norm(spec.encoder.layer_norm, model.encoder.norm)  # type: ignore[arg-type]
         _norm(spec.decoder.layer_norm, model.decoder.norm)  # type: ignore[arg-type]
     spec.decoder.projection.weight = _array(model.projection.table)
-    spec.decoder.projection.bias = np.zeros(model.config.effective_target_vocab_size, dtype=np.float32)
+    bias = model.projection.bias
+    spec.decoder.projection.bias = (
+        np.zeros(model.config.effective_target_vocab_size, dtype=np.float32) if bias is None else _array(bias)
+    )
     spec.decoder.projection.bias[list(banned)] = BANNED_LOGIT
 
 

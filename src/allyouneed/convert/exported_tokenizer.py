@@ -16,7 +16,7 @@ def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Pat
 
     Ids after that of `<unk>`, which a vocabulary of given merges may write, stand for `<unk>` in the model.
     """
-    table = json.loads(tokenizer.to_json())
+    table = json.loads(tokenizer.backend_json())
     table["normalizer"] = normalizer(normalization, table["normalizer"])
     write_whole(path, json.dumps(table, ensure_ascii=False))
 

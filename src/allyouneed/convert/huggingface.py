@@ -47,6 +47,7 @@ MARIAN_USAGE = """\
     ids = model.generate(**tokenizer(["…"], return_tensors="pt", return_token_type_ids=False))
     tokenizer.batch_decode(ids, skip_special_tokens=True)
 """
+LOGITS_BIAS = "final_logits_bias"
 MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 
 
@@ -107,9 +108,7 @@ class HuggingFaceExporter:
         model = library.MarianMTModel(_config(library, bundle)).eval()
         missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)
         assert not unexpected
-        assert all(
-            "embed_positions" in name or name in ("final_logits_bias", "model.shared.weight") for name in missing
-        )
+        assert all("embed_positions" in name or name in (LOGITS_BIAS, "model.shared.weight") for name in missing)
         model.generation_config = _generation_config(library, bundle)
         if precision == "float16":
             model = model.half()
@@ -146,6 +145,8 @@ def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
         if axis != "none":
             weight = weight.index_select(0 if axis == "rows" else 1, order)
         made[marian] = weight.contiguous()
+    if config.projection_bias:
+        made[LOGITS_BIAS] = stored["projection.bias"][None]
     return made
 
 
@@ -220,7 +221,7 @@ def _generation_config(library: Any, bundle: Bundle) -> Any:
         num_beams=decode.beam,
         **({"length_penalty": decode.alpha, "early_stopping": False} if decode.beam > 1 else {}),
         max_length=bundle.model.config.max_length,
-        suppress_tokens=list(banned_ids(tokenizer)),
+        suppress_tokens=list(banned_ids(bundle)),
         pad_token_id=tokenizer.pad_id,
         bos_token_id=tokenizer.sos_id,
         eos_token_id=tokenizer.eos_id,

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
 from ..corpus.normalize import Normalization
 from ..errors import CheckpointError, ConfigError, DataError
 from ..nn import Transformer
-from ..nn.uninitialized import UninitializedWeights
-from ..nn.weights import set_weights
+from ..text.backends import EOS, PAD
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
-from .checkpoint_files import as_float32, read_json_table, read_tensor_file
+from .checkpoint_files import read_json_table, read_tensor_file
 from .exported_tokenizer import normalizer
-from .huggingface import MARIAN_ACTIVATIONS, marian_order, weight_names
+from .huggingface import MARIAN_ACTIVATIONS
+from .marian_weights import make_model
+from .sentencepiece import SentencePieceModel
+from .sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 
 DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json leaves out
     "vocab_size": 58101, "max_position_embeddings": 1024, "d_model": 1024, "activation_function": "gelu",
@@ -32,6 +32,10 @@ DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json l
 }  # fmt: skip
 OUR_ACTIVATIONS = {marian: ours for ours, marian in MARIAN_ACTIVATIONS.items()} | {"silu": "silu"}
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, and their values that change nothing
+    "do_sample": False, "num_beam_groups": 1, "repetition_penalty": 1.0, "min_length": 0, "num_return_sequences": 1,
+    "encoder_no_repeat_ngram_size": 0, "begin_suppress_tokens": None, "forced_bos_token_id": None, "prefix": None,
+}  # fmt: skip
 
 
 class HuggingFaceImporter:
@@ -50,15 +54,22 @@ class HuggingFaceImporter:
     def read(self, folder: Path) -> Bundle:
         """The folder as a bundle."""
         table = DEFAULTS | read_json_table(folder / "config.json")
-        vocabulary, normalization = _read_vocabulary(folder)
-        config = vocabulary.with_vocab_size(_model_config(table))
+        path = folder / "generation_config.json"
+        generation = read_json_table(path) if path.is_file() else table  # older folders have one file for both
+        vocabulary, normalization = _read_vocabulary(folder, table)
+        try:
+            config = vocabulary.with_vocab_size(_model_config(table))
+            decode = _decode_config(generation, vocabulary.target, eos_id=table["eos_token_id"])
+        except (ConfigError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{folder} describes no model that a bundle can hold: {error}") from error
         _require_ids(table, vocabulary, config)
         return Bundle(
-            _read_model(folder, config),
+            _read_model(folder, config, scaled=bool(table["scale_embedding"])),
             vocabulary.source,
             vocabulary.target,
-            _decode_config(folder),
+            decode,
             normalization=normalization,
+            languages=_languages(folder),
         )
 
 
@@ -77,28 +88,24 @@ def _model_config(table: dict[str, Any]) -> ModelConfig:
         raise CheckpointError(
             f"activation_function must be one of {', '.join(OUR_ACTIVATIONS)}; got {table['activation_function']!r:.40}"
         )
-    if not table["scale_embedding"]:
-        raise CheckpointError("embeddings are multiplied by √d_model here; this model has scale_embedding=false")
-    tied = (
-        "none" if not table["tie_word_embeddings"] else "all" if table["share_encoder_decoder_embeddings"] else "target"
+    tied = "all" if table["share_encoder_decoder_embeddings"] else "target"
+    if not table["tie_word_embeddings"] or not table["scale_embedding"]:
+        tied = "none"  # our embeddings are scaled by √d_model, so the projection needs a table of its own otherwise
+    return ModelConfig(
+        vocab_size=table["vocab_size"],
+        pad_id=table["pad_token_id"],
+        d_model=table["d_model"],
+        d_ff=table["encoder_ffn_dim"],
+        heads=table["encoder_attention_heads"],
+        encoder_layers=table["encoder_layers"],
+        decoder_layers=table["decoder_layers"],
+        activation=OUR_ACTIVATIONS[table["activation_function"]],  # type: ignore[arg-type]
+        tied_embeddings=tied,  # type: ignore[arg-type]
+        projection_bias=True,
+        max_length=table["max_position_embeddings"],
+        dropout=table["dropout"],
+        attention_dropout=table["attention_dropout"],
     )
-    try:
-        return ModelConfig(
-            vocab_size=table["vocab_size"],
-            pad_id=table["pad_token_id"],
-            d_model=table["d_model"],
-            d_ff=table["encoder_ffn_dim"],
-            heads=table["encoder_attention_heads"],
-            encoder_layers=table["encoder_layers"],
-            decoder_layers=table["decoder_layers"],
-            activation=OUR_ACTIVATIONS[table["activation_function"]],  # type: ignore[arg-type]
-            tied_embeddings=tied,  # type: ignore[arg-type]
-            max_length=table["max_position_embeddings"],
-            dropout=table["dropout"],
-            attention_dropout=table["attention_dropout"],
-        )
-    except ConfigError as error:
-        raise CheckpointError(f"config.json describes no model that a bundle can hold: {error}") from error
 
 
 def _require_ids(table: dict[str, Any], vocabulary: Vocabulary, config: ModelConfig) -> None:
@@ -106,56 +113,45 @@ def _require_ids(table: dict[str, Any], vocabulary: Vocabulary, config: ModelCon
     target = vocabulary.target
     for name, expected in (
         ("vocab_size", config.vocab_size),
+        ("decoder_vocab_size", config.effective_target_vocab_size),
         ("pad_token_id", config.pad_id),
         ("eos_token_id", target.eos_id),
         ("decoder_start_token_id", target.sos_id),
     ):
-        if table[name] != expected:
+        if table.get(name, expected) != expected:
             raise CheckpointError(f"config.json has {name}={table[name]!r:.40}, but the vocabulary has {expected}")
 
 
-def _read_model(folder: Path, config: ModelConfig) -> Transformer:
+def _read_model(folder: Path, config: ModelConfig, *, scaled: bool) -> Transformer:
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
         raise CheckpointError(f"{folder} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    try:
-        with UninitializedWeights():
-            model = Transformer(config).eval()
-    except ConfigError as error:
-        raise CheckpointError(str(error)) from error
-    set_weights(model, our_weights(read_tensor_file(path), model))
-    return model
+    return make_model(config, read_tensor_file(path), scaled=scaled)
 
 
-def our_weights(stored: dict[str, Tensor], model: Transformer) -> dict[str, Tensor]:
-    """Marian's weights under our names, the residual stream in our order. Refuses other names and shapes."""
-    config, expected = model.config, dict(model.named_parameters())
-    order = marian_order(config.d_model).argsort()
-    tables = dict.fromkeys(
-        ("source_embedding.table", "target_embedding.table", "projection.table"), "model.shared.weight"
+def _read_vocabulary(folder: Path, table: dict[str, Any]) -> tuple[Vocabulary, Normalization]:
+    if (folder / "source.spm").is_file():
+        return _marian_vocabulary(folder, table), Normalization(unicode="none", strip_control=False)
+    if (folder / "tokenizer.json").is_file():
+        return _own_export(folder)
+    raise CheckpointError(f"{folder} has no vocabulary; expected source.spm, target.spm and vocab.json")
+
+
+def _marian_vocabulary(folder: Path, table: dict[str, Any]) -> Vocabulary:
+    """Two SentencePiece models, and the ids of their pieces."""
+    ids = read_json_table(folder / "vocab.json")
+    path = folder / "target_vocab.json"
+    target_ids = read_json_table(path) if path.is_file() else ids
+    specials = {table["eos_token_id"]: EOS, table["pad_token_id"]: PAD}
+    sides = [SentencePieceModel.load(folder / f"{side}.spm") for side in ("source", "target")]
+    symbols = [with_specials(order_pieces(one), specials) for one in (ids, target_ids)]
+    start = table["decoder_start_token_id"]
+    if not isinstance(start, int) or not 0 <= start < len(symbols[1]):
+        raise CheckpointError(f"decoder_start_token_id must be an id of the vocabulary; got {start!r:.40}")
+    return Vocabulary(
+        make_tokenizer(sides[0], symbols[0], start=None),
+        make_tokenizer(sides[1], symbols[1], start=symbols[1][start]),
     )
-    ours = {}
-    for name, (marian, axis) in weight_names(config).items():
-        if name not in expected:
-            continue
-        if marian not in stored and name in tables:
-            marian = tables[name]
-        if marian not in stored:
-            raise CheckpointError(f"the weights lack {marian}")
-        tensor = as_float32(marian, stored[marian], tuple(expected[name].shape))
-        if not tensor.isfinite().all():
-            raise CheckpointError(f"{marian} has numbers that are not finite")
-        ours[name] = tensor if axis == "none" else tensor.index_select(0 if axis == "rows" else 1, order)
-    bias = stored.get("final_logits_bias", torch.zeros(1))
-    if bias.any():
-        raise CheckpointError("the model has a bias of its logits (final_logits_bias)")
-    return ours
-
-
-def _read_vocabulary(folder: Path) -> tuple[Vocabulary, Normalization]:
-    if not (folder / "tokenizer.json").is_file():
-        raise CheckpointError(f"{folder} has no tokenizer that can be read; expected tokenizer.json")
-    return _own_export(folder)
 
 
 def _own_export(folder: Path) -> tuple[Vocabulary, Normalization]:
@@ -173,14 +169,42 @@ def _own_export(folder: Path) -> tuple[Vocabulary, Normalization]:
     raise CheckpointError(f"{folder}/tokenizer.json normalizes text in another way than our exports do")
 
 
-def _decode_config(folder: Path) -> DecodeConfig:
-    path = folder / "generation_config.json"
+def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) -> DecodeConfig:
+    """The search of `generate` with these settings."""
+    for name, neutral in NEUTRAL.items():
+        if table.get(name, neutral) not in (neutral, None):
+            raise CheckpointError(
+                f"generation_config.json has {name}={table[name]!r:.40}, which has no equal here; remove it there, and "
+                "look for a similar setting in docs/decoding.md"
+            )
+    words = [*(table.get("bad_words_ids") or []), *([i] for i in table.get("suppress_tokens") or [])]
+    if any(not isinstance(word, list) or len(word) != 1 for word in words):
+        raise CheckpointError("generation_config.json has bad_words_ids of several tokens, which cannot be imported")
+    banned = {word[0] for word in words}
+    if other := banned - set(tokenizer.banned_ids(unknown=True)):
+        raise CheckpointError(f"generation_config.json bans the token {min(other)}; only <pad> and <unk> can be banned")
+    most = int(table.get("max_length") or 20) - 1  # its length counts the start token
+    return DecodeConfig(
+        beam=int(table.get("num_beams") or 1),
+        alpha=float(1.0 if table.get("length_penalty") is None else table["length_penalty"]),
+        length_penalty="plain",
+        early_stopping="beam",
+        length_ratio=0.0,
+        extra_length=most,
+        max_length=most,
+        forced_eos=table.get("forced_eos_token_id") == eos_id,
+        ban_unknown=tokenizer.unk_id in banned,
+        renormalize_logits=bool(table.get("renormalize_logits")),
+        no_repeat_ngram_size=int(table.get("no_repeat_ngram_size") or 0),
+        copy_untranslatable=False,
+        retry_repetition=False,
+    )
+
+
+def _languages(folder: Path) -> tuple[str, str]:
+    """Those that the tokenizer names, as in `"source_lang": "en"`."""
+    path = folder / "tokenizer_config.json"
     table = read_json_table(path) if path.is_file() else {}
-    try:
-        return DecodeConfig(
-            beam=table.get("num_beams") or 1,
-            alpha=float(table.get("length_penalty") or 1.0),
-            length_penalty="plain",
-        )
-    except (ConfigError, TypeError, ValueError) as error:
-        raise CheckpointError(f"generation_config.json: {error}") from error
+    tags = [str(table.get(f"{side}_lang") or "") for side in ("source", "target")]
+    source, target = (tag if re.fullmatch("[a-z]{2,3}", tag) else "" for tag in tags)
+    return source, target

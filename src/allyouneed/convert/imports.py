@@ -10,8 +10,12 @@ from typing import Protocol, cast
 from ..bundle import Bundle
 from ..errors import CheckpointError, OutputError
 from ..files import folder_written_whole
+from .imported_card import imported_card
 
-IMPORTERS = {"huggingface_import": "HuggingFaceImporter"}  # module of this room: its importer
+IMPORTERS = {  # module of this room: its importer
+    "huggingface_import": "HuggingFaceImporter",
+    "marian_import": "MarianImporter",
+}
 
 
 class Importer(Protocol):
@@ -50,9 +54,11 @@ def import_checkpoint(folder: Path, output: Path, *, source_language: str = "", 
     """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace those it names."""
     if output.exists():  # before the checkpoint is read, which may take a while
         raise OutputError(f"{output} exists already; name a new folder")
-    bundle = recognize(folder).read(folder)
+    kind = recognize(folder)
+    bundle = kind.read(folder)
     source, target = bundle.languages
     bundle = replace(bundle, languages=(source_language or source, target_language or target))
+    bundle = replace(bundle, card=imported_card(bundle, folder, program=kind.program))
     with folder_written_whole(output) as partial:
         bundle.save(partial)
     return bundle

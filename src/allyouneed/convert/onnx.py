@@ -187,8 +187,8 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
 
     model = bundle.model
     encoder = ONNXEncoder(model).eval()
-    decoder = ONNXDecoderStep(model, banned_ids(bundle.target_tokenizer)).eval()
-    source = torch.full((2, min(4, model.config.max_length)), bundle.source_tokenizer.sos_id)
+    decoder = ONNXDecoderStep(model, banned_ids(bundle)).eval()
+    source = torch.full((2, min(4, model.config.max_length)), bundle.source_tokenizer.eos_id)
     with torch.inference_mode():
         memory_keys, memory_values, mask = encoder(source)
     keys, values = memory_keys[:, :, :, 1:], memory_values[:, :, :, 1:]

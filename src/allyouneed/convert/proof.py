@@ -22,7 +22,6 @@ from ..decode import SearchLimits, search, target_log_probabilities
 from ..errors import ExportError, InputError
 from ..files import to_json, write_whole
 from ..inference import EngineStep, make_engine
-from ..text.tokenizer import Tokenizer
 
 TIE = 1e-3  # nats
 TOLERANCE = 2e-3  # nats, of the log-probability of a token
@@ -80,7 +79,7 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *
     that are cut off are compared in the greedy search only.
     """
     tokenizer = bundle.target_tokenizer
-    banned = banned_ids(tokenizer)
+    banned = banned_ids(bundle)
     engine = make_engine(bundle.model)
     step = EngineStep(engine, banned_ids=banned)
     max_length = min(max_length, bundle.model.config.max_length - 1)
@@ -149,15 +148,15 @@ def probe_sources(bundle: Bundle) -> list[list[int]]:
 def random_sources(bundle: Bundle, count: int, *, seed: int) -> list[list[int]]:
     """Sentences of 1 to 30 random tokens, as ids with `<sos>` and `<eos>`."""
     rng, tokenizer = random.Random(seed), bundle.source_tokenizer
-    excluded = {tokenizer.eos_id, *banned_ids(tokenizer)}
+    excluded = {tokenizer.eos_id, *tokenizer.banned_ids(unknown=True)}
     tokens = [i for i in range(len(tokenizer)) if i not in excluded]
     longest = min(30, bundle.model.config.max_length - 2)
-    return [[tokenizer.sos_id, *rng.choices(tokens, k=rng.randint(1, longest)), tokenizer.eos_id] for _ in range(count)]
+    return [tokenizer.frame(rng.choices(tokens, k=rng.randint(1, longest))) for _ in range(count)]
 
 
-def banned_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """The ids that no search writes: padding, `<sos>` and `<unk>`."""
-    return tuple(i for i in (tokenizer.pad_id, tokenizer.sos_id, tokenizer.unk_id) if i is not None)
+def banned_ids(bundle: Bundle) -> tuple[int, ...]:
+    """The ids that no search writes: padding, the start token, and `<unk>` unless the bundle allows it."""
+    return bundle.target_tokenizer.banned_ids(unknown=bundle.decode.ban_unknown)
 
 
 @torch.inference_mode()

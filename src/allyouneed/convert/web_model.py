@@ -70,7 +70,7 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
         "max_length": model.max_length,
         "sos_id": target.sos_id,
         "eos_id": target.eos_id,
-        "banned_ids": list(banned_ids(target)),
+        "banned_ids": list(banned_ids(bundle)),
         "decode": {
             "alpha": decode.alpha,
             "length_penalty": decode.length_penalty,

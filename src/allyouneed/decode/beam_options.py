@@ -30,7 +30,8 @@ class BeamOptions:
     """How many hypotheses a beam search keeps, and which it returns.
 
     `beam` hypotheses of a sentence are active at once, and the `nbest` best that ended are returned. A search of a
-    sentence stops early once `beam` · `patience` hypotheses have ended (Kasai et al., 2022).
+    sentence stops early once `beam` · `patience` hypotheses have ended (Kasai et al., 2022), or with `wait_for_beam` by
+    the rule of `EndedHypotheses.is_beam_decided`.
     """
 
     beam: int
@@ -38,6 +39,7 @@ class BeamOptions:
     penalty: Penalty = length_penalty
     patience: float = 1.0
     nbest: int = 1
+    wait_for_beam: bool = False
 
     def divisor(self, length: int) -> float:
         """What the log-probability of a hypothesis of `length` tokens is divided by to make its score."""

@@ -36,11 +36,24 @@ class EndedHypotheses:
             return False
         if best_total == -math.inf or self._is_cancelled():
             return False
+        if self._options.wait_for_beam:
+            return not self._is_beam_decided(best_total, length)
         return not self._is_decided(best_total, length)
 
     def best(self) -> list[Hypothesis]:
         """The `nbest` best, the best first."""
         return best_first(self._hypotheses)[: self._options.nbest]
+
+    def _is_beam_decided(self, best_total: float, length: int) -> bool:
+        """Whether the worst of the `beam` best ended hypotheses is no worse than the best active one as it is now.
+
+        The rule of Hugging Face transformers with early_stopping=False.
+        """
+        beam = self._options.beam
+        if len(self._hypotheses) < beam:
+            return False
+        worst = nlargest(beam, (hypothesis.score for hypothesis in self._hypotheses))[-1]
+        return worst >= best_total / self._options.divisor(length)
 
     def _is_decided(self, best_total: float, length: int) -> bool:
         """Whether no active hypothesis is likely to get among the `nbest` best.

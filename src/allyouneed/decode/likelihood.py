@@ -10,17 +10,20 @@ from ..nn import Memory, Transformer
 
 
 def target_log_probabilities(
-    model: Transformer, target: Tensor, memory: Memory, *, banned_ids: Sequence[int] = ()
+    model: Transformer, target: Tensor, memory: Memory, *, banned_ids: Sequence[int] = (), renormalize: bool = True
 ) -> Tensor:
     """The log-probability, in nats, of every token of a target but its first, given all before it.
 
-    `banned_ids` have a probability of 0, as in a search. Shapes: target (B, T + 1), padded at the end
-    → (B, T), 0 where there is padding.
+    `banned_ids` have a probability of 0, as in a search; with `renormalize` the others share what they had. Shapes:
+    target (B, T + 1), padded at the end → (B, T), 0 where there is padding.
     """
     logits = model.decode(target[:, :-1], memory)
+    if not renormalize:
+        logits = logits.float().log_softmax(-1)
     logits[..., list(banned_ids)] = -torch.inf
     next_ids = target[:, 1:]
-    gained = logits.float().log_softmax(-1).gather(-1, next_ids[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
+    log_probabilities = logits.float().log_softmax(-1) if renormalize else logits
+    gained = log_probabilities.gather(-1, next_ids[:, :, None])[:, :, 0]  # (B, T, V) → (B, T)
     return gained.masked_fill(next_ids == model.config.effective_target_pad_id, 0.0)
 
 

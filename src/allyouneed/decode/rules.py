@@ -59,6 +59,8 @@ class RuledStep(Generic[AnyState]):
         tokens = torch.cat((state.tokens, last[:, None]), 1)
         for rule in self._rules:
             changed = rule(tokens[:, 1:], state.sentences, log_probabilities)
+            if changed is log_probabilities:
+                continue
             nothing_left = changed.isneginf().all(-1, keepdim=True)
             log_probabilities = torch.where(nothing_left, log_probabilities, changed)
         return log_probabilities, replace(state, inner=inner, tokens=tokens)
@@ -82,6 +84,21 @@ def minimum_length(min_lengths: Tensor, *, eos_id: int) -> Rule:
         too_short = min_lengths[sentences] > written.size(1) + 1
         is_end = torch.arange(log_probabilities.size(-1), device=written.device) == eos_id
         return log_probabilities.masked_fill(too_short[:, None] & is_end, -torch.inf)
+
+    return rule
+
+
+def forced_end(max_lengths: Tensor, *, eos_id: int) -> Rule:
+    """Sentence b ends by the end token, with probability 1, if it gets `max_lengths[b]` tokens. Shapes: (B,)."""
+    lengths = set(max_lengths.tolist())
+
+    def rule(written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
+        if written.size(1) + 1 not in lengths:
+            return log_probabilities
+        last = max_lengths[sentences] == written.size(1) + 1
+        ended = torch.full_like(log_probabilities, -torch.inf)
+        ended[:, eos_id] = 0.0
+        return torch.where(last[:, None], ended, log_probabilities)
 
     return rule
 

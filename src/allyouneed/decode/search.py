@@ -13,7 +13,7 @@ from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
 from .greedy import greedy_search, most_likely, running_greedy_search
-from .rules import Rule, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
+from .rules import Rule, forced_end, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
 from .sample import sample_search, sample_tokens
 from .step import Admit, AnyState, Hypothesis, SearchLimits, Step
 from .stepwise import generate_stepwise
@@ -79,7 +79,7 @@ def can_be_joined(config: DecodeConfig) -> bool:
     return (
         plain
         and config.repetition_penalty == 1
-        and not (config.no_repeat_ngram_size or config.min_length or config.min_ratio)
+        and not (config.no_repeat_ngram_size or config.min_length or config.min_ratio or config.forced_eos)
     )
 
 
@@ -103,6 +103,7 @@ def _beam_options(config: DecodeConfig) -> BeamOptions:
         penalty=LENGTH_PENALTIES[config.length_penalty],
         patience=config.patience,
         nbest=config.nbest,
+        wait_for_beam=config.early_stopping == "beam",
     )
 
 
@@ -135,11 +136,16 @@ def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
 
 
 def build_rules(
-    config: DecodeConfig, *, eos_id: int, min_lengths: Tensor, prefixes: Sequence[Sequence[int]] | None = None
+    config: DecodeConfig,
+    *,
+    eos_id: int,
+    min_lengths: Tensor,
+    max_lengths: Tensor,
+    prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[Rule]:
     """The rules that `config` sets; rules that would change nothing are left out.
 
-    `min_lengths` (B,) counts tokens, the end token included; sentence b begins with `prefixes[b]`.
+    `min_lengths` and `max_lengths` (B,) count tokens, the end token included; sentence b begins with `prefixes[b]`.
     """
     rules: list[Rule] = []
     if prefixes and any(prefixes):  # the first: a later rule that bans every token it leaves is ignored
@@ -150,4 +156,6 @@ def build_rules(
         rules.append(no_repeated_ngram(config.no_repeat_ngram_size))
     if config.min_length or config.min_ratio:
         rules.append(minimum_length(min_lengths, eos_id=eos_id))
+    if config.forced_eos:
+        rules.append(forced_end(max_lengths, eos_id=eos_id))
     return rules

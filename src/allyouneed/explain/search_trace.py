@@ -137,7 +137,13 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     is recorded. Refuses a segment whose glossary and copied spans do not fit within the longest translation.
     """
     engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
-    generator = TranslationGenerator([translator.model], engine, translator.target_tokenizer, translator.decode)
+    generator = TranslationGenerator(
+        [translator.model],
+        engine,
+        translator.target_tokenizer,
+        translator.decode,
+        source_specials=len(translator.source_tokenizer.frame([])),
+    )
     request = segment.request
     (hypotheses,), _ = generator.generate([request])
     if hypotheses and segment.constraints:

@@ -181,7 +181,7 @@ class VNNIEngine(CompiledEngine):
             VNNILinear(torch.cat((part.key.weight, part.value.weight)), torch.cat((part.key.bias, part.value.bias)))
             for part in cross
         ]
-        self._vnni_projection = VNNILinear(model.projection.table, None)
+        self._vnni_projection = VNNILinear(model.projection.table, model.projection.bias)
 
     def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
         return pack_int8(maps)

@@ -93,7 +93,7 @@ class EagerEngine:
             _FastNorm(model.encoder.norm, dtype),
             _FastNorm(model.decoder.norm, dtype),
         )
-        self.projection: LinearMap = make(model.projection.table, None)
+        self.projection: LinearMap = make(model.projection.table, model.projection.bias)
 
     def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
         if state.longest == len(self.target_position):

@@ -47,14 +47,22 @@ class Engine(Protocol[AnyState]):
 
 
 class EngineStep(Generic[AnyState]):
-    """An engine as the `Step` of a search that never writes `banned_ids`."""
+    """An engine as the `Step` of a search that never writes `banned_ids`.
 
-    def __init__(self, engine: Engine[AnyState], *, banned_ids: tuple[int, ...] = ()) -> None:
-        self._engine, self._banned_ids = engine, torch.tensor(banned_ids, dtype=torch.int64)
+    Their probability is shared among all other tokens; with `renormalize` off it is lost.
+    """
+
+    def __init__(self, engine: Engine[AnyState], *, banned_ids: tuple[int, ...] = (), renormalize: bool = True) -> None:
+        self._engine, self._renormalize = engine, renormalize
+        self._banned_ids = torch.tensor(banned_ids, dtype=torch.int64)
         self.top_continuations = engine.top_continuations
 
     def __call__(self, last: Tensor, state: AnyState) -> tuple[Tensor, AnyState]:
-        return self._engine.log_probabilities(last, state, self._banned_ids.to(last.device))
+        banned_ids = self._banned_ids.to(last.device)
+        if self._renormalize:
+            return self._engine.log_probabilities(last, state, banned_ids)
+        log_probabilities, state = self._engine.log_probabilities(last, state, banned_ids[:0])
+        return log_probabilities.index_fill_(1, banned_ids, -torch.inf), state
 
 
 class UnchangedEngine:

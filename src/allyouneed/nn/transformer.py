@@ -51,6 +51,7 @@ class Transformer(nn.Module):
             d_model=config.d_model,
             vocab_size=config.effective_target_vocab_size,
             table=None if config.tied_embeddings == "none" else self.target_embedding.table,
+            bias=config.projection_bias,
         )
         for module in (*self.encoder.modules(), *self.decoder.modules()):
             if isinstance(module, nn.Linear):

@@ -1,11 +1,16 @@
-"""Text ↔ ids, with one of the vocabularies of `text/backends.py`.
+"""Text ↔ ids, with one of the vocabularies of `text/backends.py`, or with an imported one.
 
 It wraps the tokenizers library, whose JSON is the format on disk. Every sentence becomes
 `<sos> … <eos>`; `<pad>` fills the rows of a batch. The name of a special token within a text is encoded
 as plain text.
+
+An imported vocabulary may differ: the ids of its tokens may be in a list of their own (`symbols`), because two
+SentencePiece models share them; its sources may have no start token, and its targets start with `<pad>` if it has no
+`<sos>`; and a text may begin with a language tag such as `>>ita<<`.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +22,9 @@ from ..errors import DataError, InputError
 from ..files import read_whole, write_whole
 from .backends import (
     BYTE_TOKENS,
+    EOS,
+    PAD,
+    SOS,
     SPECIALS,
     UNK,
     bpe_backend,
@@ -26,31 +34,57 @@ from .backends import (
     word_backend,
 )
 from .subword_sampling import SubwordSampler
-from .tokenizer_format import refuse_unknown_parts
+from .tokenizer_format import (
+    join_symbols,
+    put_character_map,
+    refuse_unknown_parts,
+    split_symbols,
+    start_tokens,
+    take_character_map,
+)
+
+BLANK = "▁"  # how SentencePiece writes a space
+LANGUAGE_TAG = re.compile(r">>[^<>]+<<")
 
 
 class Tokenizer:
     """Encodes sentences as ids and decodes them; made by a class method such as `train_bpe`, or by `load`.
 
-    `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`.
+    `unk_id` is the id of text that the vocabulary cannot encode, or None if it has no `<unk>`. `symbols` are the tokens
+    of all ids, in their order, if the ids of the model are not those of `backend`.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, symbols: Sequence[str] | None = None) -> None:
         backend.encode_special_tokens = True
         self._backend = backend
-        ids = backend.get_vocab()
-        missing = [name for name in SPECIALS if name not in ids]
+        self._character_map, backend.normalizer = take_character_map(backend.normalizer)
+        self.symbols = None if symbols is None else tuple(symbols)
+        ids = backend.get_vocab() if symbols is None else {name: i for i, name in enumerate(symbols)}
+        needed = SPECIALS if symbols is None else (PAD, EOS, UNK)
+        missing = [name for name in needed if name not in ids]
         if missing:
-            raise InputError(f"a vocabulary needs {', '.join(SPECIALS)}; this one has no {', '.join(missing)}")
-        self.pad_id, self.sos_id, self.eos_id = (ids[name] for name in SPECIALS)
+            raise InputError(f"a vocabulary needs {', '.join(needed)}; this one has no {', '.join(missing)}")
+        if symbols is not None and len(ids) != len(symbols):
+            raise InputError("a vocabulary may not have one token twice")
+        self.pad_id, self.eos_id = ids[PAD], ids[EOS]
+        self.sos_id = ids.get(SOS, self.pad_id)
         self.unk_id = ids.get(UNK)
+        self._ids = ids
+        self._texts = {name: i for name, i in ids.items() if name not in (*SPECIALS, UNK)}  # that a text may hold
+        self._tags = {name for name in self._texts if symbols and LANGUAGE_TAG.fullmatch(name)}
+        starts = start_tokens(backend.post_processor)
+        self.start_length = len(starts)
+        if starts:
+            self.sos_id = ids[starts[0]]
         # Without <unk> and bytes, a vocabulary of characters can encode no other character.
         model = backend.model
         fixed = isinstance(model, models.WordLevel) and self.unk_id is None
         self._spellable = set(ids) - set(SPECIALS) if fixed else None
         self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
         self._in_bytes = isinstance(model, models.BPE) and not model.byte_fallback and not self._word_end
-        self._refuse_misplaced_unknown(backend.get_vocab_size())
+        # In a vocabulary of merges all ids after `<unk>` are read as it: the symbols of merges that occur in no text.
+        self._last_id = self.unk_id if self._word_end else None
+        self._refuse_misplaced_unknown()
 
     @classmethod
     def characters(cls, alphabet: Iterable[str], *, byte_fallback: bool = False) -> "Tokenizer":
@@ -106,7 +140,8 @@ class Tokenizer:
         """What `to_json` returned. Refuses parts that none of our vocabularies has, such as other normalizers."""
         try:
             refuse_unknown_parts(text)
-            tokenizer = cls(Backend.from_str(text))
+            text, symbols = split_symbols(text)
+            tokenizer = cls(Backend.from_str(text), symbols)
             if tokenizer._spellable is None:
                 tokenizer.encode("a \N{SNOWMAN}")  # a backend that cannot encode an unknown character raises here
             return tokenizer
@@ -121,21 +156,44 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """The content of a `tokenizer.json`."""
-        return self._backend.to_str(pretty=True)
+        return join_symbols(self.backend_json(), self.symbols)
+
+    def backend_json(self) -> str:
+        """The same for the tokenizers library, which knows no `symbols`: its ids are others, its tokens the same."""
+        return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that differ for different vocabularies; saving and loading does not change them."""
-        text = self._backend.to_str()
+        text = put_character_map(self._backend.to_str(), self._character_map)
         if isinstance(self._backend.model, models.Unigram):
             # The library may change the last decimal of a score when it reads a file.
             table = json.loads(text)
             table["model"]["vocab"] = [(piece, round(score, 9)) for piece, score in table["model"]["vocab"]]
             text = json.dumps(table)
+        text += "\n".join(self.symbols or ())
         return sha256(text.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
         """The number of ids, the `vocab_size` of a model."""
-        return self._backend.get_vocab_size() if self.unk_id is None else self.unk_id + 1
+        return len(self._ids) if self._last_id is None else self._last_id + 1
+
+    def frame(self, ids: Iterable[int]) -> list[int]:
+        """Ids with the special tokens that stand around every text: `<sos>` if the side has one, and `<eos>`."""
+        return [*[self.sos_id] * self.start_length, *ids, self.eos_id]
+
+    def content(self, ids: Sequence[int]) -> Sequence[int]:
+        """The ids of an encoded text without the special tokens around them."""
+        return ids[self.start_length : -1]
+
+    def banned_ids(self, *, unknown: bool) -> tuple[int, ...]:
+        """The ids that no search writes: padding, the start token, and `<unk>` if `unknown` says so."""
+        some = (self.pad_id, self.sos_id, self.unk_id if unknown else None)
+        return tuple(dict.fromkeys(i for i in some if i not in (None, self.eos_id)))
+
+    def language_tag(self, text: str) -> str:
+        """The tag, such as `>>ita<<`, that a text begins with and this vocabulary has; empty if there is none."""
+        end = text.find("<<") + 2 if self._tags and text.startswith(">>") else 0
+        return text[:end] if text[:end] in self._tags else ""
 
     def encode(self, text: str) -> list[int]:
         """The ids of one sentence, `<sos>` and `<eos>` included. Refuses a character that has no id."""
@@ -146,10 +204,12 @@ class Tokenizer:
         if self._spellable is not None:
             for line, text in enumerate(texts, start=1):
                 self._refuse_unknown_characters(text, line)
+        if self.symbols is not None:
+            return self._encode_by_symbols(texts)
         sentences = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
-        if self.unk_id is None:
+        if (last := self._last_id) is None:
             return sentences
-        return [[min(i, self.unk_id) for i in ids] for ids in sentences]
+        return [[min(i, last) for i in ids] for ids in sentences]
 
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
         """A function that encodes a text by subword sampling, with `<sos>` and `<eos>`: the same for the same number.
@@ -157,11 +217,12 @@ class Tokenizer:
         `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """
         sampler = SubwordSampler(self._backend, json.loads(self._backend.to_str()), strength=strength, seed=seed)
-        ids = self._backend.get_vocab()
+        ids = self._texts if self.symbols is not None else self._ids
 
         def encode(text: str, number: int) -> list[int]:
-            sampled: list[int] = []
-            for subword in sampler.segment(text, number=number):
+            tag = self.language_tag(text)
+            sampled, text = [ids[tag]] if tag else [], text[len(tag) :]
+            for subword in sampler.segment(self._replace_characters(text), number=number):
                 if subword in ids:
                     sampled.append(ids[subword])
                 elif BYTE_TOKENS[0] in ids:
@@ -169,21 +230,25 @@ class Tokenizer:
                 else:
                     assert self.unk_id is not None
                     sampled.append(self.unk_id)
-            return [self.sos_id, *sampled, self.eos_id]
+            return self.frame(sampled)
 
         return encode
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens."""
+        if self.symbols is not None:
+            return self._decode_symbols(ids)
         return self._backend.decode(list(ids))
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         """The texts of many lists of ids."""
+        if self.symbols is not None:
+            return [self._decode_symbols(ids) for ids in sentences]
         return self._backend.decode_batch([list(ids) for ids in sentences])
 
     def names(self) -> list[str]:
         """The token of each id as `tokenizer.json` spells it, in the order of the ids."""
-        names = {i: name for name, i in self._backend.get_vocab().items()}
+        names = {i: name for name, i in self._ids.items()}
         return [names[i] for i in range(len(self))]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
@@ -191,7 +256,10 @@ class Tokenizer:
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:
-        name = self._backend.id_to_token(i)
+        if self.symbols is not None:
+            name = self.symbols[i] if 0 <= i < len(self.symbols) else None
+        else:
+            name = self._backend.id_to_token(i)
         if name is None:
             raise InputError(f"id {i} is outside the vocabulary of {len(self)}")
         if name in SPECIALS or name == UNK:
@@ -199,15 +267,30 @@ class Tokenizer:
         if self._word_end:
             return name.replace(self._word_end, "␣")
         text: str = decoders.ByteLevel().decode([name]) if self._in_bytes else name
-        return text.replace(" ", "␣")
+        return text.replace(BLANK if self.symbols else " ", "␣")
 
-    def _refuse_misplaced_unknown(self, size: int) -> None:
-        # All ids from `<unk>` on are read as `<unk>`: the symbols of merges that occur in no text.
-        if self.unk_id is None:
-            return
-        if self.unk_id <= len(SPECIALS) or not (self._word_end or self.unk_id == size - 1):
+    def _encode_by_symbols(self, texts: Sequence[str]) -> list[list[int]]:
+        tags = [self.language_tag(text) for text in texts]
+        rest = [self._replace_characters(text[len(tag) :]) for text, tag in zip(texts, tags, strict=True)]
+        encodings = self._backend.encode_batch(rest, add_special_tokens=False)
+        unknown = self._ids[UNK]
+        return [
+            self.frame(self._texts.get(token, unknown) for token in ([tag] if tag else []) + encoding.tokens)
+            for tag, encoding in zip(tags, encodings, strict=True)
+        ]
+
+    def _replace_characters(self, text: str) -> str:
+        return self._character_map(text) if self._character_map else text
+
+    def _decode_symbols(self, ids: Iterable[int]) -> str:
+        assert self.symbols is not None
+        special = (self.pad_id, self.sos_id, self.eos_id)
+        return "".join(self.symbols[i] for i in ids if i not in special).replace(BLANK, " ").strip(" ")
+
+    def _refuse_misplaced_unknown(self) -> None:
+        if self._last_id is not None and self._last_id <= len(SPECIALS):
             raise InputError(
-                f"{UNK} must be the last of a vocabulary's {size} ids; here it is {self.unk_id}, so that all "
+                f"{UNK} must come after the tokens of a vocabulary of merges; here it is {self.unk_id}, so that all "
                 "that follow would be read as unknown"
             )
 

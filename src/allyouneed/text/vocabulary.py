@@ -35,7 +35,7 @@ class Vocabulary:
     def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
         """`model` with the sizes of this vocabulary. Refuses tied embeddings of two vocabularies."""
         target_size = None if self.joint else len(self.target)
-        if target_size and model.tied_embeddings == "all":
+        if target_size and model.tied_embeddings == "all" and self.source.names() != self.target.names():
             raise ConfigError(
                 "data.joint_vocabulary=false makes two vocabularies; "
                 'set model.tied_embeddings to "target" or "none" with it'

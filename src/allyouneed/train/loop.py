@@ -110,6 +110,7 @@ def add_gradients(
                 hidden_states.float(),
                 model.projection.table,
                 part.target_out,
+                bias=model.projection.bias,
                 smoothing=config.label_smoothing,
                 pad_id=pad_id,
                 r_drop=config.r_drop,

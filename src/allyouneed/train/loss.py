@@ -47,19 +47,22 @@ def fused_linear_cross_entropy(
     *,
     smoothing: float,
     pad_id: int,
+    bias: Tensor | None = None,
     r_drop: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """`mean_loss` of the logits `hidden_states @ table.T`, and its gradient, without holding all logits.
+    """`mean_loss` of the logits `hidden_states @ table.T + bias`, and its gradient, without holding all logits.
 
     With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times their `symmetric_kl` is added
     to the loss.
 
-    Shapes: hidden_states (B, T, D), table (V, D), target (B, T) → (). Products are taken in `dtype`, sums
+    Shapes: hidden_states (B, T, D), table (V, D), bias (V,), target (B, T) → (). Products are taken in `dtype`, sums
     and exponentials in float32.
     """
     is_token = target != pad_id
     rows, right = hidden_states[is_token], target[is_token]
+    if bias is not None:  # the weight of a further number, which is 1 in every row
+        rows, table = F.pad(rows, (0, 1), value=1.0), torch.cat((table, bias[:, None]), 1)
     if r_drop:  # the two predictions of a token become neighbouring rows
         rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
     return _FusedLinearCrossEntropy.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]

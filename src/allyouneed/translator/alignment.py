@@ -39,6 +39,7 @@ class Aligner:
             source_tokenizer,
             generator.target_tokenizer,
         )
+        self._first = source_tokenizer.start_length  # the position of the first token that is not special
 
     def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
         """The alignment of each source with its hypothesis."""
@@ -56,19 +57,23 @@ class Aligner:
             return text
         words = source.split()
         read = [
-            number for number, of_word in enumerate(self._source_tokenizer.encode_all(words)) for _ in of_word[1:-1]
+            number
+            for number, of_word in enumerate(self._source_tokenizer.encode_all(words))
+            for _ in self._source_tokenizer.content(of_word)
         ]
         (positions,) = self._attended_positions([ids], [best])
         attended_words = iter(
-            [read[position - 1] for position, i in zip(positions, best.ids, strict=False) if i == unknown]
+            [read[position - self._first] for position, i in zip(positions, best.ids, strict=False) if i == unknown]
         )
         return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(attended_words)], text).strip()
 
     def _align_pair(self, source: list[int], target: list[int], attended: list[int], unit: Unit) -> Alignment:
         if unit == "tokens":  # without the start and end tokens
-            links = tuple((position - 1, j) for j, position in enumerate(attended[: len(target)]))
+            links = tuple((position - self._first, j) for j, position in enumerate(attended[: len(target)]))
             return Alignment(
-                tuple(self._source_tokenizer.pieces(source[1:-1])), tuple(self._target_tokenizer.pieces(target)), links
+                tuple(self._source_tokenizer.pieces(self._source_tokenizer.content(source))),
+                tuple(self._target_tokenizer.pieces(target)),
+                links,
             )
         read, written = _word_indices(source, self._source_tokenizer), _word_indices(target, self._target_tokenizer)
         pairs = {(read[position], word) for position, word in zip(attended, written, strict=False)}

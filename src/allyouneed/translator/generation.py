@@ -69,15 +69,21 @@ class TranslationGenerator:
         engine: AnyEngine,
         target_tokenizer: Tokenizer,
         config: DecodeConfig,
+        *,
+        source_specials: int,
     ) -> None:
+        """`source_specials` is the number of special tokens around a source."""
         self.models, self.engine, self.target_tokenizer, self.config = models, engine, target_tokenizer, config
         self.device = next(models[0].parameters()).device
         self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
-        silent = (target_tokenizer.pad_id, target_tokenizer.sos_id)
-        unknown = () if target_tokenizer.unk_id is None else (target_tokenizer.unk_id,)
-        self.banned_ids = silent if config.replace_unknown else (*silent, *unknown)
-        self._step = EngineStep(engine, banned_ids=self.banned_ids)
-        self._step_of_stream = EngineStep(engine, banned_ids=(*silent, *unknown))
+        self._source_specials = source_specials
+        self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
+        self._step = EngineStep(engine, banned_ids=self.banned_ids, renormalize=config.renormalize_logits)
+        self._step_of_stream = EngineStep(
+            engine,
+            banned_ids=target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown),
+            renormalize=config.renormalize_logits,
+        )
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """The hypotheses of each request, the best first, and whether the first search gave a repetitive one.
@@ -119,7 +125,7 @@ class TranslationGenerator:
         return best.tolist()
 
     def stream(self, source: list[int]) -> Iterator[int]:
-        """The tokens of one translation as they are generated; never the unknown token."""
+        """The tokens of one translation as they are generated; never the unknown token if it could be replaced."""
         with torch.inference_mode(), one_thread():
             state = self.engine.start(self.tensor([source]))
         yield from stream_tokens(
@@ -137,7 +143,13 @@ class TranslationGenerator:
         with self.threads_for(sum(map(len, targets))):
             source, target = self.tensor(sources), self.target_tensor(targets)
             gained = [
-                target_log_probabilities(model, target, model.encode(source), banned_ids=self.banned_ids)
+                target_log_probabilities(
+                    model,
+                    target,
+                    model.encode(source),
+                    banned_ids=self.banned_ids,
+                    renormalize=self.config.renormalize_logits,
+                )
                 for model in self.models
             ]
         return mean_probability(gained).tolist()
@@ -154,10 +166,14 @@ class TranslationGenerator:
 
     def _max_lengths(self, requests: Sequence[GenerationRequest]) -> Tensor:
         """How many tokens, the end token included, each translation may have; (B,)."""
-        longest = [int(self.config.length_ratio * (len(one.source) - 2)) + self.config.extra_length for one in requests]
+        longest = [int(self.config.length_ratio * self._length(one)) + self.config.extra_length for one in requests]
         needs = [len(one.prefix) + max_constrained_length(one.constraints) for one in requests]
         lengths = torch.tensor([max(pair) for pair in zip(longest, needs, strict=True)])
         return lengths.clamp(1, self.limit).to(self.device)
+
+    def _length(self, request: GenerationRequest) -> int:
+        """The tokens of a source without special ones."""
+        return len(request.source) - self._source_specials
 
     def target(self, hypothesis: Hypothesis) -> list[int]:
         """All its tokens, the start token and the end token included."""
@@ -208,12 +224,13 @@ class TranslationGenerator:
         return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
 
     def _rules(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[Rule]:
-        shortest = [max(config.min_length, ceil(config.min_ratio * (len(one.source) - 2))) for one in requests]
-        min_lengths = torch.tensor(shortest, device=self.device)
+        shortest = [max(config.min_length, ceil(config.min_ratio * self._length(one))) for one in requests]
+        min_lengths, max_lengths = torch.tensor(shortest, device=self.device), self._max_lengths(requests)
         rules = build_rules(
             config,
             eos_id=self.target_tokenizer.eos_id,
-            min_lengths=min_lengths.minimum(self._max_lengths(requests)),  # so that each can end
+            min_lengths=min_lengths.minimum(max_lengths),  # so that each can end
+            max_lengths=max_lengths,
             prefixes=[one.prefix for one in requests],
         )
         if any(one.at_most for one in requests):

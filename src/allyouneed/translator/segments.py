@@ -82,7 +82,10 @@ class Segmenter:
         parts, encoded = [text], [ids]
         if len(ids) > self.longest_source:
             uncut = constraints.spans(text) if constraints else []
-            parts = cut(text, lambda part: len(self._tokenizer.encode(part)) <= self.longest_source, whole=uncut)
+            tag = self._tokenizer.language_tag(text)  # each part is translated alone, and needs it
+            longest = self.longest_source - (len(self._tokenizer.encode(tag)) if tag else 0)
+            parts = cut(text, lambda part: len(self._tokenizer.encode(part)) <= longest, whole=uncut)
+            parts = [f"{tag} {part}" if number and tag else part for number, part in enumerate(parts)]
             encoded = self._tokenizer.encode_all(parts)
         for part, part_ids in zip(parts, encoded, strict=True):
             if len(part_ids) > self._max_length:

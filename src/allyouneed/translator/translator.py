@@ -119,7 +119,13 @@ class Translator:
         return _restored, (type(self), self.bundles, self.decode, self.precision, self._compiled, self._glossary)
 
     def _prepare(self) -> None:
-        self._generator = TranslationGenerator(self._models, self._engine, self.target_tokenizer, self.decode)
+        self._generator = TranslationGenerator(
+            self._models,
+            self._engine,
+            self.target_tokenizer,
+            self.decode,
+            source_specials=len(self.source_tokenizer.frame([])),
+        )
         self._splitter = TextSplitter(
             self.bundle,
             self.decode,

@@ -58,7 +58,8 @@ class Transformer {
       x = this.residual(x, `${layer}.feed_forward_residual`, (y) => this.feedForward(y, `${layer}.feed_forward`));
     }
     x = this.closingNorm(x, "decoder");
-    const [logits] = this.kernels.linear([x[x.length - 1]], this.tensors["projection.table"], null);
+    const bias = this.tensors["projection.bias"] || null;
+    const [logits] = this.kernels.linear([x[x.length - 1]], this.tensors["projection.table"], bias);
     const next = { memory: state.memory, caches, length: state.length + tokens.length };
     return { logProbabilities: logSoftmax(logits, this.config.banned_ids), state: next, seen };
   }

@@ -1,0 +1,142 @@
+"""SentencePiece models: what a .spm file holds, and the same unigram model in the tokenizers library.
+
+A .spm file is a protocol buffer (sentencepiece_model.proto in google/sentencepiece). The few fields that encoding text
+depends on are read here, with all sizes checked, because such a file may come from a stranger: the libraries that read
+it trust its character map and may crash.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Backend
+
+from ..errors import CheckpointError
+from ..text.character_map import check_character_map
+from ..text.tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
+from .checkpoint_files import read_limited
+
+LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
+MOST_PIECES = 2**20
+UNKNOWN_PIECE = " "  # no text is encoded as it: blanks have become ▁ before
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+UNIGRAM = 1
+
+Field = tuple[int, int | bytes]  # its number, and its value
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePieceModel:
+    """A unigram model: its normal pieces and their log-probabilities, and how text is normalized before."""
+
+    pieces: tuple[tuple[str, float], ...]
+    names: tuple[str, ...]  # of all ids, those of control pieces included
+    character_map: bytes  # a trie of replacements, as SentencePiece compiles it; empty: none
+    normalization: str  # the name of the character map, such as nmt_nfkc
+
+    @classmethod
+    def load(cls, path: Path) -> SentencePieceModel:
+        """Read a .spm file. Refuses what is no unigram model, and settings that the tokenizers library lacks."""
+        try:
+            return cls._parse(read_limited(path, LARGEST_SPM))
+        except (ValueError, struct.error) as error:
+            raise CheckpointError(f"{path} is no SentencePiece model that can be read: {error}") from error
+
+    @classmethod
+    def _parse(cls, content: bytes) -> SentencePieceModel:
+        stored: list[tuple[str, float, int]] = []
+        trainer: dict[int, int | bytes] = {}
+        normalizer: dict[int, int | bytes] = {}
+        for number, value in _fields(content):
+            if number == 1:
+                if len(stored) == MOST_PIECES:
+                    raise ValueError(f"it has more than {MOST_PIECES:,} pieces")
+                stored.append(_piece(_message(value)))
+            elif number == 2:
+                trainer = dict(_fields(_message(value)))
+            elif number == 3:
+                normalizer = dict(_fields(_message(value)))
+        if trainer.get(3, UNIGRAM) != UNIGRAM:
+            raise ValueError("it must be a unigram model; other kinds cannot be imported")
+        for number, default, name in ((3, 1, "add_dummy_prefix"), (4, 1, "remove_extra_whitespaces"), (5, 1, "escape")):
+            if normalizer.get(number, default) != default:
+                raise ValueError(f"its setting {name} is off, which cannot be imported")
+        if trainer.get(24):
+            raise ValueError("it has treat_whitespace_as_suffix, which cannot be imported")
+        if other := {kind for _, _, kind in stored} - {NORMAL, UNKNOWN, CONTROL}:
+            raise ValueError(f"it has pieces of type {min(other)} (4 user-defined, 5 unused, 6 byte); known are 1 to 3")
+        pieces = tuple((piece, score) for piece, score, kind in stored if kind == NORMAL)
+        if not pieces or len({piece for piece, _ in pieces}) != len(pieces):
+            raise ValueError("it must have pieces, none of them twice")
+        character_map = _message(normalizer.get(2, b""))
+        if character_map:
+            check_character_map(character_map)
+        name = _message(normalizer.get(1, b"")).decode()
+        return cls(pieces, tuple(piece for piece, _, _ in stored), character_map, name)
+
+    def backend(self) -> Backend:
+        """The same model in the tokenizers library: its tokens are the pieces, and unknown text as it stands."""
+        lowest = min(score for _, score in self.pieces)
+        backend = Backend(models.Unigram([*self.pieces, (UNKNOWN_PIECE, lowest)], unk_id=len(self.pieces)))
+        blanks = [normalizers.Replace(Regex(EDGE_BLANKS), ""), normalizers.Replace(Regex(REPEATED_BLANKS), " ")]
+        mapped = [normalizers.Precompiled(self.character_map)] if self.character_map else []
+        backend.normalizer = normalizers.Sequence([*mapped, *blanks])
+        inner = any("▁" in piece[1:] for piece, _ in self.pieces)  # a piece that crosses words
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=not inner)
+        backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=not inner)
+        return backend
+
+
+def _piece(content: bytes) -> tuple[str, float, int]:
+    fields = dict(_fields(content))
+    score = struct.unpack("<f", _message(fields.get(2, bytes(4))))[0]
+    if not np.isfinite(score):
+        raise ValueError("a piece has a score that is not finite")
+    return _message(fields.get(1, b"")).decode(), score, cast(int, fields.get(3, NORMAL))
+
+
+def _message(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise ValueError("a number stands where text or a message is expected")
+    return value
+
+
+def _fields(content: bytes) -> Iterator[Field]:
+    """The fields of a message of a protocol buffer. Numbers of fixed width are given as bytes."""
+    position = 0
+    while position < len(content):
+        key, position = _varint(content, position)
+        kind = key & 7
+        if kind == 0:
+            number, position = _varint(content, position)
+            yield key >> 3, number
+            continue
+        if kind == 2:
+            length, position = _varint(content, position)
+        elif kind in (1, 5):
+            length = 8 if kind == 1 else 4
+        else:
+            raise ValueError(f"a field has the unknown wire type {kind}")
+        if length > len(content) - position:
+            raise ValueError("it ends within a field")
+        yield key >> 3, content[position : position + length]
+        position += length
+
+
+def _varint(content: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while shift < 64:
+        if position == len(content):
+            raise ValueError("it ends within a number")
+        byte = content[position]
+        number |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return number, position
+    raise ValueError("a number has more than 64 bits")

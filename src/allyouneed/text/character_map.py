@@ -1,0 +1,89 @@
+"""The character map of a SentencePiece model: what replaces which characters before a text is encoded.
+
+The map is the size of a trie in bytes, the trie, and the replacements, each ended by a zero byte. The trie is a double
+array of Darts-clone: in a unit, bits 0 to 7 and 31 are its label, bit 8 says that a value follows, bits 10 to 30 are
+the offset of its children, shifted by 8 if bit 9 is set. The value of a key is where its replacement begins.
+"""
+
+import numpy as np
+
+
+class CharacterMap:
+    """Replaces characters as SentencePiece does: at every position the longest key that matches.
+
+    The tokenizers library takes the shortest key and may drop a combining mark after it, so its own replacement of
+    characters is not used. Refuses, as a ValueError, a map that `check_character_map` refuses.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        check_character_map(content)
+        self.content = content
+        size = int.from_bytes(content[:4], "little")
+        self._units: list[int] = np.frombuffer(content, np.dtype("<u4"), size // 4, 4).tolist()
+        self._replacements = content[4 + size :]
+        self._changes_ascii = self._has_ascii_key(0)
+
+    def __call__(self, text: str) -> str:
+        """The text with all replacements."""
+        if not self._changes_ascii and text.isascii() and text.isprintable():
+            return text
+        content, position, made = text.encode(), 0, bytearray()
+        while position < len(content):
+            length, replacement = self._longest(content, position)
+            if not length:  # one character as it stands
+                length = 1
+                while position + length < len(content) and content[position + length] & 0xC0 == 0x80:
+                    length += 1
+                replacement = content[position : position + length]
+            made += replacement
+            position += length
+        return made.decode(errors="replace")
+
+    def _longest(self, content: bytes, start: int) -> tuple[int, bytes]:
+        """The length in bytes of the longest key at a position, 0 if there is none, and its replacement."""
+        units, node, value, length = self._units, _children(0, self._units[0]), -1, 0
+        for position in range(start, len(content)):
+            byte = content[position]
+            node ^= byte
+            unit = units[node]
+            if unit & 0x800000FF != byte or not byte:
+                break
+            node = _children(node, unit)
+            if unit & 256:
+                value, length = units[node] & (2**31 - 1), position + 1 - start
+        if not length:
+            return 0, b""
+        return length, self._replacements[value : self._replacements.find(b"\0", value) % (len(self._replacements) + 1)]
+
+    def _has_ascii_key(self, node: int, depth: int = 0) -> bool:
+        """Whether a key, from a node on, has printable ASCII characters alone."""
+        first = _children(node, self._units[node])
+        for byte in range(32, 127):
+            child = first ^ byte
+            unit = self._units[child]
+            if unit & 0x800000FF == byte and (unit & 256 or depth > 16 or self._has_ascii_key(child, depth + 1)):
+                return True
+        return False
+
+
+def check_character_map(content: bytes) -> None:
+    """Refuse, as a ValueError, a map whose trie points out of it or into the middle of a replacement."""
+    size = int.from_bytes(content[:4], "little")
+    if size % 1024 or not 0 < size <= len(content) - 4:
+        raise ValueError("the trie of its character map has an impossible size")
+    units = np.frombuffer(content, np.dtype("<u4"), size // 4, 4).astype(np.int64)
+    replacements = content[4 + size :]
+    replacements.decode()
+    is_value = units >> 31 == 1
+    following = np.arange(len(units)) ^ (units >> 10 << ((units & 512) >> 6))
+    following[is_value] = 0
+    if (following | 255).max() >= len(units):
+        raise ValueError("the trie of its character map points out of it")
+    values = units[following[(units & 256 != 0) & ~is_value]] & (2**31 - 1)
+    starts = np.frombuffer(b"\0" + replacements, np.uint8) == 0
+    if len(values) and (values.max() >= len(replacements) or not starts[values].all()):
+        raise ValueError("a replacement of its character map does not begin where one begins")
+
+
+def _children(node: int, unit: int) -> int:
+    return node ^ (unit >> 10 << ((unit & 512) >> 6))
