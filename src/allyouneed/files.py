@@ -80,11 +80,18 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
 
 
 def append(path: Path, text: str) -> None:
-    """Add `text` to the end of a file that others may be reading. Refuses as `written_whole` does."""
+    """Add `text` to the end of a file that others may be reading, whole or not at all; refuses as `written_whole` does."""
+    data = memoryview(text.encode())
     with refusing_errors(path):
         _require_regular(path)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
+        with path.open("ab", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            try:
+                while data:
+                    data = data[file.write(data) :]
+            except OSError:
+                file.truncate(size)
+                raise
 
 
 def read_whole(path: Path, count: int = -1) -> bytes:

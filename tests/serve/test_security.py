@@ -1,5 +1,6 @@
 """The guards of a server, as a stranger meets them."""
 
+import asyncio
 import logging
 import socket
 import time
@@ -10,8 +11,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
-from allyouneed.serve.security import SECURITY_HEADERS, host_name
+from allyouneed.serve.security import SECURITY_HEADERS, SafeAnswers, host_name
 from serve.live import running
 from serve.stub import stub_app
 
@@ -167,3 +169,24 @@ def test_an_error_in_the_program_shows_no_text_of_the_request(
     lines = [str(vars(record)) for record in caplog.records if record.name.startswith("allyouneed")]
     assert any("RuntimeError in" in line for line in lines)
     assert not any("secret" in line for line in lines)
+
+
+@pytest.mark.anyio
+async def test_a_request_that_the_end_of_the_server_breaks_off_is_answered_503() -> None:
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(60)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    answering = asyncio.create_task(SafeAnswers(app)({"type": "http", "path": "/translate"}, receive, send))
+    await asyncio.sleep(0)
+    answering.cancel()
+    await answering
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"1") in sent[0]["headers"]

@@ -1,3 +1,4 @@
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -50,6 +51,21 @@ def test_a_model_learns_from_suggestions(path: Path, tmp_path: Path) -> None:
     }
     fit(Recipe.from_tables(after), tmp_path / "after")
     assert Bundle.load(tmp_path / "after").model is not None
+
+
+def test_a_full_disk_is_answered_503_and_leaves_no_half_line(path: Path) -> None:
+    with client(path) as browser:
+        assert browser.post("/suggest", data=SUGGESTION).status_code == 200
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, limits[1]))
+        try:
+            answer = browser.post("/suggest", data=SUGGESTION)  # Python has the write fail, without a signal
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
+        assert answer.json() == {"error": "the server cannot write this to its disk; its log says more"}
+        assert browser.post("/suggest", data=SUGGESTION).status_code == 200
+    assert read_pairs(str(path)) == [("Hello", "Ciao")] * 2
 
 
 @pytest.mark.parametrize(

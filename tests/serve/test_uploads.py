@@ -203,6 +203,17 @@ def test_pieces_of_html_keep_their_tags(client: TestClient, html: str) -> None:
     assert answer["translatedText"] != html
 
 
+def test_a_disk_that_is_full_is_answered_503(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    answer = upload(client, "a.txt", b"Hello")
+    assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
+    monkeypatch.undo()
+    assert upload(client, "a.txt", b"Hello").status_code == 200
+
+
 def test_deepl_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deepl.http_client, "max_network_retries", 0)
     monkeypatch.setattr(time, "sleep", lambda _: None)

@@ -3,11 +3,12 @@
 import sqlite3
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ..errors import ConfigError
+from ..errors import ConfigError, OutputError
 from .refusals import Refusal
 
 LanguagePair = tuple[str, str]
@@ -49,8 +50,7 @@ class GlossaryStore:
     def create(self, account: str, name: str, dictionaries: Mapping[LanguagePair, Entries]) -> StoredGlossary:
         """Store a glossary. Refuses more than 1,000 of one account."""
         identifier, created = str(uuid.uuid4()), datetime.now(UTC).isoformat(timespec="microseconds")
-        with self._lock, self._database:
-            self._database.execute("BEGIN IMMEDIATE")
+        with self._transaction():
             (count,) = self._database.execute("SELECT count(*) FROM glossary WHERE account = ?", (account,)).fetchone()
             if count >= _MAX_GLOSSARIES:
                 raise Refusal(400, f"Bad request: there are {count} glossaries already; delete some")
@@ -61,7 +61,7 @@ class GlossaryStore:
 
     def find(self, account: str, identifier: str) -> StoredGlossary:
         """A glossary of an account. Refuses, with status 404, one that it does not have."""
-        with self._lock:
+        with self._transaction():
             row = self._database.execute(
                 "SELECT name, created FROM glossary WHERE id = ? AND account = ?", (identifier, account)
             ).fetchone()
@@ -75,7 +75,7 @@ class GlossaryStore:
 
     def list_all(self, account: str) -> list[StoredGlossary]:
         """The glossaries of an account, the oldest first."""
-        with self._lock:
+        with self._transaction():
             rows = self._database.execute(
                 "SELECT id FROM glossary WHERE account = ? ORDER BY created, id", (account,)
             ).fetchall()
@@ -83,7 +83,7 @@ class GlossaryStore:
 
     def terms(self, account: str, identifier: str, pair: LanguagePair) -> Entries:
         """The terms of a glossary for a pair of languages. Refuses one without any, with status 404."""
-        with self._lock:
+        with self._transaction():
             if pair not in self.find(account, identifier).counts:
                 raise Refusal(404, "Dictionary not found")
             rows = self._database.execute(
@@ -94,20 +94,19 @@ class GlossaryStore:
 
     def delete(self, account: str, identifier: str) -> None:
         """Delete a glossary."""
-        with self._lock:
+        with self._transaction():
             self.find(account, identifier)
             self._database.execute("DELETE FROM glossary WHERE id = ?", (identifier,))
 
     def rename(self, account: str, identifier: str, name: str) -> None:
         """Give a glossary another name."""
-        with self._lock:
+        with self._transaction():
             self.find(account, identifier)
             self._database.execute("UPDATE glossary SET name = ? WHERE id = ?", (name, identifier))
 
     def set_terms(self, account: str, identifier: str, pair: LanguagePair, terms: Entries, *, replace: bool) -> None:
         """Add terms for a pair of languages to a glossary; with `replace`, in place of those that were there."""
-        with self._lock, self._database:
-            self._database.execute("BEGIN IMMEDIATE")
+        with self._transaction():
             self.find(account, identifier)
             if replace:
                 self._delete_terms(identifier, pair)
@@ -115,7 +114,7 @@ class GlossaryStore:
 
     def delete_terms(self, account: str, identifier: str, pair: LanguagePair) -> None:
         """Delete the terms of a glossary for a pair of languages. Refuses a pair without any, with status 404."""
-        with self._lock:
+        with self._transaction():
             if pair not in self.find(account, identifier).counts:
                 raise Refusal(404, "Dictionary not found")
             self._delete_terms(identifier, pair)
@@ -124,6 +123,20 @@ class GlossaryStore:
         """Close the database; glossaries in memory are gone then."""
         with self._lock:
             self._database.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of what the block does, or nothing. Refuses, as an `OutputError`, what the file cannot take."""
+        with self._lock:
+            if self._database.in_transaction:  # a block in a block
+                yield
+                return
+            try:
+                with self._database:
+                    self._database.execute("BEGIN IMMEDIATE")
+                    yield
+            except sqlite3.Error as error:
+                raise OutputError(f"the file of glossaries could not be used: {error}") from error
 
     def _insert(self, identifier: str, pair: LanguagePair, terms: Entries) -> None:
         self._database.executemany(

@@ -1,5 +1,6 @@
 """Requests that are not served: the status, the text and the shape of the answer, for every API."""
 
+import logging
 import math
 from collections.abc import Mapping
 
@@ -8,8 +9,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ..errors import AllYouNeedError, DataError, DeadlineExceeded, Overloaded
+from ..errors import AllYouNeedError, DataError, DeadlineExceeded, OutputError, Overloaded
 
+_LOG = logging.getLogger("allyouneed.serve")
 QUOTA_EXCEEDED = 456  # DeepL's own status code
 
 
@@ -54,6 +56,10 @@ def as_refusal(error: Exception) -> Refusal:
             return Refusal(504, str(error), retry_after=1)
         case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
             return Refusal(400, str(error))
+        case OutputError():
+            _LOG.error("%s", error)
+            return Refusal(503, "the server cannot write this to its disk; its log says more", retry_after=60)
+    _LOG.error("%s: %s", type(error).__name__, error)
     return Refusal(500, "this model cannot be used; the log of the server says more")
 
 

@@ -89,6 +89,12 @@ class SafeAnswers:
 
         try:
             await self.app(scope, receive, send_guarded)
+        except asyncio.CancelledError:  # the server stops, and the request has had its time to finish
+            if started:
+                raise
+            await error_response(
+                scope["path"], 503, "the server stops", retry_after=1, headers={"Connection": "close"}
+            )(scope, receive, send_guarded)
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)[-_LOGGED_FRAMES:]
             where = ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))

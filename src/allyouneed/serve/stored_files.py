@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ..errors import OutputError
+from ..files import write_whole
 from .refusals import Refusal
 
 _SWEEP_SECONDS = 60
@@ -50,10 +52,7 @@ class StoredFiles:
             self._remove_expired()
             if sum(file.size for file in self._files.values()) + len(content) > self._max_size:
                 raise Refusal(503, "no room for another translated file; try again later", retry_after=60)
-            if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="allyouneed-"))  # mode 0700
-            path = self._folder / secrets.token_hex(16)
-            path.write_bytes(content)
+            path = self._write(content)
             self._files[token] = StoredFile(path, name, len(content), self._clock() + self._lifetime)
         return token
 
@@ -93,6 +92,16 @@ class StoredFiles:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             await asyncio.to_thread(self.remove_expired)
+
+    def _write(self, content: bytes) -> Path:
+        try:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="allyouneed-"))  # mode 0700
+            path = self._folder / secrets.token_hex(16)
+            write_whole(path, content)
+        except OSError as error:
+            raise OutputError(f"a translated document could not be written: {error}") from error
+        return path
 
     def _remove_expired(self) -> None:
         now = self._clock()
