@@ -80,7 +80,7 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
 
 
 def append(path: Path, text: str) -> None:
-    """Add `text` to the end of a file that others may be reading, whole or not at all; refuses as `written_whole` does."""
+    """Add all of `text` or nothing to the end of a file that others may be reading. Refuses as `written_whole` does."""
     data = memoryview(text.encode())
     with refusing_errors(path):
         _require_regular(path)

@@ -37,6 +37,13 @@ def test_the_page_is_light() -> None:
     assert sum(file.stat().st_size for file in FILES) < 150_000
 
 
+def test_its_pictures_in_the_docs_are_light() -> None:
+    page = Path(__file__).parents[2] / "docs/web-page.md"
+    pictures = re.findall(r"\]\((pictures/[\w.-]+)\)", page.read_text(encoding="utf-8"))
+    assert len(pictures) == 2
+    assert all((page.parent / picture).stat().st_size < 150_000 for picture in pictures)
+
+
 def test_nothing_comes_from_a_network_or_stands_inline() -> None:
     for file in FILES:
         text = file.read_text(encoding="utf-8")
