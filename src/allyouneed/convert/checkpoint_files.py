@@ -60,9 +60,8 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
         _refuse_unsafe_pickle(path)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, SafetensorError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"{path} cannot be read: {str(error).splitlines()[0] if str(error) else error!r}"
-        ) from error
+        reason = str(error).partition("\n")[0] or repr(error)
+        raise CheckpointError(f"{path} cannot be read: {reason}") from error
     if not isinstance(state, Mapping) or not all(isinstance(part, Tensor) for part in state.values()):
         raise CheckpointError(f"{path} must hold a table of tensors")
     return dict(state)
