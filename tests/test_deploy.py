@@ -1,12 +1,18 @@
 """What the Dockerfile, the systemd unit and the page about servers name exists."""
 
+import json
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from shutil import which
 
+import pytest
+
 from allyouneed.serve.options import ServeConfig
+from serve.live import running
+from serve.stub import stub_app
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -26,6 +32,18 @@ def test_the_image_installs_extras_that_exist_and_runs_as_a_user_without_rights(
     assert DOCKERFILE.index("\nUSER ") < DOCKERFILE.index("\nENTRYPOINT")
     assert re.findall(r'^ENTRYPOINT \["(\w+)", "serve"\]', DOCKERFILE, re.MULTILINE) == [*project["scripts"]]
     assert "HEALTHCHECK" in DOCKERFILE
+
+
+@pytest.mark.parametrize("allowed_hosts", [(), ("translate.example",)])
+def test_the_health_check_of_the_image_tells_a_server_from_none(
+    allowed_hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (command,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+    check = [sys.executable, *json.loads(command)[1:]]
+    with running(stub_app(host="0.0.0.0", allowed_hosts=allowed_hosts)) as url:
+        monkeypatch.setenv("ALLYOUNEED_SERVE_PORT", url.rpartition(":")[2])
+        assert subprocess.run(check, check=False).returncode == 0
+    assert subprocess.run(check, check=False, stderr=subprocess.DEVNULL).returncode == 1
 
 
 def test_every_variable_is_one_of_the_server() -> None:

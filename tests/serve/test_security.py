@@ -74,6 +74,7 @@ def test_other_names_are_those_that_the_operator_allows() -> None:
     with client(host="0.0.0.0", allowed_hosts=("translate.example",)) as browser:
         assert browser.get("/health", headers={"Host": "translate.example:443"}).status_code == 200
         assert browser.get("/health", headers={"Host": "any.example"}).status_code == 421
+        assert browser.get("/health", headers={"Host": "127.0.0.1:5000"}).status_code == 200  # the check of a container
 
 
 def test_host_names_are_read_without_port_and_brackets() -> None:

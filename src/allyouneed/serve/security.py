@@ -110,12 +110,13 @@ class KnownHosts:
     """Refuses host names that are not this server's: a page cannot reach a loopback server by a name of its own.
 
     Such a page could else make its name mean 127.0.0.1 (DNS rebinding), and read the answers as those of its origin.
+    The names of the loopback itself are always answered: programs on this machine ask whether the server is well.
     """
 
     def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
         self.app = app
-        names = config.allowed_hosts or (LOOPBACK_NAMES if is_loopback(config.host) else ("*",))
-        self.names = frozenset(name.lower().strip("[]") for name in (*names, config.host))
+        names = config.allowed_hosts or (() if is_loopback(config.host) else ("*",))
+        self.names = frozenset(name.lower().strip("[]") for name in (*names, *LOOPBACK_NAMES, config.host))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket") or "*" in self.names:
