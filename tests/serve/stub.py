@@ -28,9 +28,10 @@ class SwapCase:
     def using(self, *, glossary: dict[str, str] | None = None) -> "SwapCase":
         return SwapCase(glossary)
 
-    def split(self, texts: Sequence[str], **_: Any) -> SplitTexts:
+    def split(self, texts: Sequence[str], *, first_line: int = 1, **_: Any) -> SplitTexts:
         if "refuse!" in texts:
-            raise InputError("a character that the vocabulary has not", line=1)
+            line = first_line + list(texts).index("refuse!")
+            raise InputError("a character that the vocabulary has not", line=line)
         request = GenerationRequest([0], [], [])
         return SplitTexts(texts, {}, [Segment(number, text, request) for number, text in enumerate(texts)])
 

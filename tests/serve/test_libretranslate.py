@@ -56,6 +56,15 @@ def test_a_text_that_is_in_the_target_language_already_is_unchanged(client: Test
     assert answer["detectedLanguage"]["language"] == "it"
 
 
+@pytest.mark.parametrize("body", ["q=città+è&source=en&target=it", "q=citt%C3%A0+%C3%A8&source=en&target=it"])
+def test_letters_beyond_ascii_may_stand_in_a_form_as_they_are(client: TestClient, body: str) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = client.post("/translate", content=body.encode(), headers=headers)
+    assert answer.json() == {"translatedText": "CITTÀ È"}
+    many = "&".join(f"a{number}=b" for number in range(1001))
+    assert client.post("/translate", content=many.encode(), headers=headers).status_code == 400
+
+
 @pytest.mark.parametrize("text", ["🙂", "👩‍👩‍👧 ❤️", " "])
 def test_emoji_are_returned_as_they_are(client: TestClient, text: str) -> None:
     answer = client.post("/translate", json={"q": text, "source": "auto", "target": "it"}).json()

@@ -52,6 +52,14 @@ def test_a_document_is_translated_and_fetched(client: TestClient, name: str, con
     assert fetched.headers["content-type"] == "application/octet-stream"
 
 
+@pytest.mark.parametrize("before", [1, 70, 200])
+def test_a_refusal_names_the_line_of_the_document(client: TestClient, before: int) -> None:
+    lines = "".join(f"<p>Line <b>{number}x</b></p>\n" for number in range(before))
+    answer = upload(client, "a.html", f"{lines}<p>refuse!</p>\n<p>more</p>".encode())
+    assert answer.status_code == 400
+    assert answer.json()["error"] == f"line {before + 1}: a character that the vocabulary has not"
+
+
 def test_the_language_of_a_document_is_detected(client: TestClient) -> None:
     answer = upload(client, "a.txt", "Wo ist der nächste Bahnhof?".encode(), source="auto")
     assert client.get(answer.json()["translatedFileUrl"]).text == "wO IST DER NÄCHSTE bAHNHOF?"

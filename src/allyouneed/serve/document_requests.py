@@ -9,8 +9,9 @@ from typing import Literal
 from ..documents import Document, DocumentOptions, read_document
 from ..documents.tag_rules import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
+from ..errors import InputError
 from ..translator import Translation
-from ..translator.document_translation import DocumentPlan, finish_document, plan_document
+from ..translator.document_translation import DocumentPlan, finish_document, locate_refusal, plan_document
 from .events import Progress
 from .models import ModelKey
 from .request_texts import Answer, translate_in_chunks
@@ -112,5 +113,9 @@ async def _translate_plans(
 
     count(0)
     for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
-        translations |= zip(texts, await translate_in_chunks(server, key, texts, some, count), strict=True)
+        try:
+            answers = await translate_in_chunks(server, key, texts, some, count)
+        except InputError as error:
+            raise locate_refusal(plans, texts, error) from error
+        translations |= zip(texts, answers, strict=True)
     return translations

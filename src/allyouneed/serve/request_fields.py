@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
@@ -11,7 +12,7 @@ from starlette.datastructures import UploadFile
 from ..files import parse_json
 from .refusals import Refusal
 
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MAX_FORM_FIELDS, _MAX_FILES = 1000, 4
 # Subtitle Edit leaves out the comma before the key: {"q": "…", "target": "it" "api_key": "…"}.
 _MISSING_COMMA = re.compile(r'(?<!\\)"\s*("api_key"\s*:)')
@@ -82,14 +83,26 @@ async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields
         body = await request.body()
         values = {name: [value] for name, value in _json_object(body).items()} if body.strip() else {}
     else:
-        form = await _read_form(request, max_part_size) if kind in _FORMS else []
+        form: list[tuple[str, str | UploadedFile]] = []
+        if kind == _FORM:
+            form = [*_parse_form(await request.body())]
+        elif kind == _MULTIPART:
+            form = await _read_multipart(request, max_part_size)
         for name, value in (*request.query_params.multi_items(), *form):
             values.setdefault(name, []).append(value)
     _require_unicode(values)
     return Fields(values, is_json=is_json)
 
 
-async def _read_form(request: Request, max_part_size: int) -> list[tuple[str, str | UploadedFile]]:
+def _parse_form(body: bytes) -> list[tuple[str, str]]:
+    """The fields of a form, also where a client leaves letters beyond ASCII as they are, in UTF-8, as curl does."""
+    try:
+        return parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS)
+    except ValueError:
+        raise Refusal(400, f"Invalid request: a form of more than {_MAX_FORM_FIELDS} fields") from None
+
+
+async def _read_multipart(request: Request, max_part_size: int) -> list[tuple[str, str | UploadedFile]]:
     form = request.form(max_files=_MAX_FILES, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size)
     async with form as fields:
         return [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..errors import InputError
 from ..text.sentences import CharSpan
 from ..translator import Translation
 from ..translator.document_translation import sentence_spans
@@ -97,13 +98,17 @@ async def translate_in_chunks(
 ) -> list[Translation]:
     """The translations of many texts, which are handed to the scheduler some after the other.
 
-    `on_progress` gets the number of texts of each part that is finished.
+    `on_progress` gets the number of texts of each part that is finished. The `line` of an `InputError` is the number
+    of the text that the model cannot read.
     """
     translations: list[Translation] = []
     running: deque[asyncio.Task[list[Translation]]] = deque()
 
     async def finish_first() -> None:
-        finished = await running[0]
+        try:
+            finished = await running[0]
+        except InputError as error:
+            raise InputError(str(error), line=error.line and len(translations) + error.line) from error
         running.popleft()
         translations.extend(finished)
         on_progress(len(finished))

@@ -119,10 +119,17 @@ def translate_plan(
         try:
             answers |= zip(texts, translations, strict=True)
         except InputError as error:
-            unit = _unit_with(plan, texts[error.line - 1]) if error.line else None
-            raise InputError(f"{unit.key}: {error}" if unit and unit.key else str(error)) from error
+            raise locate_refusal([plan], texts, error) from error
         answers |= {texts[number - 1]: error for number, error in refused.items()}
     return answers
+
+
+def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: InputError) -> InputError:
+    """The refusal of one of `texts`, which `error.line` counts from 1, with the key of the first unit that it is in."""
+    sentence = texts[error.line - 1] if error.line else None
+    units = (unit for plan in plans for unit in _units_with(plan, sentence))
+    key = next((unit.key for unit in units if unit.key), "") if sentence is not None else ""
+    return InputError(f"{key}: {error}" if key else str(error))
 
 
 def plan_document(document: Document, *, split_sentences: bool = True) -> DocumentPlan:
@@ -260,6 +267,7 @@ def _empty_tags(text: str, marks: Sequence[Mark]) -> set[int]:
     return {mark.tag for mark in marks if mark.kind == "close" and not text[starts[mark.tag] : mark.at].strip()}
 
 
-def _unit_with(plan: DocumentPlan, sentence: str) -> TranslationUnit | None:
-    return next((unit for unit, spans in zip(plan.document.units, plan.sentences, strict=True)
-                 if any(unit.text[start:end] == sentence for start, end in spans)), None)  # fmt: skip
+def _units_with(plan: DocumentPlan, sentence: str | None) -> Iterator[TranslationUnit]:
+    for unit, spans in zip(plan.document.units, plan.sentences, strict=True):
+        if any(unit.text[start:end] == sentence for start, end in spans):
+            yield unit
