@@ -33,6 +33,10 @@ class TableEngine:
     config: ModelConfig = SMALL
     precision: Any = "float32"
     compiled: bool = False
+    can_be_joined: bool = False
+
+    def begin_search(self) -> "TableEngine":
+        return self
 
     def start(self, source: Tensor) -> Prefixes:
         return self.table.start(len(source))

@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
+import torch
 
 from allyouneed import Translation, Translator
 from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
@@ -15,8 +16,12 @@ from allyouneed.serve.languages import ModelKey, ModelSource
 from allyouneed.serve.models import ModelStore
 from allyouneed.serve.options import ServeConfig
 from allyouneed.serve.scheduler import PLAIN, Scheduler, TranslationOptions
+from allyouneed.translator import Segment
+from allyouneed.translator.generation import TranslationGenerator
 
 pytestmark = pytest.mark.anyio
+Results = list[tuple[int, Translation | None]]
+Admit, OnTranslated = Callable[[int], Sequence[Segment]], Callable[[Results], None]
 EN_IT, IT_EN = ModelKey("en", "it"), ModelKey("it", "en")
 
 
@@ -36,6 +41,7 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open, self.batches, self.results = threading.Event(), list[int](), list[Translation | None]()
+        self.searched: list[int] = []  # by a running batch, when others joined it
         original = Translator.translate_segments
 
         def gated(translator: Translator, segments: Sequence[object], **options: object) -> object:
@@ -45,6 +51,23 @@ class Gate:
             return results
 
         monkeypatch.setattr(Translator, "translate_segments", gated)
+        running = Translator.translate_running
+
+        def gated_running(translator: Translator, admit: Admit, on_translated: OnTranslated) -> None:
+            def counted(searched: int) -> Sequence[Segment]:
+                if some := admit(searched):
+                    self.batches.append(len(some))
+                    self.searched.append(searched)
+                    self.open.wait(20)
+                return some
+
+            def noted(results: Results) -> None:
+                self.results += [translation for _, translation in results]
+                on_translated(results)
+
+            running(translator, counted, noted)
+
+        monkeypatch.setattr(Translator, "translate_running", gated_running)
 
     async def reached(self, batches: int = 1) -> None:
         while len(self.batches) < batches:
@@ -102,6 +125,22 @@ async def test_requests_that_wait_share_a_batch(served: tuple[Path, Path], gate:
         gate.open.set()
         await asyncio.gather(*busy, *waiting)
     assert gate.batches == [1, 1, 5]
+
+
+async def test_a_text_joins_others_that_are_decoded(served: tuple[Path, Path], gate: Gate) -> None:
+    async with running(served) as scheduler:
+        tasks = []
+        for number in (1, 2):  # one for each worker
+            tasks.append(asyncio.create_task(scheduler.translate(EN_IT, ["abc dig"])))
+            await gate.reached(number)
+        tasks.append(asyncio.create_task(scheduler.translate(EN_IT, ["abc"])))
+        await asyncio.sleep(0)
+        gate.open.set()
+        results = await asyncio.gather(*tasks)
+    assert gate.searched == [0, 0, 1]
+    translator = Translator.load(served[0], device="cpu")
+    expected = [comparable(translator.translations([text]).__next__()) for text in ("abc dig", "abc dig", "abc")]
+    assert [comparable(one) for (one,) in results] == expected
 
 
 async def test_too_many_texts_are_refused_at_once(served: tuple[Path, Path], gate: Gate) -> None:
@@ -162,15 +201,14 @@ async def test_what_the_model_cannot_read_is_refused_by_its_number(served: tuple
 async def test_one_failure_leaves_the_others_of_its_batch(
     served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
-    gated = Translator.translate_segments
+    tensor, bad = TranslationGenerator.tensor, Translator.load(served[0]).source_tokenizer.encode("bad")
 
-    def failing(translator: Translator, segments: Sequence[object], **options: object) -> object:
-        if any(getattr(segment, "text", "") == "bad" for segment in segments):
-            gate.open.wait(20)
+    def failing(generator: TranslationGenerator, rows: Sequence[list[int]]) -> torch.Tensor:
+        if bad in rows:
             raise RuntimeError("a planted fault")
-        return gated(translator, segments, **options)  # type: ignore[arg-type]
+        return tensor(generator, rows)
 
-    monkeypatch.setattr(Translator, "translate_segments", failing)
+    monkeypatch.setattr(TranslationGenerator, "tensor", failing)
     async with running(served) as scheduler:
         tasks = [asyncio.create_task(scheduler.translate(EN_IT, [text])) for text in ("abc", "abd", "bad", "dab")]
         await asyncio.sleep(0.05)

@@ -46,8 +46,9 @@ def test_other_options_make_another_batch(translator: Translator) -> None:
     add(queue, translator, "bb", options=TranslationOptions(alternatives=2))
     add(queue, translator, "cc", options=TranslationOptions(prefix="a"))
     add(queue, translator, "dd", options=TranslationOptions(glossary=(("a", "b"),)))
-    assert take(queue) == ["aa", "cc", "dd"]
+    assert take(queue) == ["aa", "dd"]  # no term of the glossary is in the text
     assert take(queue) == ["bb"]
+    assert take(queue) == ["cc"]
 
 
 def test_of_many_the_nearest_in_length_are_taken(translator: Translator) -> None:
@@ -61,6 +62,38 @@ def test_a_batch_has_at_most_so_many_tokens_but_never_none(translator: Translato
     add(queue, translator, "aaa", "bbb", "ccc")  # 5 tokens each with start and end
     assert take(queue, max_tokens=10) == ["aaa", "bbb"]
     assert take(queue, max_tokens=1) == ["ccc"]
+
+
+def take_more(queue: SegmentQueue, taken: QueuedSegment, *, size: int = 4, max_tokens: float = 1_000) -> list[str]:
+    return [one.segment.text for one in queue.take_more(taken.kind, size, max_tokens)]
+
+
+def test_segments_join_a_batch_that_has_room(translator: Translator) -> None:
+    queue = SegmentQueue()
+    add(queue, translator, "aa")
+    (taken,) = queue.take(lambda _: 1_000)
+    assert taken.can_join
+    assert take_more(queue, taken) == []
+    add(queue, translator, "ba", "bb", "bc", "bd")
+    assert take_more(queue, taken, size=0) == []
+    assert take_more(queue, taken, max_tokens=3) == []
+    assert take_more(queue, taken, max_tokens=8) == ["ba", "bb"]
+    assert take_more(queue, taken) == ["bc", "bd"]
+    queue.close()
+    add(queue, translator, "ca")
+    assert take_more(queue, taken) == []
+
+
+def test_nothing_joins_while_it_is_the_turn_of_another_kind(translator: Translator) -> None:
+    """Else it would wait as long as others come."""
+    queue = SegmentQueue()
+    add(queue, translator, "aa")
+    (taken,) = queue.take(lambda _: 1_000)
+    add(queue, translator, "ba", options=TranslationOptions(prefix="a"))
+    add(queue, translator, "ca")
+    assert take_more(queue, taken) == []
+    assert take(queue) == ["ba"]
+    assert take_more(queue, taken) == ["ca"]
 
 
 def test_a_request_that_is_dropped_waits_no_longer(translator: Translator) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -100,11 +100,17 @@ class _Traced:
 class RecordingEngine:
     """An engine that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
 
+    can_be_joined = False
+
     def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self.config, self.precision, self.compiled = engine.config, engine.precision, engine.compiled
         self.top_continuations = engine.top_continuations
         self.by_prefix: dict[Prefix, Tensor] = {}
+
+    def begin_search(self) -> Self:
+        """As in `Engine`."""
+        return self
 
     def start(self, source: Tensor) -> _Traced:
         """As in `Engine`."""

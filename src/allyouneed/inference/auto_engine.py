@@ -45,6 +45,8 @@ class AutoEngine:
     them computed it.
     """
 
+    can_be_joined = True
+
     def __init__(self, model: Transformer, *, precision: Precision) -> None:
         self.config, self.precision = model.config, precision
         self._engine: Engine[CachedState] = EagerEngine(model, precision=precision)
@@ -56,11 +58,16 @@ class AutoEngine:
         """Whether the compiled engine computes the searches that begin now."""
         return self._engine.compiled
 
-    def start(self, source: Tensor) -> PinnedState:
+    def begin_search(self) -> Engine[CachedState]:
         """As in `Engine`."""
         engine = self._engine
         if next(self._starts) == 2:
             self.loading.start()
+        return engine
+
+    def start(self, source: Tensor) -> PinnedState:
+        """As in `Engine`."""
+        engine = self.begin_search()
         return PinnedState(engine, engine.start(source))
 
     def step(self, last: Tensor, state: PinnedState) -> tuple[Tensor, PinnedState]:

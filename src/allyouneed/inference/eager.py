@@ -13,7 +13,7 @@
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import cast
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +43,7 @@ class EagerEngine:
     Refuses int8 on a device without int8 operators. The model must have no part of its own (custom_parts.py).
     """
 
-    compiled = False
+    compiled, can_be_joined = False, True
 
     @torch.inference_mode()
     def __init__(self, model: Transformer, *, precision: Precision = "float32") -> None:
@@ -54,6 +54,10 @@ class EagerEngine:
         self.source_position = cast(Tensor, model.source_position.encoding).detach()
         self.target_position = cast(Tensor, model.target_position.encoding).detach()
         self._prepare(model)
+
+    def begin_search(self) -> Self:
+        """As in `Engine`."""
+        return self
 
     def start(self, source: Tensor) -> CachedState:
         """As in `Engine`."""

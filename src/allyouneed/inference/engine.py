@@ -1,6 +1,6 @@
 """What translating needs of a model, `Engine`, and a step of it for a search, `EngineStep`."""
 
-from typing import Any, Generic, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -28,6 +28,15 @@ class Engine(Protocol[AnyState]):
 
     @property
     def compiled(self) -> bool: ...
+
+    @property
+    def can_be_joined(self) -> bool:
+        """Whether its states have `insert` (kv_cache.py), so that sentences can join a search."""
+        ...
+
+    def begin_search(self) -> "Engine[Any]":
+        """The engine for the whole of a search that begins now: itself, unless it is to be replaced by a faster one."""
+        ...
 
     def start(self, source: Tensor) -> AnyState:
         """Encode the source, (B, S). Returns the state before the first token, one hypothesis a sentence."""
@@ -69,10 +78,14 @@ class UnchangedEngine:
     """The `start` and `step` of the model itself, in float32: for a model with parts of its own (custom_parts.py)."""
 
     precision: Precision = "float32"
-    compiled = False
+    compiled = can_be_joined = False
 
     def __init__(self, model: Transformer) -> None:
         self._model, self.config = model, model.config
+
+    def begin_search(self) -> Self:
+        """As in `Engine`."""
+        return self
 
     def start(self, source: Tensor) -> DecoderState:
         """As in `Engine`."""

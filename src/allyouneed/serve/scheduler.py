@@ -1,30 +1,28 @@
-"""Texts of all clients in common batches: requests come from the event loop, worker threads translate a batch each."""
+"""Texts of all clients in common batches: requests of the event loop, for the threads that translate them."""
 
 import asyncio
 import math
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 import torch
 
 from ..errors import DeadlineExceeded, Overloaded
 from ..translator import SplitTexts, Translation, Translator
+from .batch_workers import BatchWorkers
 from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import Monitoring
 from .request_log import count_texts
-from .segment_queue import QueuedRequest, QueuedSegment, SegmentGroup, SegmentQueue
+from .segment_queue import QueuedRequest, SegmentGroup, SegmentQueue
 from .translation_options import PLAIN as PLAIN
 from .translation_options import TranslationOptions as TranslationOptions
 
-BATCH_SECONDS = 1.0  # a batch is made so small that it takes no longer than about this
 SPLIT_CHARACTERS = 2_000  # texts of more characters are split in a thread, so that the event loop goes on
 _Result = TypeVar("_Result")
 
@@ -46,12 +44,11 @@ class Scheduler:
     ) -> None:
         self.models, self._monitoring = models, monitoring or Monitoring()
         self._max_queue, self._timeout = max_queue, timeout
-        self._count = workers or os.cpu_count() or 1
+        workers = workers or os.cpu_count() or 1
         self._queue = SegmentQueue()
         self._accepted = 0  # texts
-        self._speed = _Speed()
-        self._threads: list[threading.Thread] = []
-        self._side_jobs = ThreadPoolExecutor(self._count, "translate-aside", torch.set_num_threads, (1,))
+        self._workers = BatchWorkers(self._queue, self._monitoring, workers=workers)
+        self._side_jobs = ThreadPoolExecutor(workers, "translate-aside", torch.set_num_threads, (1,))
         self._monitoring.watch_queue(lambda: self._accepted)
 
     @property
@@ -61,17 +58,12 @@ class Scheduler:
 
     def start(self) -> None:
         """Start the worker threads."""
-        for number in range(self._count):
-            thread = threading.Thread(target=self._work, name=f"translate-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._workers.start()
 
     def close(self, *, abort: bool = False) -> None:
         """Finish the batches that are being translated, or with `abort` break them off, and stop the threads."""
         self._queue.close(abort=abort)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+        self._workers.join()
         self._side_jobs.shutdown(cancel_futures=True)
 
     async def translate(
@@ -144,7 +136,7 @@ class Scheduler:
             self._monitoring.count_overload()
             raise Overloaded(
                 f"{self._accepted} texts are waiting already; try again later",
-                retry_after=math.ceil(self._accepted / self._speed.texts()),
+                retry_after=math.ceil(self._accepted / self._workers.texts_per_second),
             )
         self._accepted += count
         try:
@@ -195,55 +187,6 @@ class Scheduler:
         else:
             answer.set_result(request.translator.join(split, [], first_line=first))
         return answer
-
-    def _work(self) -> None:
-        torch.set_num_threads(1)
-        while batch := self._queue.take(self._max_tokens):
-            start = time.perf_counter()
-            self._translate_batch(batch)
-            seconds = time.perf_counter() - start
-            self._speed.update(batch, seconds)
-            self._monitoring.count_batch(len(batch), sum(one.tokens for one in batch), seconds)
-
-    def _max_tokens(self, translator: Translator) -> float:
-        return self._speed.tokens(translator) * BATCH_SECONDS
-
-    def _translate_batch(self, batch: Sequence[QueuedSegment]) -> None:
-        request = batch[0].group.request
-        try:
-            translations = request.translator.translate_segments(
-                [one.segment for one in batch], alternatives=request.options.alternatives, align=request.options.align
-            )
-        except Exception as error:
-            if len(batch) > 1:  # only the segment that cannot be translated fails
-                for one in batch:
-                    self._translate_batch([one])
-                return
-            batch[0].group.error = error
-            translations = [None]
-        for group in self._queue.deliver(batch, translations):
-            group.on_done(group)
-
-
-class _Speed:
-    """How fast each translator is, in source tokens per second, and all together in texts per second."""
-
-    def __init__(self) -> None:
-        self._tokens: WeakKeyDictionary[Translator, float] = WeakKeyDictionary()
-        self._texts = 10.0
-
-    def tokens(self, translator: Translator) -> float:
-        return self._tokens.get(translator, math.inf)
-
-    def texts(self) -> float:
-        return self._texts
-
-    def update(self, batch: Sequence[QueuedSegment], seconds: float) -> None:
-        translator = batch[0].group.request.translator
-        latest = sum(one.tokens for one in batch) / max(seconds, 1e-6)
-        previous = self._tokens.get(translator, latest)
-        self._tokens[translator] = 0.8 * previous + 0.2 * latest
-        self._texts = 0.8 * self._texts + 0.2 * len(batch) / max(seconds, 1e-6)
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:

@@ -1,8 +1,8 @@
-"""The segments that wait to be translated, and which of them make the next batch."""
+"""The segments that wait to be translated, and which of them make the next batch or join one."""
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -18,11 +18,6 @@ class QueuedRequest:
     options: TranslationOptions
     waiting: list["QueuedSegment"] = field(default_factory=list)
     cancelled: bool = False
-
-    @property
-    def group(self) -> Hashable:
-        """What requests must have in common to share batches."""
-        return id(self.translator), self.options.alternatives, self.options.align
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +38,8 @@ class QueuedSegment:
 
     group: SegmentGroup
     index: int
+    can_join: bool  # a batch that is decoded already
+    kind: Hashable  # what segments must have in common to share a batch
 
     @property
     def segment(self) -> Segment:
@@ -52,6 +49,15 @@ class QueuedSegment:
     def tokens(self) -> int:
         """The length of the source."""
         return len(self.segment.request.source)
+
+
+def queued_segments(group: SegmentGroup) -> Iterator[QueuedSegment]:
+    """The segments of a group."""
+    translator, options = group.request.translator, group.request.options
+    plain = not options.alternatives and options.align is None
+    for index, segment in enumerate(group.split.segments):
+        can_join = plain and translator.can_join(segment)
+        yield QueuedSegment(group, index, can_join, (id(translator), options.alternatives, options.align, can_join))
 
 
 class SegmentQueue:
@@ -69,13 +75,12 @@ class SegmentQueue:
 
     def add(self, group: SegmentGroup) -> None:
         """Let the segments of a group wait."""
-        count = len(group.split.segments)
-        group.results, group.missing = [None] * count, count
-        request = group.request
+        segments, request = list(queued_segments(group)), group.request
+        group.results, group.missing = [None] * len(segments), len(segments)
         with self._changed:
             if not request.waiting:
                 self._requests.append(request)
-            request.waiting += [QueuedSegment(group, index) for index in range(count)]
+            request.waiting += segments
             self._changed.notify()
 
     def drop(self, request: QueuedRequest) -> None:
@@ -97,17 +102,25 @@ class SegmentQueue:
                 self._changed.wait()
             if self._closed:
                 return []
-            head = self._requests[0]
-            batch = self._choose(head, head.translator.decode.batch_size, max_tokens(head.translator))
-            chosen = set(batch)
-            for request in {id(one.group.request): one.group.request for one in batch}.values():
-                request.waiting = [one for one in request.waiting if one not in chosen]
-            self._taken.update(batch)
-            self._requests.rotate(-1)
-            self._requests = deque(request for request in self._requests if request.waiting)
+            translator = self._requests[0].translator
+            batch = self._take(translator.decode.batch_size, max_tokens(translator))
             if self._requests:
                 self._changed.notify()
             return batch
+
+    def take_more(self, kind: Hashable, size: int, max_tokens: float) -> list[QueuedSegment]:
+        """At most `size` segments of a kind, of together at most `max_tokens` source tokens, that join a batch.
+
+        None if there are none, or if it is the turn of another kind: the batch must end before that can be translated.
+        """
+        if size <= 0 or not self._requests:  # without the lock: this is called after every step
+            return []
+        with self._changed:
+            if self._closed or not self._requests or self._requests[0].waiting[0].kind != kind:
+                return []
+            if self._requests[0].waiting[0].tokens > max_tokens:
+                return []
+            return self._take(size, max_tokens)
 
     def deliver(self, batch: Sequence[QueuedSegment], translations: Sequence[Translation | None]) -> list[SegmentGroup]:
         """Hand the translations of a batch to its groups. Returns the groups that are whole now, or have an error."""
@@ -129,9 +142,20 @@ class SegmentQueue:
                 one.group.request.cancelled = True
             self._changed.notify_all()
 
-    def _choose(self, head: QueuedRequest, size: int, max_tokens: float) -> list[QueuedSegment]:
-        """A segment of each request of the group in turn, twice as many as fit; of these the nearest in length."""
-        alike = [request.waiting[: 2 * size] for request in self._requests if request.group == head.group]
+    def _take(self, size: int, max_tokens: float) -> list[QueuedSegment]:
+        taken = self._choose(size, max_tokens)
+        chosen = set(taken)
+        for request in {id(one.group.request): one.group.request for one in taken}.values():
+            request.waiting = [one for one in request.waiting if one not in chosen]
+        self._taken.update(taken)
+        self._requests.rotate(-1)
+        self._requests = deque(request for request in self._requests if request.waiting)
+        return taken
+
+    def _choose(self, size: int, max_tokens: float) -> list[QueuedSegment]:
+        """A segment of each request in turn, twice as many as fit, of one kind; of these the nearest in length."""
+        kind = self._requests[0].waiting[0].kind
+        alike = ([one for one in request.waiting if one.kind == kind][: 2 * size] for request in self._requests)
         candidates = [one for turn in zip_longest(*alike) for one in turn if one is not None][: 2 * size]
         first = candidates[0]
         if len(candidates) > size:

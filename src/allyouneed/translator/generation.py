@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from ..data.batch import pad
 from ..decode import (
     Hypothesis,
     Limit,
+    Newcomers,
     Order,
     PhraseConstraint,
     Rule,
@@ -24,12 +26,14 @@ from ..decode import (
     at_most,
     best_first,
     build_rules,
+    can_be_joined,
     in_order,
     is_repetitive,
     length_divisor,
     longest_repetition,
     max_constrained_length,
     mean_probability,
+    running_search,
     search,
     stream_tokens,
     target_log_probabilities,
@@ -100,11 +104,65 @@ class TranslationGenerator:
                     hypotheses[b] = best
         repetitive = [False] * len(requests)
         for b, one in enumerate(requests):
-            if self.config.retry_repetition and hypotheses[b] and is_repetitive(hypotheses[b][0].ids, one.source):
-                (better,) = self._search([one], without_repetition(self.config, hypotheses[b][0]))
-                # There may be none, if the constraints themselves repeat.
-                hypotheses[b], repetitive[b] = better or hypotheses[b], True
+            hypotheses[b], repetitive[b] = self._retry_repetition(one, hypotheses[b])
         return hypotheses, repetitive
+
+    def can_join(self, request: GenerationRequest) -> bool:
+        """Whether `generate_running` can translate a request: a greedy or beam search without any rule."""
+        ruled = request.prefix or request.constraints or request.at_most or request.orders
+        return not ruled and self.engine.can_be_joined and can_be_joined(self.config)
+
+    @torch.inference_mode()
+    def generate_running(
+        self,
+        admit: Callable[[int], Sequence[GenerationRequest]],
+        on_finished: Callable[[list[tuple[int, list[Hypothesis], bool]]], None],
+    ) -> None:
+        """Requests that join a batch while it is searched, and leave it when they are finished.
+
+        `admit` is called at the beginning and after every step, with the number of requests that are searched then, and
+        returns those that join them, for which `can_join` is true. The batch ends when there are none left. After a
+        step, `on_finished` gets what `generate` returns for each request that it finished, with the request's number:
+        they are counted from 0 in the order in which they came.
+        """
+        engine = self.engine.begin_search()
+        numbers, active = count(), dict[int, GenerationRequest]()
+
+        def take(searched: int) -> Sequence[GenerationRequest]:
+            some = admit(searched)
+            for one in some:
+                active[next(numbers)] = one
+            return some
+
+        def start(some: Sequence[GenerationRequest]) -> Any:
+            return engine.start(self.tensor([one.source for one in some]))
+
+        def newcomers(searched: int) -> Newcomers[Any] | None:
+            if engine.compiled != self.engine.compiled:  # it has been loaded meanwhile: the next batch has it
+                return None
+            some = take(searched)
+            return Newcomers(self.limits(some), lambda state, rows: state.insert(start(some), rows)) if some else None
+
+        if not (first := take(0)):
+            return
+        with one_thread():
+            step = EngineStep(engine, banned_ids=self.banned_ids)
+            for finished in running_search(step, start(first), self.config, self.limits(first), newcomers):
+                results = []
+                for number, hypotheses in finished:
+                    one = active.pop(number)
+                    needed = [] if one.is_cancelled() else hypotheses
+                    results.append((number, *self._retry_repetition(one, needed)))
+                on_finished(results)
+
+    def _retry_repetition(
+        self, request: GenerationRequest, hypotheses: list[Hypothesis]
+    ) -> tuple[list[Hypothesis], bool]:
+        """The hypotheses, or if the best is repetitive those of another search; and whether it was."""
+        if not (self.config.retry_repetition and hypotheses and is_repetitive(hypotheses[0].ids, request.source)):
+            return hypotheses, False
+        (better,) = self._search([request], without_repetition(self.config, hypotheses[0]))
+        return better or hypotheses, True  # there may be none, if the constraints themselves repeat
 
     def search_wider(self, request: GenerationRequest) -> list[Hypothesis]:
         """All hypotheses of a beam of at least 4, the best first."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from math import ceil
 
 import torch
@@ -36,7 +36,45 @@ class SegmentTranslator:
 
         There is none for a segment that was cancelled, or whose constraints do not fit within the limit.
         """
-        hypotheses, flags = self._generate(segments, alternatives)
+        return self._translations(segments, *self._generate(segments, alternatives), align)
+
+    def can_join(self, segment: Segment) -> bool:
+        """Whether `translate_running` can translate a segment: without prefix, constraints and rules of the search."""
+        return self._generator.can_join(segment.request)
+
+    def translate_running(
+        self,
+        admit: Callable[[int], Sequence[Segment]],
+        on_translated: Callable[[list[tuple[int, Translation | None]]], None],
+    ) -> None:
+        """As `TranslationGenerator.generate_running`: segments that join a batch while it is translated."""
+        numbers, active = count(), dict[int, Segment]()
+
+        def take(searched: int) -> list[GenerationRequest]:
+            some = admit(searched)
+            for one in some:
+                active[next(numbers)] = one
+            return [one.request for one in some]
+
+        def finish(results: list[tuple[int, list[Hypothesis], bool]]) -> None:
+            segments = [active.pop(number) for number, *_ in results]
+            hypotheses = [
+                self._search_for_spans(segment, segment.request, best)
+                for segment, (_, best, _) in zip(segments, results, strict=True)
+            ]
+            flags = [_flags(repetitive) for *_, repetitive in results]
+            translations = self._translations(segments, hypotheses, flags, None)
+            on_translated([(number, one) for (number, *_), one in zip(results, translations, strict=True)])
+
+        self._generator.generate_running(take, finish)
+
+    def _translations(
+        self,
+        segments: Sequence[Segment],
+        hypotheses: Sequence[list[Hypothesis]],
+        flags: Sequence[tuple[Flag, ...]],
+        align: Unit | None,
+    ) -> list[Translation | None]:
         some = [i for i, best in enumerate(hypotheses) if best]
         sources, best = [segments[i].request.source for i in some], [hypotheses[i][0] for i in some]
         links = self._aligner.align(sources, best, align) if align and some else [None] * len(some)
@@ -90,7 +128,7 @@ class SegmentTranslator:
             lists, again = zip(*islice(answers, len(some)), strict=True)
             checked = [self._search_for_spans(segment, *one) for one in zip(some, lists, strict=True)]
             hypotheses.append([best for best, *_ in filter(None, checked)] if alternatives else checked[0])
-            flags.append(("repeats",) if again[0] else ())
+            flags.append(_flags(again[0]))
         return hypotheses, flags
 
     def _search_for_spans(
@@ -132,3 +170,7 @@ class SegmentTranslator:
             flags = (*flags, "long")
         tokens = len(hypothesis.ids) + hypothesis.finished
         return Translation(segment.text, text, hypothesis.log_probability, tokens, flags)
+
+
+def _flags(repetitive: bool) -> tuple[Flag, ...]:
+    return ("repeats",) if repetitive else ()
