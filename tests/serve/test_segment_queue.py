@@ -21,7 +21,8 @@ def translator() -> Translator:
 
 def add(queue: SegmentQueue, translator: Translator, *texts: str, options: TranslationOptions = PLAIN) -> QueuedRequest:
     request = QueuedRequest(translator, options)
-    queue.add(SegmentGroup(request, translator.split(texts), lambda _: None))
+    split = translator.split(texts, prefix=options.prefix, glossary=dict(options.glossary))
+    queue.add(SegmentGroup(request, split, lambda _: None))
     return request
 
 
