@@ -138,6 +138,7 @@ class CompiledEngine(EagerEngine):
             self._embedding, self._decoder_weights, self._cross_weights, self._options,
             *_addresses(caches), state.cached, NOTHING if mask is None else mask.numpy(),
             *_addresses(state.memory_caches), _mask_array(state.padding),
+            NO_IDS if state.rows is None else state.rows.numpy(),
         )  # fmt: skip
 
     def _stack(
@@ -173,6 +174,8 @@ class CompiledEngine(EagerEngine):
 
 class VNNIEngine(CompiledEngine):
     """The int8 engine of a processor with VPDPBUSD: everything is compiled, for batches of any size."""
+
+    reads_any_row = True
 
     def _prepare(self, model: Transformer) -> None:
         self._pack(model)

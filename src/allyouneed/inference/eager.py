@@ -44,6 +44,7 @@ class EagerEngine:
     """
 
     compiled, can_be_joined = False, True
+    reads_any_row = False  # of a KV cache, in any order
 
     @torch.inference_mode()
     def __init__(self, model: Transformer, *, precision: Precision = "float32") -> None:
@@ -100,6 +101,8 @@ class EagerEngine:
         self.projection: LinearMap = make(model.projection.table, model.projection.bias)
 
     def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
+        if not self.reads_any_row:
+            state = state.gather()
         if state.longest == len(self.target_position):
             raise InputError(f"a sequence of {state.longest + 1} tokens is longer than max_length={state.longest}")
         width = state.hypotheses // state.sentences
@@ -118,6 +121,7 @@ class EagerEngine:
             mask,
             state.length + 1,
             state.joined,
+            state.rows,
         )
 
     def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:

@@ -107,11 +107,12 @@ def encode_tokens(
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     keys_and_values = np.empty((sentences, length, output_width(stack.qkv) - query_width), np.float32)
     attended = np.empty((rows, keys_and_values.shape[2] - query_width), np.float32)
+    in_order = np.empty(0, np.int64)
     for n in range(len(stack.gain)):
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         for r in range(rows):
             keys_and_values[r // length, r % length] = qkv[r, query_width:]
-        attend_rows(qkv, keys_and_values, length, padding, options.heads, query_width, attended)
+        attend_rows(qkv, keys_and_values, in_order, length, padding, options.heads, query_width, attended)
         add_and_norm(x, attended, stack.output, stack, n, 0, options)
         feed_forward(x, stack, n, 1, options)
     final_norm(x, stack, options)
@@ -133,18 +134,20 @@ def decode_tokens(
     memories: Array,
     memory_shape: tuple[int, int, int],
     padding: Array,
+    cache_rows: Array,
 ) -> None:
     """§3.1, block by block: from the last tokens of R hypotheses, (R,), to hidden states `x` (R, D).
 
     The R / B hypotheses of a sentence are side by side, all at its one of `positions` (B,). `caches` and `memories`
-    (N,) are the addresses of each block's KV cache, (B, capacity, H·K + H·Kv), and keys and values of the memory,
-    (B, S, H·K + H·Kv): arrays of addresses, because Numba would compile tuples of arrays again for every number of
-    blocks. The keys and values of the last tokens are written into the caches from `used` on. `ancestry_mask`
-    (R, used + R / B) and `padding` (B, S) are attention biases: below 0 where attention is masked; with no rows,
-    nothing is.
+    (N,) are the addresses of each block's KV cache, (B or more, capacity, H·K + H·Kv), and keys and values of the
+    memory, (B or more, S or more, H·K + H·Kv): arrays of addresses, because Numba would compile tuples of arrays again
+    for every number of blocks. `cache_rows` (B,) are the rows of the sentences in these; with none, they are in order.
+    The keys and values of the last tokens are written into the caches from `used` on. `ancestry_mask` (R, used + R / B)
+    and `padding` (B, S) are attention biases: below 0 where attention is masked; with no rows, nothing is.
     """
     rows = len(x)
-    hypotheses = rows // memory_shape[0]
+    hypotheses = rows // len(positions)
+    source_length = padding.shape[1] if len(padding) else memory_shape[1]
     query = np.empty((rows, output_width(cross.query)), np.float32)
     query_width = query.shape[1]  # H·K
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
@@ -155,11 +158,12 @@ def decode_tokens(
         memory = carray(float32_pointer(memories[n]), memory_shape)
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         for r in range(rows):
-            cache[r // hypotheses, used + r % hypotheses] = qkv[r, query_width:]
-        attend_rows(qkv, cache, used + hypotheses, ancestry_mask, options.heads, query_width, attended)
+            b = r // hypotheses
+            cache[cache_rows[b] if len(cache_rows) else b, used + r % hypotheses] = qkv[r, query_width:]
+        attend_rows(qkv, cache, cache_rows, used + hypotheses, ancestry_mask, options.heads, query_width, attended)
         add_and_norm(x, attended, stack.output, stack, n, 0, options)
         linear(pre_norm(x, stack, n, 1, options), cross.query, n, query)
-        attend_rows(query, memory, memory_shape[1], padding, options.heads, query_width, attended)
+        attend_rows(query, memory, cache_rows, source_length, padding, options.heads, query_width, attended)
         add_and_norm(x, attended, cross.output, stack, n, 1, options)
         feed_forward(x, stack, n, 2, options)
     final_norm(x, stack, options)
@@ -396,22 +400,30 @@ multiply_one_row, multiply_four_rows = _multiply(1), _multiply(4)
 
 @_jit
 def attend_rows(
-    query: Array, tokens: Array, length: int, mask: Array, heads: int, query_width: int, result: Array
+    query: Array,
+    tokens: Array,
+    token_rows: Array,
+    length: int,
+    mask: Array,
+    heads: int,
+    query_width: int,
+    result: Array,
 ) -> None:
     """Equation 1, without the positions where the mask is below 0.
 
-    Shapes: query (R, H·K …), the first `length` of tokens (B, …, H·K + H·Kv), mask (R or B, length) or no
-    rows, result (R, H·Kv). `query_width` is H·K.
+    Shapes: query (R, H·K …), the first `length` of tokens (B or more, …, H·K + H·Kv), of which those of the sentences
+    are `token_rows` (B,) or with none all, mask (R or B, length) or no rows, result (R, H·Kv). `query_width` is H·K.
     """
     rows = len(result)
-    hypotheses = rows // len(tokens)
+    hypotheses = rows // (len(token_rows) if len(token_rows) else len(tokens))
     wide, deep = query_width // heads, result.shape[1] // heads  # K and Kv
     weights = np.zeros(length + 3, np.float64)
     visible = np.zeros(length + 3, np.int64)
     q, mean = np.empty(wide, np.float64), np.empty(deep, np.float64)
     scale = 1 / math.sqrt(wide)
     for r in range(rows):
-        cache, mask_row, count = tokens[r // hypotheses], r * len(mask) // rows, 0
+        b = r // hypotheses
+        cache, mask_row, count = tokens[token_rows[b] if len(token_rows) else b], r * len(mask) // rows, 0
         for j in range(length):
             if len(mask) == 0 or mask[mask_row, j] >= 0:
                 visible[count] = j

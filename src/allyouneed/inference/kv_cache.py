@@ -69,7 +69,9 @@ class CachedState:
     is the attention bias that masks padding of the source, (B, 1, 1, S), or None where there is none. `ancestry_mask`
     is the attention bias that masks the `cached` tokens of other hypotheses, (N, cached), or None where each
     sentence has one hypothesis. `length` counts the steps whose tokens the caches hold, and `joined` (B,) how many of
-    them came before each sentence joined; it is None where all sentences began together.
+    them came before each sentence joined; it is None where all sentences began together. `rows` (B,) are the rows of
+    the sentences in the caches, which may have others, too; it is None where the caches have these sentences alone, in
+    order.
     """
 
     memory_caches: tuple[KVCache, ...]
@@ -80,11 +82,17 @@ class CachedState:
     ancestry_mask: Tensor | None = None
     length: int = 0
     joined: Tensor | None = None
+    rows: Tensor | None = None
 
     @property
     def sentences(self) -> int:
         """How many there are, B."""
-        return self.memory_caches[0].tokens.size(0)
+        return self.memory_caches[0].tokens.size(0) if self.rows is None else self.rows.size(0)
+
+    @property
+    def source_length(self) -> int:
+        """That of the longest source, S."""
+        return self.memory_caches[0].used if self.padding is None else self.padding.size(-1)
 
     @property
     def positions(self) -> Tensor:
@@ -110,82 +118,96 @@ class CachedState:
         return replace(self, hypotheses=count, ancestry_mask=mask)
 
     def keep(self, sentences: Tensor) -> "CachedState":
-        """The state of these sentences alone, with all their hypotheses."""
-        before, width = self.sentences, self.hypotheses // self.sentences
-        joined, padding = self.joined, self.padding
-        first, source_length = 0, self.memory_caches[0].used
-        if padding is not None:
-            padding = padding.index_select(0, sentences)
-        if joined is not None and padding is not None:  # forget what only sentences that left have needed
-            joined = joined.index_select(0, sentences)
-            first = int(joined.min())
-            joined = joined - first
-            source_length = _visible_length(padding)
-            padding = padding[..., :source_length].contiguous()
-        mask = self.ancestry_mask
+        """The state of these sentences alone, with all their hypotheses. Nothing of the caches is moved."""
+        width, mask = self.hypotheses // self.sentences, self.ancestry_mask
         if mask is not None:
-            mask = mask.view(before, width, -1).index_select(0, sentences).flatten(0, 1)[:, first * width :]
-        return CachedState(
-            tuple(cache.select(sentences, source_length, source_length) for cache in self.memory_caches),
-            padding,
-            tuple(
-                cache.select(sentences, cache.tokens.size(1), self.cached, first=first * width) for cache in self.caches
-            ),
-            width * sentences.size(0),
-            self.cached - first * width,
-            mask,
-            self.length - first,
-            joined,
+            mask = mask.view(self.sentences, width, -1).index_select(0, sentences).flatten(0, 1)
+        return replace(
+            self,
+            padding=None if self.padding is None else self.padding.index_select(0, sentences),
+            hypotheses=width * sentences.size(0),
+            ancestry_mask=mask,
+            joined=None if self.joined is None else self.joined.index_select(0, sentences),
+            rows=sentences if self.rows is None else self.rows.index_select(0, sentences),
         )
 
-    def insert(self, newcomers: "CachedState", rows: Sequence[int]) -> "CachedState":
-        """The state in which sentence i of `newcomers`, a state before the first token, is sentence `rows[i]`.
+    def gather(self) -> "CachedState":
+        """The same state with caches of these sentences alone, in order, and of no token that is masked for all."""
+        if self.rows is None:
+            return self
+        first, mask, padding = 0 if self.joined is None else int(self.joined.min()), self.ancestry_mask, self.padding
+        source_length = self.memory_caches[0].used
+        if self.joined is not None and padding is not None:
+            source_length = _visible_length(padding)
+            padding = padding[..., :source_length].contiguous()
+        skipped = first * (self.hypotheses // self.sentences)
+        return CachedState(
+            tuple(cache.select(self.rows, source_length, source_length) for cache in self.memory_caches),
+            padding,
+            tuple(cache.select(self.rows, cache.tokens.size(1), self.cached, first=skipped) for cache in self.caches),
+            self.hypotheses,
+            self.cached - skipped,
+            None if mask is None else mask[:, skipped:],
+            self.length - first,
+            None if self.joined is None else self.joined - first,
+        )
 
-        Sentences that had such a row before are gone; rows beyond the last are new. The memory of this state is
+    def insert(self, newcomers: "CachedState", sentences: Sequence[int]) -> "CachedState":
+        """The state in which sentence i of `newcomers`, a state before the first token, is number `sentences[i]`.
+
+        Those that had such a number before are gone; numbers beyond the last are new. The memory of this state is
         written to, so this state must not be used any more.
         """
-        width = self.hypotheses // self.sentences
-        before, count = self.sentences, max(self.sentences, max(rows) + 1)
-        tokens = self.memory_caches[0].tokens
-        masked, chosen = torch.finfo(tokens.dtype).min, torch.tensor(rows, device=tokens.device)
+        before, count = self.sentences, max(self.sentences, max(sentences) + 1)
+        width, tokens = self.hypotheses // before, self.memory_caches[0].tokens
+        masked, chosen = torch.finfo(tokens.dtype).min, torch.tensor(sentences, device=tokens.device)
         joined = torch.full((count,), self.length, device=tokens.device)
         joined[:before] = 0 if self.joined is None else self.joined
         joined[chosen] = self.length
         first = int(joined.min())  # the steps before it are masked for all
-        if count == before and 2 * first < self.length:
-            first = 0  # copying the rest would take longer than skipping them
-        source_length, new_length = self.memory_caches[0].used, newcomers.memory_caches[0].used
+        source_length, new_length = self.source_length, newcomers.source_length
         padding = tokens.new_full((count, 1, 1, max(source_length, new_length)), masked)
         padding[:before, ..., :source_length] = 0 if self.padding is None else self.padding
         padding[chosen] = masked
         padding[chosen, ..., :new_length] = 0 if newcomers.padding is None else newcomers.padding
-        longest = _visible_length(padding)
-        if count == before and longest <= source_length < 2 * longest:
-            longest = source_length  # likewise
+        source_length = _visible_length(padding)
         mask = tokens.new_full((count, width, self.cached), masked)
         mask[:before] = 0 if self.ancestry_mask is None else self.ancestry_mask.view(before, width, -1)
         mask[chosen] = masked
+        rows = self._rows_for(count)
+        size = len(tokens) if len(tokens) > max(rows) else max(rows) + 1 + len(tokens) // 2  # spare, for those to come
         memory_caches, caches = self.memory_caches, self.caches
-        if count > before or longest != source_length:
-            used = min(longest, source_length)
-            memory_caches = tuple(cache.copy(count, longest, used) for cache in memory_caches)
-        if count > before or first:
-            caches = tuple(
-                cache.copy(count, cache.tokens.size(1), self.cached, first=first * width) for cache in caches
-            )
+        if size > len(tokens) or source_length > tokens.size(1):
+            used = min(source_length, self.source_length)
+            memory_caches = tuple(cache.copy(size, source_length, used) for cache in memory_caches)
+        if size == len(tokens) and 2 * first < self.length:
+            first = 0  # copying the others would take longer than skipping these
+        skipped = first * width
+        if size > len(tokens) or first:
+            caches = tuple(cache.copy(size, cache.tokens.size(1), self.cached, first=skipped) for cache in caches)
+        new_rows = torch.tensor([rows[number] for number in sentences], device=tokens.device)
         for cache, new in zip(memory_caches, newcomers.memory_caches, strict=True):
-            cache.tokens[chosen, :new_length] = new.tokens
-            cache.used = longest
+            cache.tokens[new_rows, :new_length] = new.tokens
+            cache.used = source_length
+        in_order = rows == list(range(size))
         return CachedState(
             memory_caches,
-            padding[..., :longest].contiguous(),
+            padding[..., :source_length].contiguous(),
             caches,
             count * width,
-            self.cached - first * width,
-            mask[..., first * width :].flatten(0, 1),
+            self.cached - skipped,
+            mask[..., skipped:].flatten(0, 1),
             self.length - first,
             joined - first,
+            None if in_order else torch.tensor(rows, device=tokens.device),
         )
+
+    def _rows_for(self, count: int) -> list[int]:
+        """The row in the caches of each of `count` sentences: those that there are, then free ones, then new ones."""
+        rows = list(range(self.sentences)) if self.rows is None else self.rows.tolist()
+        taken = set(rows)
+        free = (row for row in range(len(rows) + count) if row not in taken)
+        return rows + [next(free) for _ in range(count - len(rows))]
 
 
 def _visible_length(padding: Tensor) -> int:
