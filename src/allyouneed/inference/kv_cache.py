@@ -115,7 +115,17 @@ class CachedState:
             mask = self.memory_caches[0].tokens.new_zeros(count, self.cached)
         else:
             mask = self.ancestry_mask.index_select(0, hypotheses)
-        return replace(self, hypotheses=count, ancestry_mask=mask)
+        return CachedState(
+            self.memory_caches,
+            self.padding,
+            self.caches,
+            count,
+            self.cached,
+            mask,
+            self.length,
+            self.joined,
+            self.rows,
+        )  # `replace` takes 10 µs of every step
 
     def keep(self, sentences: Tensor) -> "CachedState":
         """The state of these sentences alone, with all their hypotheses. Nothing of the caches is moved."""

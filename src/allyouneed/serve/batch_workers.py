@@ -14,6 +14,7 @@ from .monitoring import Monitoring
 from .segment_queue import QueuedSegment, SegmentQueue
 
 BATCH_SECONDS = 1.0  # a batch is made so small that a segment stays in it no longer than about this
+JOIN_STEPS = 4  # after which segments join a running batch even if they are less than an eighth of it
 SPEED_SECONDS = 0.25  # over which the speed of a running batch is measured
 
 
@@ -89,6 +90,7 @@ class RunningBatch:
         self._numbers, self._active = count(), dict[int, QueuedSegment]()
         self._joined: dict[int, float] = {}  # when each came
         self._tokens = 0  # of the sources
+        self._steps = 0  # since the latest came
         self._since, self._finished, self._finished_tokens = time.perf_counter(), 0, 0
 
     def segments(self) -> list[QueuedSegment]:
@@ -101,7 +103,9 @@ class RunningBatch:
 
     def _admit(self, _: int) -> list[Segment]:
         some, self._arriving = self._arriving or self._take_more(), ()
-        now = time.perf_counter()
+        if not some:
+            return []
+        self._steps, now = 0, time.perf_counter()
         for one in some:
             number = next(self._numbers)
             self._active[number], self._joined[number] = one, now
@@ -109,6 +113,10 @@ class RunningBatch:
         return [one.segment for one in some]
 
     def _take_more(self) -> list[QueuedSegment]:
+        self._steps += 1
+        # To encode a few sources takes nearly as long as many: the batch would wait for each.
+        if self._steps < JOIN_STEPS and 8 * self._queue.requests < len(self._active):
+            return []
         room = self._translator.decode.batch_size - len(self._active)
         return self._queue.take_more(self._kind, room, self._speed.batch_tokens(self._translator) - self._tokens)
 

@@ -73,6 +73,11 @@ class SegmentQueue:
         with self._changed:
             return sum(len(request.waiting) for request in self._requests)
 
+    @property
+    def requests(self) -> int:
+        """How many have waiting segments; without the lock, so that it may be called after every step."""
+        return len(self._requests)
+
     def add(self, group: SegmentGroup) -> None:
         """Let the segments of a group wait."""
         segments, request = list(queued_segments(group)), group.request
@@ -113,7 +118,7 @@ class SegmentQueue:
 
         None if there are none, or if it is the turn of another kind: the batch must end before that can be translated.
         """
-        if size <= 0 or not self._requests:  # without the lock: this is called after every step
+        if size <= 0 or not self.requests:
             return []
         with self._changed:
             if self._closed or not self._requests or self._requests[0].waiting[0].kind != kind:
