@@ -21,7 +21,8 @@ from allyouneed.translator.generation import TranslationGenerator
 
 pytestmark = pytest.mark.anyio
 Results = list[tuple[int, Translation | None]]
-Admit, OnTranslated = Callable[[int], Sequence[Segment]], Callable[[Results], None]
+Admit = Callable[[int], Sequence[Segment]]
+OnTranslated = Callable[[Results], None]
 EN_IT, IT_EN = ModelKey("en", "it"), ModelKey("it", "en")
 
 

@@ -177,5 +177,5 @@ def test_a_search_with_rules_cannot_be_joined(bundle: Bundle, setting: dict[str,
 def test_a_segment_with_a_prefix_or_a_glossary_term_cannot_join(bundle: Bundle) -> None:
     translator = Translator(bundle)
     for settings, can_join in (({"prefix": "a"}, False), ({"glossary": {"abc": "d"}}, False), ({}, True)):
-        assert translator.can_join(translator.split(["abc"], **settings).segments[0]) is can_join  # type: ignore[arg-type]
+        assert translator.can_join(translator.split(["abc"], **settings).segments[0]) is can_join
     assert translator.can_join(translator.split(["ij"], glossary={"abc": "d"}).segments[0])

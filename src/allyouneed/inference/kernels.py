@@ -158,8 +158,9 @@ def decode_tokens(
         memory = carray(float32_pointer(memories[n]), memory_shape)
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         for r in range(rows):
-            b = r // hypotheses
-            cache[cache_rows[b] if len(cache_rows) else b, used + r % hypotheses] = qkv[r, query_width:]
+            sentence = r // hypotheses
+            row = cache_rows[sentence] if len(cache_rows) else sentence
+            cache[row, used + r % hypotheses] = qkv[r, query_width:]
         attend_rows(qkv, cache, cache_rows, used + hypotheses, ancestry_mask, options.heads, query_width, attended)
         add_and_norm(x, attended, stack.output, stack, n, 0, options)
         linear(pre_norm(x, stack, n, 1, options), cross.query, n, query)
@@ -422,8 +423,8 @@ def attend_rows(
     q, mean = np.empty(wide, np.float64), np.empty(deep, np.float64)
     scale = 1 / math.sqrt(wide)
     for r in range(rows):
-        b = r // hypotheses
-        cache, mask_row, count = tokens[token_rows[b] if len(token_rows) else b], r * len(mask) // rows, 0
+        sentence, mask_row, count = r // hypotheses, r * len(mask) // rows, 0
+        cache = tokens[token_rows[sentence] if len(token_rows) else sentence]
         for j in range(length):
             if len(mask) == 0 or mask[mask_row, j] >= 0:
                 visible[count] = j

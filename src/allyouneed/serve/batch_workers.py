@@ -114,6 +114,8 @@ class RunningBatch:
 
     def _take_more(self) -> list[QueuedSegment]:
         self._steps += 1
+        if not self._queue.requests:
+            return []
         # To encode a few sources takes nearly as long as many: the batch would wait for each.
         if self._steps < JOIN_STEPS and 8 * self._queue.requests < len(self._active):
             return []
