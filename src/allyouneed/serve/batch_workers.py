@@ -23,7 +23,7 @@ class BatchWorkers:
 
     def __init__(self, queue: SegmentQueue, monitoring: Monitoring, *, workers: int) -> None:
         self._queue, self._monitoring, self._count = queue, monitoring, workers
-        self._speed = Speed()
+        self._speed = TranslationSpeed()
         self._threads: list[threading.Thread] = []
 
     @property
@@ -83,7 +83,7 @@ class RunningBatch:
     """
 
     def __init__(
-        self, batch: Sequence[QueuedSegment], queue: SegmentQueue, speed: "Speed", monitoring: Monitoring
+        self, batch: Sequence[QueuedSegment], queue: SegmentQueue, speed: "TranslationSpeed", monitoring: Monitoring
     ) -> None:
         self._arriving, self._queue, self._speed, self._monitoring = batch, queue, speed, monitoring
         self._translator, self._kind = batch[0].group.request.translator, batch[0].kind
@@ -136,7 +136,7 @@ class RunningBatch:
             self._since, self._finished, self._finished_tokens = now, 0, 0
 
 
-class Speed:
+class TranslationSpeed:
     """How fast a worker is with each translator, in source tokens per second, and with all in texts per second."""
 
     def __init__(self) -> None:
