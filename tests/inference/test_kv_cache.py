@@ -106,15 +106,18 @@ def test_a_sentence_that_joins_a_batch_gets_what_it_gets_alone(
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize(("precision", "compiled"), [("float32", False), ("int8", True)])
 @pytest.mark.parametrize("config", SEARCHES, ids=["greedy", "beam"])
-def test_a_batch_that_others_join_without_end_does_not_grow(config: DecodeConfig) -> None:
+def test_a_batch_that_others_join_without_end_does_not_grow(
+    config: DecodeConfig, precision: str, compiled: bool
+) -> None:
     """300 sentences of 8 tokens, one every other step, and a first one with a long source."""
-    some = engine("float32", False)
+    some = engine(precision, compiled)
     step, sizes = EngineStep(some, banned_ids=(0, 1, 2)), list[tuple[int, int, int]]()
     first, waiting, steps = [Sentence([5] * 40, 8, 0)], [Sentence([5], 8, 0)] * 300, 0
 
     def measured(last: torch.Tensor, state: CachedState) -> tuple[torch.Tensor, CachedState]:
-        sizes.append((state.sentences, state.memory_caches[0].used, state.caches[0].tokens.size(1)))
+        sizes.append((len(state.caches[0].tokens), state.source_length, state.caches[0].tokens.size(1)))
         return step(last, state)
 
     def admit(active: int) -> Newcomers[CachedState] | None:
@@ -127,7 +130,7 @@ def test_a_batch_that_others_join_without_end_does_not_grow(config: DecodeConfig
 
     finished = dict(chain.from_iterable(running_search(measured, start(some, first), config, limits(first), admit)))
     assert len(finished) == 301
-    sentences, source_length, capacity = map(max, zip(*sizes[-200:], strict=True))
-    assert sentences <= 5
+    rows, source_length, capacity = map(max, zip(*sizes[-200:], strict=True))
+    assert rows <= 8
     assert source_length == 3
     assert capacity <= 4 * 8 * config.beam + 64
