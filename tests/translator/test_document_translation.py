@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from allyouneed.bundle import Bundle
-from allyouneed.documents import Document, Mark, TranslationUnit, UnitTranslation
+from allyouneed.documents import Document, Mark, TranslationUnit, UnitTranslation, interleave
 from allyouneed.errors import InputError
 from allyouneed.translator import Alignment, Translation, Translator
 from allyouneed.translator.document_translation import (
@@ -158,6 +158,37 @@ def test_a_placeholder_that_comes_to_touch_a_word_is_to_be_reviewed(source: str,
 def test_a_unit_may_bring_a_reason_to_review_it() -> None:
     (item,) = translate(unit("a", reasons=("a plural form",))).review
     assert item.reasons == ("a plural form",)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("in <HTML> format", "in formato HTML.", "in formato <HTML>."),
+        ("use <%s> now", "ora usa %s", "ora usa <%s>"),
+        ("say <come> now", "come ora", "come <ora>"),  # the same letters, and another word
+    ],
+)
+def test_names_and_placeholders_keep_their_tags_whatever_the_model_attended_to(
+    source: str, target: str, expected: str
+) -> None:
+    start, end = source.index("<"), source.index(">") - 1
+    marks = (Mark(start, 1, "open"), Mark(end, 1, "close"))
+    got: list[UnitTranslation | None] = []
+    text = source.replace("<", "").replace(">", "")
+    document = Document((unit(text, marks=marks),), lambda translations: got.extend(translations) or b"")  # type: ignore[func-returns-value]
+
+    class Absent(FakeTranslator):
+        def translations(self, texts: Iterable[str], **options: object) -> Iterator[Translation]:
+            for one in texts:  # it looks at the tagged word, number 1, for each word but the one that equals it
+                words = target.split()
+                links = tuple((1, j) for j, word in enumerate(words) if word.strip(".,") != text.split()[1])
+                yield Translation(one, target, alignment=Alignment(tuple(one.split()), tuple(words), links))
+
+    translate_document(document, Absent())
+    assert got[0] is not None
+    signs = {"open": "<", "close": ">"}
+    parts = interleave(got[0].text, got[0].marks)
+    assert "".join(signs[part.kind] if isinstance(part, Mark) else part for part in parts) == expected
 
 
 def test_no_tag_comes_to_stand_inside_a_placeholder() -> None:

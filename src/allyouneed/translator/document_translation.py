@@ -26,6 +26,7 @@ _REASONS: dict[Flag, str] = {
 }
 
 
+_SIGNS_AROUND = ".,;:!?…()[]\"'“”‘’«»„¿¡"
 _KEPT_SPANS = ("urls", "emails", "tags", "placeholders")  # what every translation must have as its source has it
 
 
@@ -224,12 +225,30 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
 
 def _word_links(part: Translation) -> list[WordLink]:
     """The alignment of a sentence, its words counted in the texts as they stand in the document."""
-    words, target_words = len(part.source.split()), len(part.text.split())
+    words, target_words = part.source.split(), part.text.split()
     if part.alignment is None:
-        return [(i, i) for i in range(words)] if part.source.strip() == part.text.strip() else []
+        return [(i, i) for i in range(len(words))] if part.source.strip() == part.text.strip() else []
     # Normalizing a text, as a bundle may, can join or part its words.
     read, written = max(1, len(part.alignment.source)), max(1, len(part.alignment.target))
-    return [(i * words // read, j * target_words // written) for i, j in part.alignment.links]
+    links = [(i * len(words) // read, j * len(target_words) // written) for i, j in part.alignment.links]
+    copies = _copied_words(words, target_words)
+    sources, targets = {i for i, _ in copies}, {j for _, j in copies}
+    return [(i, j) for i, j in links if i not in sources and j not in targets] + copies
+
+
+def _copied_words(words: Sequence[str], target_words: Sequence[str]) -> list[WordLink]:
+    """Names, numbers and placeholders that stand once in the source, and those in the translation that equal them.
+
+    These belong together, whatever the model attended to. A word in small letters may mean something else there.
+    """
+    cores, target_cores = ([word.strip(_SIGNS_AROUND) for word in some] for some in (words, target_words))
+    counts = Counter(cores)
+    copied = {
+        core: i
+        for i, core in enumerate(cores)
+        if counts[core] == 1 and len(core) > 1 and not (core.isalpha() and core.islower())
+    }
+    return [(copied[core], j) for j, core in enumerate(target_cores) if core in copied]
 
 
 def _reasons(
