@@ -53,6 +53,11 @@ def test_blanks_in_a_row_are_one_also_across_tags() -> None:
 CODE = opaque_point("x()", "<x>")
 
 
+def test_a_break_beside_code_parts_the_words_that_the_model_reads() -> None:
+    assert run(text("run "), CODE, BREAK, text("now")).unit.text == "run x() now"
+    assert run(text("run "), CODE, BREAK, CODE, text(" now")).unit.text == "run x() x() now"
+
+
 @pytest.mark.parametrize(
     ("pieces", "target", "links", "expected"),
     [

@@ -168,7 +168,7 @@ def _trimmed(pieces: Sequence[Piece], partners: Mapping[int, int], first: int, l
 
 
 def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -> InlineRun:
-    parts = list(pieces)
+    parts = [one for index in range(len(pieces)) for one in _with_blank(pieces, index)]
     after_blank = False
     for index, part in enumerate(parts):
         if part.stands_for:
@@ -211,6 +211,14 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -
     opaque = frozenset(number for number, (first, *_) in tags.items() if first.kind == "point" and first.text)
     unit = TranslationUnit(text=text, marks=tuple(marks), opaque=opaque, key=key)
     return InlineRun(run.start, run.stop, tuple(pieces), unit, tags, spacings)
+
+
+def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
+    """A piece; a break between two points that the model reads (code, a break, code) has a blank after it."""
+    beside = pieces[max(index - 1, 0) : index + 2 : 2]
+    is_between = len(beside) == 2 and all(one.kind == "point" and one.text for one in beside)
+    piece = pieces[index]
+    return (piece, Piece("text", " ")) if piece.stands_for == "break" and is_between else (piece,)
 
 
 def _point_marks(number: int, at: int, text: str) -> list[Mark]:

@@ -61,10 +61,10 @@ def is_translatable(text: str, *, numbers: bool = False) -> bool:
 
 
 def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
-    """What is beside a point."""
-    before, after = _neighbours(parts, index)
-    one = parts[before].text[-1] if before is not None else ""
-    other = parts[after].text[0] if after is not None else ""
+    """What is beside a point; of another point, the text that the model reads in its place."""
+    before, after = _beside(parts, index)
+    one = parts[before].text[-1:] if before >= 0 else ""
+    other = parts[after].text[:1] if after < len(parts) else ""
     return Spacing(BLANKS.sub(" ", one), BLANKS.sub(" ", other))
 
 
@@ -125,15 +125,21 @@ def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
 
 def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | None]:
     """The texts before and after a point; None at a boundary or another point."""
+    before, after = _beside(parts, index)
+    return (
+        before if before >= 0 and parts[before].kind == "text" else None,
+        after if after < len(parts) and parts[after].kind == "text" else None,
+    )
+
+
+def _beside(parts: Sequence[Piece], index: int) -> tuple[int, int]:
+    """What is before and after a point, but tags: numbers of pieces; -1 and their count at the ends."""
     before, after = index - 1, index + 1
     while before >= 0 and _is_passed(parts[before]):
         before -= 1
     while after < len(parts) and _is_passed(parts[after]):
         after += 1
-    return (
-        before if before >= 0 and parts[before].kind == "text" else None,
-        after if after < len(parts) and parts[after].kind == "text" else None,
-    )
+    return before, after
 
 
 def _is_passed(part: Piece) -> bool:
