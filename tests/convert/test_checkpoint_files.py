@@ -33,7 +33,7 @@ def test_a_state_dict_of_pytorch_is_read(tmp_path: Path) -> None:
 
 def test_code_in_a_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
     torch.save({"a": Command(tmp_path / "made")}, tmp_path / "model.bin")
-    with pytest.raises(CheckpointError, match=r"holds more than tensors: its pickle names '\w+ mkdir'"):
+    with pytest.raises(CheckpointError, match=r"holds more than tensors and settings: its pickle names '\w+ mkdir'"):
         read_tensor_file(tmp_path / "model.bin")
     assert not (tmp_path / "made").exists()
 
@@ -66,6 +66,17 @@ def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(os.urandom(1000))
     with pytest.raises(CheckpointError, match=name):
+        read_tensor_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.bin"])
+def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CheckpointError, match="a pipe or a device, not a regular file"):
+        read_tensor_file(tmp_path / name)
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/zero")
+    with pytest.raises(CheckpointError, match="a pipe or a device, not a regular file"):
         read_tensor_file(tmp_path / name)
 
 

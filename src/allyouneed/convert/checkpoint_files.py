@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import pickletools
 import zipfile
 from collections.abc import Mapping
@@ -18,7 +19,8 @@ from ..files import parse_json, read_whole
 
 LARGEST_JSON = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
 LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
-_PICKLED = {  # what the pickle of a state dict of tensors names, and nothing else
+_PICKLED = {  # what the pickle of tensors and settings names, and nothing else
+    "argparse Namespace",
     "collections OrderedDict",
     "torch._utils _rebuild_tensor_v2",
     "torch._utils _rebuild_parameter",
@@ -49,22 +51,45 @@ def read_json_table(path: Path) -> dict[str, Any]:
 
 
 def read_tensor_file(path: Path) -> dict[str, Tensor]:
-    """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU.
+    """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU."""
+    if path.suffix != ".safetensors":
+        return require_tensors(read_pickle_safely(path), str(path))
+    try:
+        read_whole(path, 0)  # refuses a pipe and a device
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
+    except (OSError, SafetensorError) as error:
+        raise _unreadable(path, error) from error
 
-    Of a pickle only the names of tensors' own parts are accepted, before it is read with `weights_only`.
+
+def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
+    """A table of tensors by name. Refuses anything else."""
+    if not isinstance(state, Mapping) or not all(
+        isinstance(name, str) and isinstance(part, Tensor) for name, part in state.items()
+    ):
+        raise CheckpointError(f"{what} must hold a table of tensors")
+    return dict(state)
+
+
+def read_pickle_safely(path: Path) -> Any:
+    """What PyTorch saved: tensors, plain values and tables of them, and namespaces of argparse, on the CPU.
+
+    Of a pickle only the names of these are accepted, before it is read with `weights_only`. Refuses all others.
     """
     try:
-        if path.suffix == ".safetensors":
-            with safe_open(path, framework="pt") as file:
-                return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
+        read_whole(path, 0)  # refuses a pipe and a device
         _refuse_unsafe_pickle(path)
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, SafetensorError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = str(error).partition("\n")[0] or repr(error)
-        raise CheckpointError(f"{path} cannot be read: {reason}") from error
-    if not isinstance(state, Mapping) or not all(isinstance(part, Tensor) for part in state.values()):
-        raise CheckpointError(f"{path} must hold a table of tensors")
-    return dict(state)
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (
+        OSError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile, TypeError, KeyError,
+        IndexError, AttributeError, AssertionError, RecursionError,
+    ) as error:  # fmt: skip
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{path} cannot be read: {str(error).partition(chr(10))[0] or repr(error)}")
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -91,4 +116,7 @@ def _refuse_unsafe_pickle(path: Path) -> None:
             if code.name in ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
                 raise CheckpointError(f"{path} holds a pickle with {code.name}, as no file of tensors does")
             if code.name == "GLOBAL" and argument not in _PICKLED:
-                raise CheckpointError(f"{path} holds more than tensors: its pickle names {argument!r:.80}")
+                raise CheckpointError(
+                    f"{path} holds more than tensors and settings: its pickle names {argument!r:.80}. If you trust it, "
+                    "save its tensors alone, as docs/import.md shows"
+                )

@@ -15,6 +15,8 @@ from .imported_card import imported_card
 IMPORTERS = {  # module of this room: its importer
     "huggingface_import": "HuggingFaceImporter",
     "marian_import": "MarianImporter",
+    "fairseq_import": "FairseqImporter",
+    "joeynmt_import": "JoeyNMTImporter",
 }
 
 

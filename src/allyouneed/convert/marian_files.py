@@ -51,7 +51,7 @@ def read_settings(content: bytes, name: str) -> dict[str, Any]:
         for event in yaml.parse(content, Loader=yaml.SafeLoader):  # one by one, so that deep nesting is not read whole
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > MOST_LEVELS:
-                raise CheckpointError(f"{name} has aliases or deep nesting, as no settings of Marian have")
+                raise CheckpointError(f"{name} has aliases or deep nesting, as no settings of a checkpoint have")
         table = yaml.load(content, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{name} is no YAML that can be read: {' '.join(str(error).split())[:200]}") from error
@@ -124,5 +124,5 @@ def _yaml() -> Any:
     try:
         import yaml
     except ImportError as error:
-        raise MissingExtraError("importing Marian's .npz", "marian") from error
+        raise MissingExtraError("reading the YAML of a checkpoint", "marian") from error
     return yaml
