@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -15,7 +15,8 @@ from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import weights
 from allyouneed.run.processes import process_group
-from allyouneed.train import make_optimizer, updates
+from allyouneed.train import loop, make_optimizer, updates
+from allyouneed.train.loop import add_gradients
 from allyouneed.train.workers import WorkerGroup, Workers
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -65,6 +66,32 @@ def save_trained(folder: Path) -> None:
     for optimizer in ("adam", "muon"):
         result = train_part(WorkerGroup(), replace(TRAIN, optimizer=optimizer))
         torch.save(result, folder / f"{optimizer}{dist.get_rank()}.pt")
+
+
+def save_troubled(folder: Path) -> None:
+    """Train while the second worker has gradients that are not finite at first, and later too little memory."""
+    rank, calls = dist.get_rank(), 0
+
+    def troubled(
+        model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int = 1
+    ) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if rank == 1 and calls == 5:
+            raise MemoryError
+        loss = add_gradients(model, batches, config, micro_batches=micro_batches)
+        if rank == 1 and calls == 2:
+            next(model.parameters()).grad.fill_(torch.nan)  # type: ignore[union-attr]
+        return loss
+
+    loop.add_gradients = troubled
+    torch.manual_seed(0)
+    model = Transformer(MODEL)
+    optimizer, workers = make_optimizer(model, TRAIN), WorkerGroup()
+    workers.attach(model, optimizer)
+    parts = (part(batch, rank, workers.count) for batch in batches(12))
+    done = list(updates(model, optimizer, parts, TRAIN, workers=workers))
+    torch.save([(update.skipped, update.micro_batches, update.out_of_memory) for update in done], folder / f"{rank}.pt")
 
 
 def _run(folder: Path, rank: int, count: int, act: Callable[[Path], None], environment: dict[str, str]) -> None:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.run.processes import choose_workers
 from allyouneed.train import Update
+from allyouneed.train.loop import add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 
 
@@ -98,6 +100,25 @@ def test_a_killed_worker_ends_the_run_with_one_message_and_the_checkpoint_is_kep
         fit(MUON, tmp_path / "run", callback=KillAWorker(5))
     fit(MUON, tmp_path / "run", resume=True)
     assert read_weights(tmp_path / "run") == read_weights(straight)
+
+
+def test_all_go_back_to_the_checkpoint_when_the_updates_of_one_are_not_finite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    def spoiled(*args: Any, **options: Any) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return add_gradients(*args, **options) * (float("nan") if 5 <= calls < 10 else 1)
+
+    monkeypatch.setattr("allyouneed.train.loop.add_gradients", spoiled)
+    notebook = Notebook()
+    fit(with_workers(TINY, 2), tmp_path / "run", callback=notebook)
+    assert [validation.step for validation in notebook.validations] == [4, 8, 12, 12]
+    (line,) = [line for line in notebook.lines if line.startswith("rollback")]
+    assert "5 updates in a row were not finite at update 9: back to update 8, with 0.5 times" in line
+    assert len([line for line in notebook.lines if line.startswith("skipped")]) == 5
 
 
 def start(folder: Path) -> "subprocess.Popen[str]":

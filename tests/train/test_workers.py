@@ -9,7 +9,7 @@ from allyouneed.config import TrainConfig
 from allyouneed.nn import Transformer
 from allyouneed.train import make_optimizer
 from allyouneed.train.workers import Workers, divide
-from ranks import MODEL, TRAIN, run_ranks, save_trained, train_part
+from ranks import MODEL, TRAIN, run_ranks, save_trained, save_troubled, train_part
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,14 @@ def test_three_workers_make_the_updates_of_one(tmp_path: Path, environment: dict
                 assert (weights_here[name] - tensor).abs().max() < 1e-4, name
     all_losses = [torch.load(tmp_path / f"muon{rank}.pt")[0] for rank in range(3)]
     assert all_losses == [all_losses[0]] * 3  # the same on every worker, to the bit
+
+
+def test_all_agree_on_a_gradient_that_is_not_finite_and_on_memory_that_runs_out(tmp_path: Path) -> None:
+    run_ranks(tmp_path, 2, save_troubled)
+    usual, skipped = (False, 1, False), (True, 1, False)
+    raised, split = (False, 2, True), (False, 2, False)
+    for rank in range(2):
+        assert torch.load(tmp_path / f"{rank}.pt") == [usual, skipped, usual, usual, raised, split]
 
 
 def test_parameters_are_divided_so_that_all_have_about_the_same_work() -> None:
