@@ -169,6 +169,21 @@ def test_codes_and_the_vocabulary_made_of_them_come_together(tmp_path: Path, tab
         Recipe.read(recipe_file(tmp_path, f"[data]\n{table}\n"))
 
 
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('tokenizer = "a.json"\nvocab_size = 8_000', "tokenizer names a vocabulary.* vocab_size=8000$"),
+        ('tokenizer = "a.json"\nvocabulary = "unigram"', "vocabulary='unigram'$"),
+        ('tokenizer = ["a", "b", "c"]', "a file for both sides or two"),
+    ],
+)
+def test_what_describes_a_vocabulary_to_learn_is_refused_beside_a_tokenizer(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Recipe.read(recipe_file(tmp_path, f"[data]\n{table}\n"))
+
+
 SECTIONS = {name: type(getattr(Recipe(), name)) for name in Recipe().tables()}
 NUMBERS = [
     (kind, known)

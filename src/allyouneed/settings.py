@@ -86,6 +86,11 @@ class Checked:
                     raise ConfigError(f"{known.name} must be text without NUL characters; got {format_value(text)}")
             object.__setattr__(self, known.name, float(value) if kind is float else value)
 
+    def changed(self, *names: str) -> list[str]:
+        """Those of some fields that do not have their default."""
+        defaults = {known.name: known.default for known in dataclasses.fields(self)}
+        return [name for name in names if getattr(self, name) != defaults[name]]
+
     def describe_values(self, *names: str) -> str:
         """Some of its values for a message; defaults are marked, since the user may not have set them."""
         defaults = {known.name: known.default for known in dataclasses.fields(self)}

@@ -19,9 +19,12 @@ from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.html import HTMLExporter, HTMLFolder
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.web_model import WEB
+from allyouneed.errors import ExportError
+from allyouneed.text.vocabulary_files import read_vocabulary
 from bundles import make_bundle
 from chromium_page import open_page
 from docs_programs import program
+from foreign_tokenizers import foreign_tokenizers
 from vocabularies import TEXTS, VOCABULARIES
 
 
@@ -50,6 +53,15 @@ def test_the_tokenizer_of_the_page_is_ours(both: tuple[Bundle, HTMLFolder], text
     assert page.evaluate(f"translator.source.encode({json.dumps(text)})") == ids
     assert page.evaluate(f"translator.source.decode({ids})") == tokenizer.decode(ids)
     assert page.evaluate(f"{ids}.map((id) => translator.source.piece(id))") == tokenizer.pieces(ids)
+
+
+def test_a_vocabulary_that_the_page_does_not_know_is_refused(tmp_path: Path) -> None:
+    tokenizer = foreign_tokenizers()["unigram"]
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    side = read_vocabulary(str(tmp_path / "tokenizer.json")).vocabulary.source
+    bundle = make_bundle(vocab_size=len(side), pad_id=side.pad_id)
+    with pytest.raises(ExportError, match="the page cannot encode text with this vocabulary: its normalizer is NFKC"):
+        HTMLExporter().write(replace(bundle, source_tokenizer=side, target_tokenizer=side), tmp_path, "float32")
 
 
 # Translates texts in a worker made of the page's own code.

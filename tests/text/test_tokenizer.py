@@ -140,22 +140,25 @@ def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
     [
         (
             {"normalizer": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}},
-            "its normalizer has the pattern",
+            "its normalizer has the pattern .*which cannot be read safely",
         ),
         (
-            {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}},
-            "its normalizer is 'NFC'",
+            {"normalizer": {"type": "Sequence", "normalizers": [{"type": "BertNormalizer"}]}},
+            "its normalizer is 'BertNormalizer', but only .* can be read safely",
         ),
         (
             {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a*)*b"}, "behavior": "Isolated", "invert": 0}},
-            "its pre_tokenizer has the pattern .*as none of our vocabularies has",
+            "its pre_tokenizer has the pattern .*which cannot be read safely",
         ),
         (
             {"decoder": {"type": "Sequence", "decoders": [{"type": "CTC"}]}},
             "its decoder is 'CTC'",
         ),
-        ({"truncation": {"max_length": 3}}, "its truncation is .*known is none"),
-        ({"model": {"type": "WordPiece", "vocab": {}}}, "its model is 'WordPiece'; known is BPE, Unigram, WordLevel"),
+        ({"truncation": {"max_length": 3}}, "its truncation is .*but only none can be read safely"),
+        (
+            {"model": {"type": "WordPiece", "vocab": {}}},
+            "its model is 'WordPiece', but only BPE, Unigram, WordLevel can",
+        ),
         ({"model": {"type": "BPE", "continuing_subword_prefix": "##"}}, "its model has continuing_subword_prefix='##'"),
         ({"model": {"type": "BPE", "dropout": 0.5}}, "its model has dropout=0.5"),
         ({"model": 3}, "must be an object; got 3"),
@@ -190,9 +193,19 @@ def test_the_unknown_token_may_come_first(tmp_path: Path) -> None:
     tokenizer = Tokenizer.load(
         edited(words, tmp_path / "tokenizer.json", model=model, added_tokens=[], normalizer=None)
     )
-    assert len(tokenizer) == 6
-    assert tokenizer.unk_id == 0
-    assert 4 in tokenizer.encode("A")
+    assert (len(tokenizer), tokenizer.unk_id) == (6, 0)
+    assert tokenizer.encode("A dog")[1] == 4
+    assert tokenizer.foreign_part() == "<unk> is not its last id"
+
+
+def test_merges_with_the_unknown_token_first_are_refused(tmp_path: Path) -> None:
+    """All ids after `<unk>` are read as it: at the beginning it would make every word unknown."""
+    codes = Tokenizer.from_bpe_codes(CODES, ["dog runs"])
+    model = json.loads(codes.to_json())["model"]
+    names = ["<unk>", *(name for name in sorted(model["vocab"], key=model["vocab"].get) if name != "<unk>")]
+    model["vocab"] = {name: i for i, name in enumerate(names)}
+    with pytest.raises(InputError, match="<unk> must come after the tokens of a vocabulary of merges; here it is 0"):
+        Tokenizer.load(edited(codes, tmp_path / "tokenizer.json", model=model, added_tokens=[]))
 
 
 def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None:

@@ -46,6 +46,15 @@ def train(
             show_default=False,
         ),
     ] = "",
+    tokenizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="FILE",
+            help="Use the vocabulary of this tokenizer.json or model; twice: of the source and of the target.",
+            show_default=False,
+        ),
+    ] = None,
     languages: Annotated[
         str,
         typer.Option(
@@ -87,6 +96,8 @@ def train(
       allyouneed train my.toml --output runs/mine --resume
 
       allyouneed train special.tsv --init-from runs/mine --output runs/special
+
+      allyouneed train pairs.tsv --tokenizer tokenizer.json --output runs/mine
     """
     from contextlib import nullcontext
 
@@ -94,7 +105,7 @@ def train(
     from .screen import TrainingScreen, console
 
     path = output or Path("runs") / Path(what).name.partition(".")[0]
-    recipe = _recipe(what, more or [], languages=languages, init_from=init_from, auto=auto)
+    recipe = _recipe(what, more or [], languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
 
     from ..device import configure_process
     from ..evaluation import fit
@@ -135,7 +146,9 @@ def _follow(recipe: "Recipe | Draft", path: Path) -> None:
         sys.exit(2)
 
 
-def _recipe(what: str, more: list[str], *, languages: str, init_from: str, auto: bool) -> "Recipe | Draft":
+def _recipe(
+    what: str, more: list[str], *, languages: str, init_from: str, tokenizer: list[str] | None, auto: bool
+) -> "Recipe | Draft":
     from ..config import Recipe, read_recipe
     from ..language_tags import parse_pair
     from ..recipes import recipe_names, recipe_path
@@ -150,6 +163,8 @@ def _recipe(what: str, more: list[str], *, languages: str, init_from: str, auto:
     tables = apply_overrides(tables, more)
     if languages and isinstance(data := tables.setdefault("data", {}), dict):
         data["source_language"], data["target_language"] = parse_pair(languages)
+    if tokenizer and isinstance(data := tables.setdefault("data", {}), dict):
+        data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
     settings = tables.setdefault("train", {})
     if init_from and isinstance(settings, dict):
         settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number

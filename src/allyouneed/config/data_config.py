@@ -90,6 +90,11 @@ class DataConfig(Checked):
     bpe_codes: str = setting(
         "", 'merges of vocabulary "codes": a file of subword-nmt, for text that is tokenized already'
     )
+    tokenizer: str | tuple[str, ...] = setting(
+        (),
+        "vocabulary from files instead of a learned one: a tokenizer.json, or the folder of a model, for both sides; "
+        "or two files, [source, target]",
+    )
     subword_sampling: float = setting(
         0.0,
         "subword regularization: segment each pair differently in every epoch; the fraction of merges that "
@@ -128,6 +133,15 @@ class DataConfig(Checked):
             raise ConfigError(
                 "bpe_codes are one vocabulary for both sides; "
                 f"got {self.describe_values('bpe_codes', 'joint_vocabulary')}"
+            )
+        if isinstance(self.tokenizer, tuple) and len(self.tokenizer) not in (0, 2):
+            raise ConfigError(
+                f"tokenizer must name a file for both sides or two, [source, target]; got {list(self.tokenizer)}"
+            )
+        if self.tokenizer and (learned := self.changed("vocabulary", "vocab_size", "joint_vocabulary")):
+            raise ConfigError(
+                "tokenizer names a vocabulary, so that none is learned; leave out what describes one to learn, "
+                f"or set it to its default: {self.describe_values(*learned)}"
             )
         if self.subword_sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
             raise ConfigError(

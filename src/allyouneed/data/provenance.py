@@ -13,7 +13,7 @@ from ..text.vocabulary import Vocabulary
 PREPARED_FORMAT = 3  # of the files that data/prepare.py writes
 
 # Settings that name files, whose content counts, or folders.
-_PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes"}
+_PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes", "tokenizer"}
 _DESCRIPTIONS = {"source_language", "target_language", "license"}  # for the card of the model only
 
 

@@ -1,5 +1,6 @@
 """`fit`: from a recipe, or a draft of one, to a run that is started or resumed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import tomli_w
@@ -16,6 +17,7 @@ from ..files import locked, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..text.vocabulary import Vocabulary
+from ..text.vocabulary_files import read_vocabulary
 from ..train.averaging import copy_weights
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
@@ -87,17 +89,18 @@ def _fit(
     checkpoint = output / "checkpoint.safetensors"
     starts = not (resume and checkpoint.exists())
     initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
+    vocabulary, notes = _existing_vocabulary(plan, output, initial)
     data = prepare(
         plan.data,
         plan.clean,
         output / "data",
         max_length=plan.model.max_length,
-        vocabulary=_existing_vocabulary(plan, output, initial),
+        vocabulary=vocabulary,
         resume=resume,
         progress=callback.on_prepare,
     )
     data_folder = prepared_folder(plan.data, output / "data", data.provenance)
-    messages = [("data", line) for line in data.describe()]
+    messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
     if isinstance(recipe, Draft):
         plan, choices = recipe.complete(_corpus(plan, data, device))
         messages += [("auto", str(choice)) for choice in choices]
@@ -169,13 +172,21 @@ def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device
     return model.to(device)
 
 
-def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> Vocabulary | None:
-    """The vocabulary of the model that a run is initialized from, which the run then has too."""
+def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> tuple[Vocabulary | None, Sequence[str]]:
+    """The vocabulary that is not to be learned, and what to say about it.
+
+    It is that of the model that a run is initialized from, or that of `data.tokenizer`.
+    """
+    if plan.train.init_from and plan.data.tokenizer:
+        raise ConfigError(
+            "a run that starts from the weights of a model has its vocabulary; leave out data.tokenizer or "
+            "train.init_from"
+        )
     if initial:
-        return initial.vocabulary
+        return initial.vocabulary, ()
     if plan.train.init_from:
-        return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists())
-    return None
+        return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
+    return read_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
 
 
 def _corpus(plan: Recipe, data: PreparedData, device: torch.device) -> Corpus:

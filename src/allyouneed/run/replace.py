@@ -9,6 +9,7 @@ from ..corpus.readers import local_paths
 from ..data.prepared import PREPARED
 from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
+from ..text.vocabulary_files import vocabulary_paths
 from .auto import Draft
 
 # All files that a run, the demo and `check --save-baseline` write into the folder of a run.
@@ -37,6 +38,7 @@ def source_paths(recipe: Recipe | Draft) -> list[Path]:
         data.cache_dir
     )
     start = [Path(recipe.train.init_from)] * bool(recipe.train.init_from)
+    others += vocabulary_paths(data.tokenizer)
     return [*(path for where in corpora for path in local_paths(where, folder=data.data_dir)), *others, *start]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models
 
-from ..errors import DataError, InputError
+from ..errors import ConfigError, DataError, InputError
 from ..files import read_whole, write_whole
 from .backends import (
     BYTE_TOKENS,
@@ -35,6 +35,7 @@ from .backends import (
 )
 from .subword_sampling import SubwordSampler
 from .tokenizer_format import (
+    describe_foreign_part,
     join_symbols,
     put_character_map,
     refuse_unknown_parts,
@@ -81,7 +82,8 @@ class Tokenizer:
         fixed = isinstance(model, models.WordLevel) and self.unk_id is None
         self._spellable = set(ids) - set(SPECIALS) if fixed else None
         self._word_end = model.end_of_word_suffix if isinstance(model, models.BPE) else None
-        self._in_bytes = isinstance(model, models.BPE) and not model.byte_fallback and not self._word_end
+        decoder = backend.decoder.__getstate__().decode() if backend.decoder else ""
+        self._in_bytes, self._blank = '"ByteLevel"' in decoder, BLANK if symbols or BLANK in decoder else " "
         # In a vocabulary of merges all ids after `<unk>` are read as it: the symbols of merges that occur in no text.
         self._last_id = self.unk_id if self._word_end else None
         self._refuse_misplaced_unknown()
@@ -162,6 +164,11 @@ class Tokenizer:
         """The same for the tokenizers library, which knows no `symbols`: its ids are others, its tokens the same."""
         return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
+    def foreign_part(self) -> str:
+        """What distinguishes it from the vocabularies that are learned here; empty for one of these."""
+        last = self._last_id is not None or self.unk_id in (None, len(self) - 1)
+        return describe_foreign_part(self.to_json()) or ("" if last else f"{UNK} is not its last id")
+
     def fingerprint(self) -> str:
         """16 hexadecimal digits that differ for different vocabularies; saving and loading does not change them."""
         text = put_character_map(self._backend.to_str(), self._character_map)
@@ -211,11 +218,22 @@ class Tokenizer:
             return sentences
         return [[min(i, last) for i in ids] for ids in sentences]
 
+    @property
+    def has_subwords(self) -> bool:
+        """Whether words, which a text is split into first, can be segmented in different ways."""
+        model = self._backend.model
+        return isinstance(model, models.BPE | models.Unigram) and self._backend.pre_tokenizer is not None
+
     def with_sampling(self, *, strength: float, seed: int) -> Callable[[str, int], list[int]]:
         """A function that encodes a text by subword sampling, with `<sos>` and `<eos>`: the same for the same number.
 
         `strength` is the probability that BPE skips a merge, or the exponent of a unigram's probability.
         """
+        if not self.has_subwords:
+            raise ConfigError(
+                "data.subword_sampling segments words in different ways, which this vocabulary cannot: "
+                "it needs one of BPE or unigram subwords whose words are split first; set it to 0"
+            )
         sampler = SubwordSampler(self._backend, json.loads(self._backend.to_str()), strength=strength, seed=seed)
         ids = self._texts if self.symbols is not None else self._ids
 
@@ -267,7 +285,7 @@ class Tokenizer:
         if self._word_end:
             return name.replace(self._word_end, "␣")
         text: str = decoders.ByteLevel().decode([name]) if self._in_bytes else name
-        return text.replace(BLANK if self.symbols else " ", "␣")
+        return text.replace(self._blank, "␣")
 
     def _encode_by_symbols(self, texts: Sequence[str]) -> list[list[int]]:
         tags = [self.language_tag(text) for text in texts]

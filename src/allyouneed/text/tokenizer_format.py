@@ -1,4 +1,4 @@
-"""The parts that a `tokenizer.json` may have: those of our own vocabularies, and no others.
+"""The parts that a `tokenizer.json` may have: those of our own vocabularies, and others that are safe.
 
 The format allows regular expressions that take exponential time, and rules that crash the library. A file that passes
 this check has neither.
@@ -17,21 +17,48 @@ from .character_map import CharacterMap, check_character_map
 # A word with the space before it, one digit, a run of punctuation, or spaces: no token crosses these boundaries.
 WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
+INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"  # splits the name of a special token in a text, so that it is plain text
+
 EDGE_BLANKS, REPEATED_BLANKS = r"^ +| +$", r" {2,}"
 
-_PARTS = {
-    "normalizer": {"Prepend", "Sequence", "Precompiled", "Replace"},
-    "pre_tokenizer": {"Sequence", "Split", "ByteLevel", "Metaspace"},
-    "post_processor": {"TemplateProcessing"},
-    "decoder": {"Sequence", "ByteLevel", "ByteFallback", "Fuse", "Strip", "BPEDecoder", "Metaspace"},
+OUR_PARTS = {
+    "normalizer": {"Prepend"},
+    "pre_tokenizer": {"Sequence", "Split", "ByteLevel"},
+    "decoder": {"Sequence", "ByteLevel", "ByteFallback", "Fuse", "Strip", "BPEDecoder"},
     "model": {"BPE", "WordLevel", "Unigram"},
+}
+SAFE_PARTS = {
+    "normalizer": {
+        "Sequence",
+        "NFC",
+        "NFD",
+        "NFKC",
+        "NFKD",
+        "Lowercase",
+        "StripAccents",
+        "Strip",
+        "Replace",
+        "Precompiled",
+    },
+    "pre_tokenizer": {"Metaspace", "Whitespace", "WhitespaceSplit", "Punctuation", "Digits", "BertPreTokenizer"},
+    "decoder": {"Metaspace", "Replace"},
+    "model": set[str](),
+}
+_PARTS = {
+    **{name: ours | SAFE_PARTS[name] for name, ours in OUR_PARTS.items()},
+    "post_processor": {"TemplateProcessing"},
     "truncation": set[str](),
     "padding": set[str](),
 }
 _PATTERNS = {
-    "Split": ({"Regex": WORDS}, {"Regex": EVERY_CHARACTER}, {"String": " "}),
-    "Replace": ({"Regex": EDGE_BLANKS}, {"Regex": REPEATED_BLANKS}),
+    "Split": ({"Regex": WORDS}, {"Regex": EVERY_CHARACTER}, {"Regex": INSIDE_SPECIAL}, {"String": " "}),
+    "Replace": ({"String": " "}, {"String": "▁"}, {"Regex": EDGE_BLANKS}, {"Regex": REPEATED_BLANKS}),
 }
+_OUR_SETTINGS = {
+    "prepend": " ", "add_prefix_space": False, "use_regex": False, "fuse_unk": False, "ignore_merges": False,
+}  # fmt: skip
+_OUR_TOKENS = {"<pad>", "<sos>", "<eos>"}
+_LONGEST = 8  # characters that replace a pattern
 
 
 def start_tokens(post_processor: Any) -> list[str]:
@@ -87,8 +114,7 @@ def refuse_unknown_parts(text: str) -> None:
             kind = part.get("type", "one without a type")
             if kind not in known:
                 raise DataError(
-                    f"its {name} is {kind!r:.40}; known is {', '.join(sorted(known)) or 'none'}. "
-                    "Only vocabularies that allyouneed made can be read"
+                    f"its {name} is {kind!r:.40}, but only {', '.join(sorted(known)) or 'none'} can be read safely"
                 )
             # A prefix of continued words crashes the library, and dropout would encode a text differently each time.
             for setting in ("continuing_subword_prefix", "dropout"):
@@ -96,10 +122,22 @@ def refuse_unknown_parts(text: str) -> None:
                     raise DataError(f"its {name} has {setting}={part[setting]!r:.40}, as none of our vocabularies has")
             if kind == "Precompiled":
                 _refuse_damaged_map(part)
-            if kind in ("Split", "Replace") and part.get("pattern") not in _PATTERNS[kind]:
-                raise DataError(
-                    f"its {name} has the pattern {part.get('pattern')!r:.80}, as none of our vocabularies has"
-                )
+            if kind in _PATTERNS and part.get("pattern") not in _PATTERNS[kind]:
+                raise DataError(f"its {name} has the pattern {part.get('pattern')!r:.80}, which cannot be read safely")
+            if kind == "Replace" and len(str(part.get("content"))) > _LONGEST:
+                raise DataError(f"its {name} replaces by {part['content']!r:.40}; at most {_LONGEST} characters can be")
+
+
+def describe_foreign_part(text: str) -> str:
+    """What the JSON of a tokenizer has that none of our own vocabularies has; empty if there is nothing."""
+    table = json.loads(text)
+    for name, known in OUR_PARTS.items():
+        for part in _flat(table.get(name)):
+            changed = [f"{key}={part[key]!r}" for key, ours in _OUR_SETTINGS.items() if part.get(key, ours) != ours]
+            if part["type"] not in known or (name != "decoder" and changed):
+                return f"its {name} is {' with '.join([part['type'], *changed])}"
+    others = [token["content"] for token in table["added_tokens"] if token["content"] not in _OUR_TOKENS]
+    return f"it has the added token {others[0]!r:.40}" if others else ""
 
 
 def _refuse_damaged_map(part: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ class Vocabulary:
         target_size = None if self.joint else len(self.target)
         if target_size and model.tied_embeddings == "all" and self.source.names() != self.target.names():
             raise ConfigError(
-                "data.joint_vocabulary=false makes two vocabularies; "
+                "data.joint_vocabulary=false makes two vocabularies, and so do two files in data.tokenizer; "
                 'set model.tied_embeddings to "target" or "none" with it'
             )
         return replace(
