@@ -42,7 +42,7 @@ FOREIGN = {
         "model.norm": "pre_norm norm_first normalize_before layer_norm",
         "model.positions": "position_encoding positional_encoding",
         "model.activation": "activation_function activation_fn hidden_act",
-        "data.vocabulary": "tokenizer tokenizer_type bpe_type segmentation",
+        "data.vocabulary": "tokenizer_type bpe_type segmentation",
         "data.joint_vocabulary": "share_vocab joined_dictionary joint_vocab",
         "data.subword_sampling": "bpe_dropout",
         "data.data_dir": "path_data",
