@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sentencepiece import SentencePieceProcessor
 
 from allyouneed import Bundle, ConfigError, DataError, Recipe, Translator, fit
+from allyouneed.errors import CheckpointError
 from allyouneed.run import source_paths
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.vocabulary_files import read_vocabulary
 from foreign_tokenizers import LINES, foreign_tokenizers
+from marian_checkpoints import ENGLISH, train_spm
 from runs import TINY, Notebook, StopAt
 from shell import refusal, run_here
 
@@ -59,6 +62,24 @@ def test_a_run_has_the_vocabulary_of_the_file_and_says_what_was_added(kind: str,
     assert bundle.source_tokenizer.encode_all(LINES) == expected.source.encode_all(LINES)
     assert [line.removeprefix("vocabulary: ") for line in notebook.lines if line.startswith("vocabulary")] == notes
     assert isinstance(Translator(Bundle.load(tmp_path / "run"))("1845-01-05"), str)
+
+
+def test_a_sentencepiece_model_keeps_its_ids(tmp_path: Path) -> None:
+    train_spm(ENGLISH, tmp_path / "a.model", 120)
+    vocabulary, notes = read_vocabulary(str(tmp_path / "a.model"))
+    ours, theirs = vocabulary.source, SentencePieceProcessor(model_file=str(tmp_path / "a.model"))
+    assert [note.rpartition(": ")[2] for note in notes] == [
+        "'<s>' is <sos>, with id 1", "'</s>' is <eos>, with id 2", f"<pad> was added, with id {len(theirs)}",
+    ]  # fmt: skip
+    assert (ours.unk_id, ours.sos_id, ours.eos_id, ours.pad_id) == (0, 1, 2, len(theirs))
+    for line in [*ENGLISH, "Ünknown ☃ <s> </s> <eos>", "  a  b ", ""]:
+        assert ours.encode(line) == [1, *theirs.encode(line), 2]
+    assert [ours.decode(ours.encode(line)) for line in ENGLISH] == theirs.decode(theirs.encode(ENGLISH))
+    bundle = fit(recipe(tokenizer=str(tmp_path / "a.model")), tmp_path / "run")
+    assert bundle.source_tokenizer.fingerprint() == ours.fingerprint()
+    train_spm(ENGLISH, tmp_path / "b.model", 120, model_type="bpe")
+    with pytest.raises(CheckpointError, match="b.model is no SentencePiece model .*: it must be a unigram model"):
+        read_vocabulary(str(tmp_path / "b.model"))
 
 
 def test_each_side_may_have_a_file_and_then_embeddings_cannot_all_be_tied(tmp_path: Path) -> None:

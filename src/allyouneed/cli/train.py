@@ -51,7 +51,8 @@ def train(
         typer.Option(
             "--tokenizer",
             metavar="FILE",
-            help="Use the vocabulary of this tokenizer.json or model; twice: of the source and of the target.",
+            help="Use the vocabulary of this tokenizer.json, SentencePiece model or bundle; "
+            "twice: of the source and of the target.",
             show_default=False,
         ),
     ] = None,

@@ -92,7 +92,8 @@ class DataConfig(Checked):
     )
     tokenizer: str | tuple[str, ...] = setting(
         (),
-        "vocabulary from files instead of a learned one: a tokenizer.json, or the folder of a model, for both sides; "
+        "vocabulary from files instead of a learned one: a tokenizer.json, a SentencePiece model, or the folder of a "
+        "model, for both sides; "
         "or two files, [source, target]",
     )
     subword_sampling: float = setting(

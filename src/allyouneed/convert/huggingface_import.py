@@ -14,14 +14,14 @@ from ..corpus.normalize import Normalization
 from ..errors import CheckpointError, ConfigError, DataError
 from ..nn import Transformer
 from ..text.backends import EOS, PAD
+from ..text.sentencepiece import SentencePieceModel
+from ..text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
 from .checkpoint_files import read_json_table, read_tensor_file
 from .exported_tokenizer import normalizer
 from .huggingface import MARIAN_ACTIVATIONS
 from .marian_weights import make_model
-from .sentencepiece import SentencePieceModel
-from .sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 
 DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json leaves out
     "vocab_size": 58101, "max_position_embeddings": 1024, "d_model": 1024, "activation_function": "gelu",

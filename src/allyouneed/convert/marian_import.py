@@ -17,13 +17,13 @@ from ..config import DecodeConfig, ModelConfig
 from ..corpus.normalize import Normalization
 from ..errors import CheckpointError, ConfigError
 from ..text.backends import EOS, PAD, UNK
+from ..text.sentencepiece import SentencePieceModel
+from ..text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 from ..text.vocabulary import Vocabulary
 from .checkpoint_files import read_limited
 from .huggingface import LOGITS_BIAS, MARIAN_ACTIVATIONS
 from .marian_files import CONFIG, LARGEST_SETTINGS, NPZArray, read_npz, read_settings, read_vocabulary
 from .marian_weights import make_model
-from .sentencepiece import SentencePieceModel
-from .sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 
 EXPECTED: dict[str, tuple[Any, ...]] = {  # settings of a model that ours can express, and their allowed values
     "type": ("transformer",),

@@ -1,13 +1,18 @@
-"""A vocabulary from files instead of one learned: those of a bundle or a run, or a `tokenizer.json`."""
+"""A vocabulary from files instead of one learned: of a bundle or a run, a `tokenizer.json`, a SentencePiece model."""
 
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
 from ..files import read_whole
+from .backends import SOS, SPECIALS
+from .sentencepiece import SentencePieceModel
+from .sentencepiece_vocabulary import make_tokenizer
 from .tokenizer import Tokenizer
-from .tokenizer_adaptation import adapt_tokenizer
+from .tokenizer_adaptation import NAMES, adapt_tokenizer
 from .vocabulary import Vocabulary
+
+SENTENCEPIECE = (".model", ".spm")  # endings of files
 
 
 class StoredVocabulary(NamedTuple):
@@ -40,6 +45,8 @@ def read_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
 
 
 def _read(path: Path) -> tuple[Tokenizer, list[str]]:
+    if path.suffix in SENTENCEPIECE:
+        return _read_sentencepiece(SentencePieceModel.load(path))
     try:
         text, changes = adapt_tokenizer(read_whole(path).decode())
         return Tokenizer.from_json(text), changes
@@ -47,3 +54,15 @@ def _read(path: Path) -> tuple[Tokenizer, list[str]]:
         raise DataError(f"{path} does not exist") from None
     except (OSError, ValueError, RecursionError, DataError) as error:
         raise DataError(f"{path} cannot be used as a vocabulary: {error}") from error
+
+
+def _read_sentencepiece(model: SentencePieceModel) -> tuple[Tokenizer, list[str]]:
+    """A SentencePiece model with its own ids. Its control pieces get our names; those that it lacks come after them."""
+    controls = set(model.names) - {piece for piece, _ in model.pieces}
+    names = {name: ours for ours, others in NAMES.items() for name in others[::-1] if name in controls}
+    renamed = {name: ours for name, ours in names.items() if name != ours}
+    known = [renamed.get(name, name) for name in model.names]
+    missing = [name for name in SPECIALS if name not in known]
+    changes = [f"{name!r} is {ours}, with id {known.index(ours):,}" for name, ours in renamed.items()]
+    changes += [f"{name} was added, with id {i:,}" for i, name in enumerate(missing, start=len(known))]
+    return make_tokenizer(model, [*known, *missing], start=SOS), changes

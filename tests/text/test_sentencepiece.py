@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor
 
-from allyouneed.convert.sentencepiece import SentencePieceModel
-from allyouneed.convert.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.errors import CheckpointError, DataError
 from allyouneed.text.character_map import check_character_map
+from allyouneed.text.sentencepiece import SentencePieceModel
+from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
 from marian_checkpoints import ENGLISH, ITALIAN, TEXTS, train_spm
 

@@ -6,9 +6,9 @@ from typing import Any
 from tokenizers import processors
 
 from ..errors import CheckpointError, InputError
-from ..text.backends import EOS, SOS, UNK
-from ..text.tokenizer import Tokenizer
+from .backends import EOS, SOS, UNK
 from .sentencepiece import SentencePieceModel
+from .tokenizer import Tokenizer
 
 
 def order_pieces(ids: Mapping[str, Any]) -> list[str]:

@@ -18,9 +18,9 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from ..errors import CheckpointError
-from ..text.character_map import check_character_map
-from ..text.tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
-from .checkpoint_files import read_limited
+from ..files import read_whole
+from .character_map import check_character_map
+from .tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
 
 LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
 MOST_PIECES = 2**20
@@ -44,7 +44,12 @@ class SentencePieceModel:
     def load(cls, path: Path) -> SentencePieceModel:
         """Read a .spm file. Refuses what is no unigram model, and settings that the tokenizers library lacks."""
         try:
-            return cls._parse(read_limited(path, LARGEST_SPM))
+            content = read_whole(path, LARGEST_SPM + 1)
+            if len(content) > LARGEST_SPM:
+                raise ValueError(f"it has more than {LARGEST_SPM:,} bytes, which no file of this kind needs")
+            return cls._parse(content)
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
         except (ValueError, struct.error) as error:
             raise CheckpointError(f"{path} is no SentencePiece model that can be read: {error}") from error
 
