@@ -20,7 +20,7 @@ from allyouneed.convert.html import HTMLExporter, HTMLFolder
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.web_model import WEB
 from allyouneed.errors import ExportError
-from allyouneed.text.vocabulary_files import read_vocabulary
+from allyouneed.text.vocabulary_files import load_vocabulary
 from bundles import make_bundle
 from chromium_page import open_page
 from docs_programs import program
@@ -58,7 +58,7 @@ def test_the_tokenizer_of_the_page_is_ours(both: tuple[Bundle, HTMLFolder], text
 def test_a_vocabulary_that_the_page_does_not_know_is_refused(tmp_path: Path) -> None:
     tokenizer = foreign_tokenizers()["unigram"]
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    side = read_vocabulary(str(tmp_path / "tokenizer.json")).vocabulary.source
+    side = load_vocabulary(str(tmp_path / "tokenizer.json")).vocabulary.source
     bundle = make_bundle(vocab_size=len(side), pad_id=side.pad_id)
     with pytest.raises(ExportError, match="the page cannot encode text with this vocabulary: its normalizer is NFKC"):
         HTMLExporter().write(replace(bundle, source_tokenizer=side, target_tokenizer=side), tmp_path, "float32")

@@ -27,18 +27,18 @@ CHANGES = {
 
 @pytest.mark.parametrize("kind", CHANGES)
 def test_texts_have_the_ids_that_the_library_gives_them_between_our_special_tokens(kind: str) -> None:
-    theirs = foreign_tokenizers()[kind]
-    text, changes = adapt_tokenizer(theirs.to_str())
+    reference = foreign_tokenizers()[kind]
+    text, changes = adapt_tokenizer(reference.to_str())
     ours = Tokenizer.from_json(text)
     assert changes == CHANGES[kind]
-    bare = without_frame(theirs)
+    bare = without_frame(reference)
     for line in LINES + UNUSUAL:
         ids = bare.encode(line, add_special_tokens=False).ids
         assert ours.encode(line) == [ours.sos_id, *ids, ours.eos_id]
         expected = bare.decode(ids, skip_special_tokens=False)
         assert ours.decode(ours.encode(line)) == expected.replace("[UNK]", "<unk>")
     special = {i for i in (ours.pad_id, ours.sos_id, ours.eos_id, ours.unk_id) if i is not None}
-    kept = {name: i for name, i in theirs.get_vocab().items() if i not in special}
+    kept = {name: i for name, i in reference.get_vocab().items() if i not in special}
     assert kept.items() <= {name: i for i, name in enumerate(ours.names())}.items()
     assert len(special) == (3 if kind == "byte-level BPE" else 4)
 

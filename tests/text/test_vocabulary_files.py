@@ -11,7 +11,7 @@ from allyouneed import Bundle, ConfigError, DataError, Recipe, Translator, fit
 from allyouneed.errors import CheckpointError
 from allyouneed.run import source_paths
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.text.vocabulary_files import read_vocabulary
+from allyouneed.text.vocabulary_files import load_vocabulary
 from foreign_tokenizers import LINES, foreign_tokenizers
 from marian_checkpoints import ENGLISH, train_spm
 from runs import TINY, Notebook, StopAt
@@ -34,23 +34,23 @@ def test_a_folder_has_the_vocabularies_of_its_model(saved: Path, tmp_path: Path)
     (tmp_path / "two").mkdir()
     one.save(tmp_path / "two/tokenizer.json")
     another.save(tmp_path / "two/tokenizer.target.json")
-    assert read_vocabulary(str(saved)).vocabulary.joint
-    vocabulary, notes = read_vocabulary(str(tmp_path / "two"))
+    assert load_vocabulary(str(saved)).vocabulary.joint
+    vocabulary, notes = load_vocabulary(str(tmp_path / "two"))
     assert (vocabulary.source.names(), vocabulary.target.names(), notes) == (one.names(), another.names(), [])
-    both = read_vocabulary((str(tmp_path / "two/tokenizer.target.json"), str(saved / "tokenizer.json"))).vocabulary
+    both = load_vocabulary((str(tmp_path / "two/tokenizer.target.json"), str(saved / "tokenizer.json"))).vocabulary
     assert both.source.names() == another.names()
 
 
 def test_what_is_no_vocabulary_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="empty has no tokenizer.json; name a file, or the folder of a bundle"):
-        read_vocabulary(str(tmp_path / "empty"))
+        load_vocabulary(str(tmp_path / "empty"))
     with pytest.raises(DataError, match="nothing does not exist"):
-        read_vocabulary(str(tmp_path / "nothing"))
+        load_vocabulary(str(tmp_path / "nothing"))
     for content in (b"\xff", b"{", b"{}", b"[" * 100_000, b'{"model": {"type": "BPE", "vocab": {"a": 0}}}'):
         (tmp_path / "file").write_bytes(content)
         with pytest.raises(DataError, match="file cannot be used as a vocabulary: "):
-            read_vocabulary(str(tmp_path / "file"))
+            load_vocabulary(str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("kind", ["byte-level BPE", "words"])
@@ -58,7 +58,7 @@ def test_a_run_has_the_vocabulary_of_the_file_and_says_what_was_added(kind: str,
     foreign_tokenizers()[kind].save(str(tmp_path / "theirs.json"))
     notebook = Notebook()
     bundle = fit(recipe(tokenizer=str(tmp_path / "theirs.json")), tmp_path / "run", callback=notebook)
-    expected, notes = read_vocabulary(str(tmp_path / "theirs.json"))
+    expected, notes = load_vocabulary(str(tmp_path / "theirs.json"))
     assert bundle.source_tokenizer.encode_all(LINES) == expected.source.encode_all(LINES)
     assert [line.removeprefix("vocabulary: ") for line in notebook.lines if line.startswith("vocabulary")] == notes
     assert isinstance(Translator(Bundle.load(tmp_path / "run"))("1845-01-05"), str)
@@ -66,20 +66,20 @@ def test_a_run_has_the_vocabulary_of_the_file_and_says_what_was_added(kind: str,
 
 def test_a_sentencepiece_model_keeps_its_ids(tmp_path: Path) -> None:
     train_spm(ENGLISH, tmp_path / "a.model", 120)
-    vocabulary, notes = read_vocabulary(str(tmp_path / "a.model"))
-    ours, theirs = vocabulary.source, SentencePieceProcessor(model_file=str(tmp_path / "a.model"))
+    vocabulary, notes = load_vocabulary(str(tmp_path / "a.model"))
+    ours, reference = vocabulary.source, SentencePieceProcessor(model_file=str(tmp_path / "a.model"))
     assert [note.rpartition(": ")[2] for note in notes] == [
-        "'<s>' is <sos>, with id 1", "'</s>' is <eos>, with id 2", f"<pad> was added, with id {len(theirs)}",
+        "'<s>' is <sos>, with id 1", "'</s>' is <eos>, with id 2", f"<pad> was added, with id {len(reference)}",
     ]  # fmt: skip
-    assert (ours.unk_id, ours.sos_id, ours.eos_id, ours.pad_id) == (0, 1, 2, len(theirs))
+    assert (ours.unk_id, ours.sos_id, ours.eos_id, ours.pad_id) == (0, 1, 2, len(reference))
     for line in [*ENGLISH, "Ünknown ☃ <s> </s> <eos>", "  a  b ", ""]:
-        assert ours.encode(line) == [1, *theirs.encode(line), 2]
-    assert [ours.decode(ours.encode(line)) for line in ENGLISH] == theirs.decode(theirs.encode(ENGLISH))
+        assert ours.encode(line) == [1, *reference.encode(line), 2]
+    assert [ours.decode(ours.encode(line)) for line in ENGLISH] == reference.decode(reference.encode(ENGLISH))
     bundle = fit(recipe(tokenizer=str(tmp_path / "a.model")), tmp_path / "run")
     assert bundle.source_tokenizer.fingerprint() == ours.fingerprint()
     train_spm(ENGLISH, tmp_path / "b.model", 120, model_type="bpe")
     with pytest.raises(CheckpointError, match="b.model is no SentencePiece model .*: it must be a unigram model"):
-        read_vocabulary(str(tmp_path / "b.model"))
+        load_vocabulary(str(tmp_path / "b.model"))
 
 
 def test_each_side_may_have_a_file_and_then_embeddings_cannot_all_be_tied(tmp_path: Path) -> None:

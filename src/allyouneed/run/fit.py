@@ -17,7 +17,7 @@ from ..files import locked, write_whole
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..text.vocabulary import Vocabulary
-from ..text.vocabulary_files import read_vocabulary
+from ..text.vocabulary_files import load_vocabulary
 from ..train.averaging import copy_weights
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
@@ -186,7 +186,7 @@ def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> 
         return initial.vocabulary, ()
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
-    return read_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
+    return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
 
 
 def _corpus(plan: Recipe, data: PreparedData, device: torch.device) -> Corpus:

@@ -34,7 +34,7 @@ def vocabulary_paths(tokenizer: str | tuple[str, ...]) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def read_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
+def load_vocabulary(tokenizer: str | tuple[str, ...]) -> StoredVocabulary:
     """The vocabulary of the files that `data.tokenizer` names. Refuses one that cannot be used, with the reason."""
     sides, notes = [], list[str]()
     for path in vocabulary_paths(tokenizer):
