@@ -12,10 +12,10 @@ from torch import Tensor
 
 from ..errors import CheckpointError, DataError, InputError
 from ..text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
+from ..text.sentencepiece import SentencePieceModel
+from ..text.sentencepiece_vocabulary import make_tokenizer
 from ..text.tokenizer import Tokenizer
 from .checkpoint_files import read_limited
-from .sentencepiece import SentencePieceModel
-from .sentencepiece_vocabulary import make_tokenizer
 
 _LARGEST_TEXT = 2**26  # bytes of a file of tokens or merges
 _CONTINUED = "@@"  # how subword-nmt marks a token whose word goes on
