@@ -49,6 +49,19 @@ def test_a_model_is_read_when_it_is_first_used_and_only_once(models: ModelStore)
     assert models.memory() == {key: loaded[0].bytes}
 
 
+def test_several_bundles_are_served_as_an_ensemble(served: tuple[Path, Path], tmp_path: Path) -> None:
+    copytree(served[0], tmp_path / "again")
+    models = ModelStore([ModelSource.parse(f"{served[0]},{tmp_path / 'again'}")], ServeConfig())
+    (key,) = models.pairs()
+    assert key == ModelKey("en", "it")
+    model = models.load(key)
+    assert len(model.base.bundles) == 2
+    assert model.bytes == 2 * ModelStore([ModelSource.parse(served[0])], ServeConfig()).load(key).bytes
+    assert model.is_current()
+    (tmp_path / "again/tokenizer.json").touch()
+    assert not model.is_current()
+
+
 def test_the_model_used_longest_ago_is_unloaded(served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allyouneed.serve.models.MEBIBYTE", 40_000)  # one of these models fits, two do not
     third = f"{served[0]}=en-de"

@@ -32,7 +32,9 @@ def serve(
     bundles: Annotated[
         list[str],
         typer.Argument(
-            metavar="BUNDLE", help="Folders of trained models; BUNDLE=en-it names its languages.", show_default=False
+            metavar="BUNDLE",
+            help="Folders of trained models; BUNDLE=en-it names its languages, and A,B is an ensemble.",
+            show_default=False,
         ),
     ],
     *,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..bundle import read_languages
 from ..errors import ConfigError
+from ..files import named_folders
 from ..language_tags import parse_pair
 
 
@@ -29,18 +30,21 @@ class Language(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where a model comes from: the folder of its bundle, and its languages."""
+    """Where a model comes from: the folder of its bundle, or several of an ensemble with commas, and its languages."""
 
     key: ModelKey
     folder: Path
 
     @classmethod
     def parse(cls, argument: str | Path) -> "ModelSource":
-        """Read `BUNDLE` or `BUNDLE=en-it`. Refuses a bundle that does not say its languages where none are named."""
+        """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
+
+        Refuses a bundle that does not say its languages where none are named.
+        """
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
             folder, pair = str(argument), ""
-        languages = read_languages(folder)  # refuses what is no bundle
+        languages = read_languages(named_folders(folder)[0])  # refuses what is no bundle
         source, target = parse_pair(pair) if pair else languages
         if not (source and target):
             raise ConfigError(

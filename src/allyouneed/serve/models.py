@@ -8,6 +8,7 @@ from typing import Any
 
 from ..bundle import model_files
 from ..errors import AllYouNeedError, ConfigError, LanguageError
+from ..files import named_folders
 from ..language_tags import language_name as language_name
 from ..translator import Translator
 from .languages import Language, ModelSource
@@ -23,8 +24,10 @@ class LoadedModel:
 
     def __init__(self, source: ModelSource, config: ServeConfig, decode: Mapping[str, Any]) -> None:
         self.source, self.stamp = source, _stamp(source.folder)
-        self.base = Translator.load(source.folder, device=config.device, precision=config.precision, **decode)
-        tensors = {tensor.data_ptr(): tensor.nbytes for tensor in self.base.model.state_dict().values()}
+        folders = named_folders(source.folder)
+        self.base = Translator.load(*folders, device=config.device, precision=config.precision, **decode)
+        states = [bundle.model.state_dict() for bundle in self.base.bundles]
+        tensors = {tensor.data_ptr(): tensor.nbytes for state in states for tensor in state.values()}
         self.bytes = sum(tensors.values())
         # Requests with equal settings must get the same object, so that they share batches.
         self._configured = lru_cache(64)(self._configure)
@@ -143,5 +146,6 @@ class ModelStore:
 
 
 def _stamp(folder: Path) -> list[tuple[str, int, int]]:
-    stats = ((file.name, file.stat()) for file in model_files(folder))
+    files = [file for bundle in named_folders(folder) for file in model_files(bundle)]
+    stats = ((file.name, file.stat()) for file in files)
     return [(name, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]
