@@ -12,7 +12,9 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from axe_core_python.sync_playwright import Axe
 
+from allyouneed import Translator
 from chromium_page import open_page
 from conftest import Demo
 
@@ -95,14 +97,37 @@ def test_a_notebook_is_made_from_its_page_and_runs(name: str, demo: Demo) -> Non
     )
 
 
-def test_the_live_model_breaks_as_its_page_says(tmp_path: Path) -> None:
-    page = tmp_path / "live.html"
-    page.write_text(import_module("live").live_page(), encoding="utf-8")  # the export proves that it translates equally
+@pytest.fixture(scope="module")
+def live_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("live") / "live.html"
+    page.write_text(import_module("live").live_page(), encoding="utf-8")
+    assert page.stat().st_size < 2e6
+    return page
+
+
+def test_the_live_model_writes_what_python_does(live_page: Path) -> None:
+    translator = Translator.load(DOCS / "make/dates", device="cpu").using(retry_repetition=False)
+    dates = [f"{1000 + 37 * n}-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(40)]
+    with open_page(live_page, width=1280, dark=False) as browser:
+        for beam in (1, 4):
+            answers = "([text, beam]) => translator.translate(text, { beam }).hypotheses[0].text"
+            expected = translator.using(beam=beam).translate(dates)
+            assert [browser.evaluate(answers, [date, beam]) for date in dates] == expected
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+def test_the_live_page_is_accessible(live_page: Path, width: int, dark: bool) -> None:
+    with open_page(live_page, width=width, dark=dark) as browser:
+        assert browser.evaluate("document.documentElement.scrollWidth") == width
+        violations = Axe().run(browser)["violations"]
+        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+
+
+def test_the_live_model_breaks_as_its_page_says(live_page: Path) -> None:
     text = (DOCS / "walk/live.md").read_text(encoding="utf-8")
-    with open_page(page, width=390, dark=True) as browser:
+    with open_page(live_page, width=390, dark=True) as browser:
 
         def answer() -> str:
-            browser.wait_for_timeout(200)
             return browser.inner_text("#output")
 
         assert browser.input_value("#input") == "1845-01-05"
@@ -111,6 +136,7 @@ def test_the_live_model_breaks_as_its_page_says(tmp_path: Path) -> None:
             browser.uncheck(f"[data-switch={part}]")
             assert f"**Switch the {name} off**: `{answer()}`." in text
             browser.check(f"[data-switch={part}]")
+        browser.click("summary:text-is('heads')")
         last = browser.query_selector_all("#heads input")[-4:]
         for head in last:
             head.uncheck()
@@ -124,3 +150,6 @@ def test_the_live_model_breaks_as_its_page_says(tmp_path: Path) -> None:
             head.check()
         browser.fill("#input", "9999-99-99")
         assert f"`9999-99-99` becomes `{answer()}`" in text
+        browser.fill("#input", "")
+        assert answer() == ""
+        assert browser.is_hidden(".explanation")

@@ -2,12 +2,11 @@
 
 Writes docs/pictures/*.svg. The curves come from docs/make/ablations.json, which `ablations.py` measures.
 The pictures of one date in a model are drawn from BUNDLE; without BUNDLE they stay as they are, unless one
-is missing: then the date model is trained. (A model trained on another processor differs in its last digits.)
+is missing: then they are drawn from the bundle docs/make/dates. (Another processor gives other last digits.)
 """
 
 import json
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from drawing import Drawing
 from figure_1 import PAGES, figure_1
 from matplotlib.figure import Figure
 
-from allyouneed import Recipe, Translator, fit, recipe_path
+from allyouneed import Translator
 from allyouneed.explain import FIGURES, THEORY, Trace, save, trace_translation
 from allyouneed.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
 from allyouneed.explain.trace import attentions
@@ -165,8 +164,7 @@ def main(arguments: list[str]) -> None:
     if arguments:
         drawn |= of_a_model(Translator.load(arguments[0], device="cpu"))
     elif not all((PICTURES / f"{name}.svg").exists() for name in OF_A_MODEL):
-        with tempfile.TemporaryDirectory() as folder:
-            drawn |= of_a_model(Translator(fit(Recipe.read(recipe_path("dates")), Path(folder) / "run")))
+        drawn |= of_a_model(Translator.load(HERE / "dates", device="cpu"))
     for name, figure in drawn.items():
         save(figure, PICTURES / f"{name}.svg")
         print(PICTURES / f"{name}.svg")
