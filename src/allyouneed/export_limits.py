@@ -6,9 +6,9 @@ from .config import ModelConfig
 def exportable(config: ModelConfig) -> dict[str, str]:
     """For every format why a model with this config cannot be exported to it, in a sentence; empty where it can."""
     return {
-        "ctranslate2": _common_limit(config, "CTranslate2"),
+        "ctranslate2": _width_limit(config, "CTranslate2"),
         "onnx": "",
-        "huggingface": _marian_limit(config) or _common_limit(config, "MarianMTModel"),
+        "huggingface": _marian_limit(config) or _width_limit(config, "MarianMTModel"),
         "html": "",
     }
 
@@ -25,10 +25,12 @@ def _marian_limit(config: ModelConfig) -> str:
         return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
     if config.positions == "learned":
         return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
+    if config.target_vocab_size is not None and config.tied_embeddings != "all":
+        return "MarianMTModel has one table of ids for both sides; this model has a vocabulary for each side"
     return ""
 
 
-def _common_limit(config: ModelConfig, program: str) -> str:
+def _width_limit(config: ModelConfig, program: str) -> str:
     """What neither CTranslate2 nor `MarianMTModel` can express."""
     width = config.d_model // config.heads
     if config.d_model % config.heads or (config.d_k or width, config.d_v or width) != (width, width):
@@ -36,6 +38,4 @@ def _common_limit(config: ModelConfig, program: str) -> str:
             f"{program} has heads of width d_model / heads alone; this model has d_model={config.d_model}, "
             f"heads={config.heads}, d_k={config.d_k}, d_v={config.d_v}"
         )
-    if config.target_vocab_size is not None:
-        return f"{program} has one vocabulary for both sides; this model has a vocabulary for each side"
     return ""

@@ -248,3 +248,25 @@ def test_a_damaged_vocabulary_is_refused(
     (tmp_path / "copy" / name).write_text(content)
     with pytest.raises(CheckpointError, match=why):
         import_checkpoint(tmp_path / "copy", tmp_path / "out")
+
+
+@pytest.mark.parametrize("to", ["ctranslate2", "onnx", "huggingface"])
+def test_an_imported_model_is_exported(opus: tuple[Path, Any, Bundle], tmp_path: Path, to: str) -> None:
+    _, _, bundle = opus
+    proof = export_bundle(bundle, tmp_path / "out", to=to, sentences=8)
+    assert proof.identical + proof.ties == proof.sentences
+    assert proof.max_difference < 1e-3
+
+
+def test_there_and_back_nothing_is_lost(opus: tuple[Path, Any, Bundle], tmp_path: Path) -> None:
+    folder, _, bundle = opus
+    export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=2)
+    tokenizer, original = marian_tokenizer(tmp_path / "out"), marian_tokenizer(folder)
+    for text in [*ENGLISH[:50], *TEXTS, ">>ita<< the river"]:
+        assert tokenizer(text).input_ids == original(text).input_ids
+        assert tokenizer(text_target=text).input_ids == original(text_target=text).input_ids
+    again = import_checkpoint(tmp_path / "out", tmp_path / "again")
+    assert again.decode == bundle.decode
+    assert again.languages == bundle.languages
+    for name, tensor in weights(bundle.model).items():
+        torch.testing.assert_close(weights(again.model)[name], tensor, rtol=0, atol=0)

@@ -17,7 +17,7 @@ from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
-from ..text.backends import EOS, PAD, SOS
+from ..text.backends import EOS, PAD, UNK
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
@@ -49,6 +49,8 @@ class CTranslate2Exporter:
         spec.optimize(quantization=None if precision == "float32" else precision)
         spec.save(str(folder))
         save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
+        if bundle.target_tokenizer is not bundle.source_tokenizer:
+            save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in CTranslate2."""
@@ -62,8 +64,8 @@ class CTranslate2Folder:
         # A processor without float16 computes in float32 with the rounded weights.
         computed = "float32" if precision == "float16" else precision
         self._translator = _library().Translator(str(folder), device="cpu", compute_type=computed)
-        self._content = bundle.source_tokenizer.content
-        self._names = bundle.source_tokenizer.names()
+        self._source_tokenizer, self._target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
+        self._source_names, self._names = bundle.source_tokenizer.names(), bundle.target_tokenizer.names()
         self._ids = {name: i for i, name in enumerate(self._names)}
 
     def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
@@ -81,16 +83,18 @@ class CTranslate2Folder:
         """As in `ConvertedModel`."""
         # CTranslate2 adds the end token to every target, so that of one that was cut off is left out again.
         ended = [target if target[-1] == self._ids[EOS] else [*target, self._ids[EOS]] for target in targets]
-        results = self._translator.score_batch(self._tokens(sources), self._tokens(ended))
+        tokens = [[self._names[i] for i in self._target_tokenizer.content(ids)] for ids in ended]
+        results = self._translator.score_batch(self._tokens(sources), tokens)
         return [list(result.log_probs)[: len(target) - 1] for result, target in zip(results, targets, strict=True)]
 
     def _tokens(self, sentences: list[list[int]]) -> list[list[str]]:
-        return [[self._names[i] for i in self._content(ids)] for ids in sentences]
+        return [[self._source_names[i] for i in self._source_tokenizer.content(ids)] for ids in sentences]
 
 
 def _spec(bundle: Bundle) -> Any:
     """The bundle as CTranslate2's `TransformerSpec`, float32."""
-    library, config, tokenizer = _library(), bundle.model.config, bundle.source_tokenizer
+    library, config = _library(), bundle.model.config
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
     spec = library.specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
@@ -99,13 +103,12 @@ def _spec(bundle: Bundle) -> Any:
     )
     with torch.no_grad():
         _transformer(spec, bundle.model, banned=banned_ids(bundle))
-    names = tokenizer.names()
-    spec.register_source_vocabulary(names)
-    spec.register_target_vocabulary(names)
-    spec.config.bos_token = spec.config.decoder_start_token = SOS
+    spec.register_source_vocabulary(source.names())
+    spec.register_target_vocabulary(target.names())
+    spec.config.decoder_start_token = spec.config.bos_token = target.names()[target.sos_id]
     spec.config.eos_token = EOS
-    spec.config.unk_token = PAD if tokenizer.unk_id is None else names[tokenizer.unk_id]  # it must have a name
-    spec.config.add_source_bos = spec.config.add_source_eos = True
+    spec.config.unk_token = PAD if None in (source.unk_id, target.unk_id) else UNK  # it must have a name
+    spec.config.add_source_bos, spec.config.add_source_eos = source.start_length > 0, True
     spec.config.layer_norm_epsilon = bundle.model.encoder.layers[0].attention_residual.norm.eps  # type: ignore[union-attr]
     spec.validate()
     return spec

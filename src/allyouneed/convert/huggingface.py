@@ -26,6 +26,7 @@ from ..nn.weights import weights
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
+from .sentencepiece_export import save_sentencepiece
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel
@@ -104,6 +105,9 @@ class HuggingFaceExporter:
                 f"{symbols - len(bundle.source_tokenizer)} symbols of the vocabulary's merges stand for <unk>, "
                 "which a tokenizer of transformers cannot express"
             )
+        source, target = bundle.source_tokenizer, bundle.target_tokenizer
+        if source is not target and (source.symbols is None or source.symbols != target.symbols):
+            raise ExportError("MarianMTModel has one table of ids for both sides; this model has a vocabulary for each")
         library = _library()
         model = library.MarianMTModel(_config(library, bundle)).eval()
         missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)
@@ -124,7 +128,7 @@ class HuggingFaceExporter:
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in transformers."""
-        return MarianFolder(folder)
+        return MarianFolder(folder, bundle)
 
 
 def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
@@ -153,23 +157,29 @@ def marian_weights(bundle: Bundle) -> dict[str, Tensor]:
 class MarianFolder:
     """An exported folder at work in transformers; see `ConvertedModel`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bundle: Bundle) -> None:
         library = _library()
         with _no_progress_bars(library):
             self._model: MarianMTModel = library.MarianMTModel.from_pretrained(str(folder), dtype=torch.float32).eval()
-        self._tokenizer = library.AutoTokenizer.from_pretrained(str(folder))
+        tokenizer = bundle.target_tokenizer
+        self._special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id}
 
     @torch.inference_mode()
     def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
         """As in `ConvertedModel`."""
         no_penalty = {"length_penalty": 0.0} if beam > 1 else {}
-        special = {self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id}
         written = []
         for source in sources:
             (ids,) = self._model.generate(
-                torch.tensor([source]), num_beams=beam, max_new_tokens=max_length, max_length=None, **no_penalty
+                torch.tensor([source]),
+                num_beams=beam,
+                max_new_tokens=max_length,
+                max_length=None,
+                renormalize_logits=True,
+                forced_eos_token_id=None,
+                **no_penalty,
             ).tolist()
-            written.append([i for i in ids if i not in special])
+            written.append([i for i in ids if i not in self._special])
         return written
 
     @torch.inference_mode()
@@ -189,7 +199,7 @@ def _norm(ours: str, marian: str) -> dict[str, tuple[str, ResidualAxis]]:
 
 
 def _config(library: Any, bundle: Bundle) -> Any:
-    config, tokenizer = bundle.model.config, bundle.source_tokenizer
+    config, tokenizer = bundle.model.config, bundle.target_tokenizer
     return library.MarianConfig(
         vocab_size=config.vocab_size,
         d_model=config.d_model,
@@ -211,7 +221,7 @@ def _config(library: Any, bundle: Bundle) -> Any:
         bos_token_id=tokenizer.sos_id,
         eos_token_id=tokenizer.eos_id,
         decoder_start_token_id=tokenizer.sos_id,
-        forced_eos_token_id=None,
+        forced_eos_token_id=tokenizer.eos_id if bundle.decode.forced_eos else None,
     )
 
 
@@ -220,7 +230,9 @@ def _generation_config(library: Any, bundle: Bundle) -> Any:
     return library.GenerationConfig(
         num_beams=decode.beam,
         **({"length_penalty": decode.alpha, "early_stopping": False} if decode.beam > 1 else {}),
-        max_length=bundle.model.config.max_length,
+        max_length=min(bundle.model.config.max_length, (decode.max_length or bundle.model.config.max_length) + 1),
+        renormalize_logits=decode.renormalize_logits,
+        forced_eos_token_id=tokenizer.eos_id if decode.forced_eos else None,
         suppress_tokens=list(banned_ids(bundle)),
         pad_token_id=tokenizer.pad_id,
         bos_token_id=tokenizer.sos_id,
@@ -238,6 +250,9 @@ def _card(bundle: Bundle) -> str:
 
 
 def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
+    if bundle.source_tokenizer.symbols is not None:
+        save_sentencepiece(bundle, folder)
+        return
     save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
     unknown = {} if bundle.source_tokenizer.unk_id is None else {"unk_token": "<unk>"}
     library.PreTrainedTokenizerFast(

@@ -31,7 +31,7 @@ class BeamOptions:
 
     `beam` hypotheses of a sentence are active at once, and the `nbest` best that ended are returned. A search of a
     sentence stops early once `beam` · `patience` hypotheses have ended (Kasai et al., 2022), or with `wait_for_beam` by
-    the rule of `EndedHypotheses.is_beam_decided`.
+    the rule of Hugging Face transformers (ended.py).
     """
 
     beam: int

@@ -13,7 +13,14 @@ class Projection(nn.Module):
     Shapes: (…, D) → logits (…, V).
     """
 
-    def __init__(self, *, d_model: int, vocab_size: int, table: nn.Parameter | None = None, bias: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        vocab_size: int,
+        table: nn.Parameter | None = None,
+        bias: bool = False,
+    ) -> None:
         super().__init__()
         require_whole("d_model", d_model)
         require_whole("vocab_size", vocab_size)
