@@ -9,8 +9,8 @@ from typing import Any
 from ..bundle import Bundle
 from ..files import to_json, write_whole
 from ..text.backends import EOS
+from ..text.sentencepiece import CONTROL, NORMAL, UNIGRAM, UNKNOWN
 from ..text.tokenizer import Tokenizer
-from .sentencepiece import CONTROL, NORMAL, UNIGRAM, UNKNOWN
 
 
 def save_sentencepiece(bundle: Bundle, folder: Path) -> None:
