@@ -93,7 +93,10 @@ class WorkerGroup(Workers):
     def begin_update(self, seed: int, step: int) -> None:
         # Depends on nothing else, so that a resumed run has the same.
         numbers = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
-        torch.manual_seed(int(numbers[0]) >> 1)
+        seed = int(numbers[0]) >> 1
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed visits every kind of device: half a millisecond
+        if torch.cuda.is_available():
+            torch.cuda.manual_seed(seed)
 
     def combine(self, model: Transformer, batches: Sequence[Batch], loss: Tensor, micro_batches: int) -> Combined:
         pad_id = model.config.effective_target_pad_id
