@@ -94,7 +94,7 @@ class WorkerGroup(Workers):
         # Depends on nothing else, so that a resumed run has the same.
         numbers = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
         seed = int(numbers[0]) >> 1
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed visits every kind of device: half a millisecond
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 60 times as long
         if torch.cuda.is_available():
             torch.cuda.manual_seed(seed)
 
