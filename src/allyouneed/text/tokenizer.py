@@ -166,6 +166,8 @@ class Tokenizer:
 
     def foreign_part(self) -> str:
         """What distinguishes it from the vocabularies that are learned here; empty for one of these."""
+        if self.symbols is not None:
+            return "its ids are in a list of their own, as SentencePiece vocabularies have them"
         last = self._last_id is not None or self.unk_id in (None, len(self) - 1)
         return describe_foreign_part(self.to_json()) or ("" if last else f"{UNK} is not its last id")
 
