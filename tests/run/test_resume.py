@@ -25,8 +25,9 @@ FORKS.set_forkserver_preload(["allyouneed.train", "torch._dynamo"])  # the secon
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing ever stopped."""
-    fit(eventful(), tmp_path_factory.mktemp("straight") / "run")
-    return tmp_path_factory.getbasetemp() / "straight0/run"
+    folder = tmp_path_factory.mktemp("straight") / "run"
+    fit(eventful(), folder)
+    return folder
 
 
 def metrics(folder: Path) -> list[dict[str, object]]:
