@@ -40,7 +40,7 @@ class KVCache:
 
     def select(self, sentences: Tensor, capacity: int, used: int, *, first: int = 0) -> "KVCache":
         """The cache of these sentences alone, with the tokens from `first` to `used`."""
-        tokens = self.tokens.new_empty(sentences.size(0), capacity, self.tokens.size(2))
+        tokens = self.tokens.new_zeros(sentences.size(0), capacity, self.tokens.size(2))
         torch.index_select(self.tokens[:, first:used], 0, sentences, out=tokens[:, : used - first])
         return KVCache(tokens, used - first, heads=self.heads, width=self.width)
 
@@ -51,7 +51,8 @@ class KVCache:
         return KVCache(tokens, used - first, heads=self.heads, width=self.width)
 
     def _copied(self, used: int, *, capacity: int) -> "KVCache":
-        tokens = self.tokens.new_empty(self.tokens.size(0), capacity, self.tokens.size(2))
+        # A row that no sentence has is not written to. Who takes it later masks this, but a weight of 0 hides no NaN.
+        tokens = self.tokens.new_zeros(self.tokens.size(0), capacity, self.tokens.size(2))
         tokens[:, :used] = self.tokens[:, :used]
         return KVCache(tokens, used, heads=self.heads, width=self.width)
 
