@@ -14,7 +14,7 @@ from .monitoring import Monitoring
 from .segment_queue import QueuedSegment, SegmentQueue
 
 BATCH_SECONDS = 1.0  # a batch is made so small that a segment stays in it no longer than about this
-JOIN_STEPS = 4  # after which segments join a running batch even if they are less than an eighth of it
+JOIN_STEPS = 16  # after which segments join a running batch even if they are fewer than it has
 SPEED_SECONDS = 0.25  # over which the speed of a running batch is measured
 
 
@@ -117,7 +117,7 @@ class RunningBatch:
         if not self._queue.requests:
             return []
         # To encode a few sources takes nearly as long as many: the batch would wait for each.
-        if self._steps < JOIN_STEPS and 8 * self._queue.requests < len(self._active):
+        if self._steps < JOIN_STEPS and self._queue.requests < len(self._active):
             return []
         room = self._translator.decode.batch_size - len(self._active)
         return self._queue.take_more(self._kind, room, self._speed.batch_tokens(self._translator) - self._tokens)
