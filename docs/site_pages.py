@@ -5,6 +5,7 @@ itself, so that its boxes are links; and a file of ours stands beside its notes.
 """
 
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -61,6 +62,14 @@ def hide_contents(app: Sphinx, tree: nodes.document) -> None:
         app.env.metadata[app.env.docname]["hide-toc"] = ""
 
 
+def level_captions(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+    """Give the captions of the sidebar, which the theme makes headings, the level that a heading must have."""
+    if "furo_navigation_tree" in context:
+        context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
+            'role="heading"', 'role="heading" aria-level="2"'
+        )
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register all this."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
@@ -68,4 +77,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", put_maps_into_pages)
     app.connect("doctree-resolved", put_live_model_into_page)
     app.connect("doctree-resolved", put_notes_beside_files)
+    app.connect("html-page-context", level_captions, priority=900)  # after the theme
     return {"parallel_read_safe": True}

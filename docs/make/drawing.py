@@ -92,7 +92,8 @@ class Drawing:
         """The whole picture."""
         size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
         body = "\n".join(self._parts)
+        role = "group" if any(part.startswith("<a ") for part in self._parts) else "img"  # an image hides its links
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="img" {size}>\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="{role}" {size}>\n'
             f"<title>{escape(self.title)}</title>\n{_STYLE}\n{_HEAD}\n{body}\n</svg>\n"
         )
