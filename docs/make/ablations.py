@@ -22,7 +22,8 @@ from allyouneed.corpus.pair import Pair
 from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, greedy_search, make_step
 from allyouneed.metrics import exact_match
-from allyouneed.nn import Embedding, LayerNorm, PositionalEncoding, Residual, transformer
+from allyouneed.nn import Embedding, FeedForward, LayerNorm, PositionalEncoding, Residual, Transformer, transformer
+from allyouneed.nn.transformer import Memory
 from allyouneed.run import Evaluation
 
 RESULT = Path(__file__).with_name("ablations.json")
@@ -85,6 +86,24 @@ def no_residual() -> AbstractContextManager[Any]:
     return patch.object(Residual, "forward", forward)
 
 
+def no_feed_forward() -> AbstractContextManager[Any]:
+    return patch.object(FeedForward, "forward", lambda self, x: torch.zeros_like(x))
+
+
+def no_activation() -> AbstractContextManager[Any]:
+    return patch.object(FeedForward, "forward", lambda self, x: self.outer(self.inner(x)))
+
+
+def no_memory() -> AbstractContextManager[Any]:
+    encode = Transformer.encode
+
+    def forgotten(self: Transformer, source: Tensor) -> Memory:
+        memory = encode(self, source)
+        return memory._replace(hidden_states=torch.zeros_like(memory.hidden_states))
+
+    return patch.object(Transformer, "encode", forgotten)
+
+
 # name → what is replaced while it trains, and settings that differ
 VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]] = {
     "as in the paper": (nullcontext, []),
@@ -97,6 +116,11 @@ VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]]
     "without norm": (no_norm, []),
     "without residual": (no_residual, []),
     "one head": (nullcontext, ["model.heads=1"]),
+    "without the feed-forward networks": (no_feed_forward, []),
+    "without the ReLU": (no_activation, []),
+    "without the memory": (no_memory, []),
+    "three tables": (nullcontext, ["model.tied_embeddings=none"]),
+    "with label smoothing": (nullcontext, ["train.label_smoothing=0.1"]),
 }
 
 

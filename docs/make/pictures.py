@@ -121,6 +121,10 @@ CURVES = {
     "without-masks": ["without the mask over the future", "without the mask over padding"],
     "norm-elsewhere": ["norm before (pre)", "without norm", "without residual"],
     "one-head": ["one head"],
+    "without-feed-forward": ["without the feed-forward networks", "without the ReLU"],
+    "without-memory": ["without the memory"],
+    "three-tables": ["three tables"],
+    "with-smoothing": ["with label smoothing"],
 }
 
 
