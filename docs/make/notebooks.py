@@ -44,7 +44,7 @@ def _for_notebook(page: str) -> str:
         r"^<details><summary>(.*)</summary>$", r"**\1**", page, flags=re.MULTILINE
     )  # code cells cannot be in it
     page = re.sub(r"^</details>\n", "", page, flags=re.MULTILINE)
-    return re.sub(r"\]\((?!\.\./|https?:)([^)]+)\)", r"](../walk/\1)", page)
+    return re.sub(r"\]\(([\w-]+\.md[^)]*)\)", r"](../walk/\1)", page)
 
 
 def pages() -> dict[str, str]:
