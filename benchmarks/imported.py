@@ -10,6 +10,7 @@ are equal token for token in float32. Takes two to four minutes. Needs the extra
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from transformers import MarianConfig, MarianMTModel
@@ -91,11 +92,8 @@ def main() -> None:
     for count in (1, 16):
         source = sources[:count]
         ways: dict[str, Callable[[], object]] = {
-            "Hugging Face": lambda source=source: generate(origin, source),  # type: ignore[misc]
-            **{
-                name: lambda engine=engine, source=source: decode(engine, source)  # type: ignore[misc]
-                for name, engine in engines.items()
-            },
+            "Hugging Face": partial(generate, origin, source),
+            **{name: partial(decode, engine, source) for name, engine in engines.items()},
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(args.rounds + 1):  # the first warms up

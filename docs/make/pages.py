@@ -161,7 +161,7 @@ def source_code(name: str, part: str | None = None) -> str:
     if part is None:
         return text
     (node,) = (node for node in ast.parse(text).body if getattr(node, "name", None) == part)
-    return ast.get_source_segment(text, node, padded=True) + "\n"  # type: ignore[operator]  # it has a position
+    return f"{ast.get_source_segment(text, node, padded=True)}\n"
 
 
 def numbered(code: str, notes: Sequence[str]) -> str:
