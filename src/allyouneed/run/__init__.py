@@ -1,6 +1,6 @@
 """A whole training run: from a recipe to a bundle, and resumed after an interruption."""
 
-from .auto import Draft
+from ..auto import Draft
 from .bundle_averaging import average_bundles
 from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
 from .fit import run_training

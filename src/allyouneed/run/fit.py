@@ -6,6 +6,7 @@ from pathlib import Path
 import tomli_w
 import torch
 
+from ..auto import Corpus, Draft
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..data.prepare import prepare, prepared_folder
@@ -23,7 +24,6 @@ from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
 from ..train.state import TrainState
 from ..versions import environment, versions
-from .auto import Corpus, Draft
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import load_checkpoint
 from .estimate import format_duration, seconds_per_update

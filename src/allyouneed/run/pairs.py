@@ -6,11 +6,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from ..auto import Draft
 from ..config import Recipe
 from ..corpus.memory import iterate_pairs
 from ..errors import ConfigError, DataError
 from ..files import locked, to_json, written_whole
-from .auto import Draft
 from .resume import has_run, refuse_a_run
 
 

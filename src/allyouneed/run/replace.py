@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..auto import Draft
 from ..config import Recipe
 from ..corpus.readers import local_paths
 from ..data.prepared import PREPARED
 from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
 from ..text.vocabulary_files import vocabulary_paths
-from .auto import Draft
 
 # All files that a run, the demo and `check --save-baseline` write into the folder of a run.
 WRITTEN = (

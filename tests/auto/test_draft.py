@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed import Bundle, ConfigError, Recipe, fit
-from allyouneed.run import Draft
-from allyouneed.run.auto import (
+from allyouneed.auto import Draft
+from allyouneed.auto.choice_rules import (
     LARGEST_WITHOUT_GPU,
     MODEL_SIZES,
     Corpus,
