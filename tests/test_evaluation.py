@@ -1,11 +1,13 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars
 import pytest
 
-from allyouneed import Bundle, ConfigError, DataError, OutputError, Recipe, Translator, evaluate, fit
+from allyouneed import Bundle, ConfigError, DataError, Evaluation, OutputError, Recipe, Translator, evaluate, fit
 from allyouneed.corpus.normalize import Normalization
+from allyouneed.corpus.pair import Pair
 from runs import TINY, Notebook
 
 IN_MEMORY = replace(TINY, data=replace(TINY.data, train=(), valid=(), held_out=0.1))
@@ -77,4 +79,26 @@ def test_a_run_on_pairs_from_memory_is_resumed_with_the_same_pairs_only(tmp_path
 def test_pairs_come_from_one_place(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="both train and data.train='dates:train' name pairs"):
         fit(TINY, tmp_path / "run", train=PAIRS)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_score_of_an_evaluator_keeps_the_best_model(tmp_path: Path) -> None:
+    scores = iter([1.0, 3.0, 2.0])
+    recipe = replace(TINY, train=replace(TINY.train, patience=5, early_stopping_metric="mine", average_checkpoints=1))
+    notebook = Notebook()
+
+    def count(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+        return Evaluation({"mine": next(scores)})
+
+    fit(recipe, tmp_path / "run", evaluate=count, callback=notebook)
+    assert [validation.scores["mine"] for validation in notebook.validations] == [1.0, 3.0, 2.0]
+    other = replace(recipe, train=replace(recipe.train, early_stopping_metric="other"))
+    with pytest.raises(ConfigError, match='early_stopping_metric="other" is no score of this run; it has loss, mine'):
+        fit(other, tmp_path / "other", evaluate=lambda bundle, pairs: Evaluation({"mine": 1.0}))
+
+
+def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
+    recipe = replace(TINY, train=replace(TINY.train, patience=5, early_stopping_metric="blue"))
+    with pytest.raises(ConfigError, match="must be one of loss, bleu, chrf, exact"):
+        fit(recipe, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -7,12 +7,15 @@ from typing import Any
 from .bundle import Bundle
 from .config import DecodeConfig, Recipe
 from .corpus.pair import Pair
+from .errors import ConfigError
 from .metrics import bleu, chrf, exact_match, sentence_chrf
 from .run import Draft, Evaluation, Evaluator, Sample, TrainingCallback, run_training
 from .run.pairs import with_pairs
 from .run.run import OptimizerFactory
 from .train.optimizer import make_optimizer
 from .translator import Translator
+
+METRICS = ("bleu", "chrf", "exact")  # that `evaluate` computes
 
 
 def evaluate(
@@ -84,6 +87,9 @@ def fit(
     other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
     """
+    metric = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
+    if evaluate is evaluate_greedily and metric not in ("loss", *METRICS):
+        raise ConfigError(f'train.early_stopping_metric must be one of loss, {", ".join(METRICS)}; got "{metric}"')
     parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
     if parts:
         recipe = with_pairs(recipe, Path(output), parts, resume=resume)

@@ -76,8 +76,10 @@ class TrainConfig(Checked):
         "less than 0.1 %, and keep the best weights; 0: off",
         COUNT_OR_NONE,
     )
-    early_stopping_metric: Literal["loss", "bleu", "chrf", "exact"] = setting(
-        "loss", "validation metric that early stopping uses"
+    early_stopping_metric: str = setting(
+        "loss",
+        "validation metric that early stopping uses: loss, bleu, chrf, exact, or a score of the `evaluate` function "
+        "that `fit` is called with",
     )
     validate_samples: int = setting(
         500, "validation pairs to translate at each validation, for BLEU and chrF; 0: none", COUNT_OR_NONE

@@ -315,6 +315,9 @@ def _is_finite(validation: Validation) -> bool:
 def _metric_value(validation: Validation, metric: str) -> float:
     if metric == "loss":
         return float("-inf") if validation.valid_loss is None else -validation.valid_loss
+    if metric not in validation.scores:
+        known = ", ".join(["loss", *validation.scores])
+        raise ConfigError(f'train.early_stopping_metric="{metric}" is no score of this run; it has {known}')
     return validation.scores[metric]
 
 
