@@ -17,7 +17,6 @@ from ..data.batch import Batch
 from ..device import has_fast_bfloat16
 from ..nn import Transformer
 from .loss import fused_linear_cross_entropy
-from .recovery import with_fitting_micro_batches
 from .schedule import learning_rate_at
 from .state import TrainState
 from .workers import Workers
@@ -64,7 +63,7 @@ def updates(
         learning_rate = state.learning_rate_factor * learning_rate_at(state.step, config, d_model=model.config.d_model)
         _set_learning_rate(optimizer, learning_rate)
         workers.begin_update(config.seed, state.step)
-        loss, micro_batches = with_fitting_micro_batches(
+        loss, micro_batches = workers.add_gradients(
             add_gradients, model, group, config, micro_batches=state.micro_batches
         )
         whole = workers.combine(model, group, loss, micro_batches)
@@ -106,19 +105,29 @@ def add_gradients(
             part = (part.duplicated() if config.r_drop else part).to(device)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
                 hidden_states = model.hidden_states(part.source, part.target_in)
-            loss = share * fused_linear_cross_entropy(
-                hidden_states.float(),
-                model.projection.table,
-                part.target_out,
-                bias=model.projection.bias,
-                smoothing=config.label_smoothing,
-                pad_id=pad_id,
-                r_drop=config.r_drop,
-                dtype=dtype,
-            )
+            loss = share * projected_loss(model, hidden_states, part.target_out, config, dtype)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
     return total
+
+
+def projected_loss(
+    model: Transformer, hidden_states: Tensor, target_out: Tensor, config: TrainConfig, dtype: torch.dtype
+) -> Tensor:
+    """The mean loss of the tokens to predict, with the products of the projection in `dtype`.
+
+    Shapes: hidden_states (B, T, D), target_out (B, T) → ().
+    """
+    return fused_linear_cross_entropy(
+        hidden_states.float(),
+        model.projection.table,
+        target_out,
+        bias=model.projection.bias,
+        smoothing=config.label_smoothing,
+        pad_id=model.config.effective_target_pad_id,
+        r_drop=config.r_drop,
+        dtype=dtype,
+    )
 
 
 def autocast_dtype(precision: str, model: Transformer) -> torch.dtype:

@@ -48,6 +48,7 @@ class Muon(Optimizer):
             {"params": others, "update": "adam"},
         ]
         super().__init__(groups, {"lr": 0.0})
+        self.orthogonalize: Callable[[list[Tensor]], list[Tensor]] = orthogonalize
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -73,12 +74,10 @@ class Muon(Optimizer):
             means = [self.state[matrix]["mean"] for matrix in same_shape]
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
-            stacked = torch.stack(ahead)
-            fast = torch.bfloat16 if has_fast_bfloat16(stacked.device) else stacked.dtype
-            step = newton_schulz(stacked.to(fast)).to(stacked.dtype)
+            steps = self.orthogonalize(list(ahead))
             scale = 0.2 * math.sqrt(max(shape))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(weights, list(step.unbind()), alpha=-group["lr"] * scale)
+            torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
 
     def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
         for parameter in parameters:
@@ -105,6 +104,13 @@ class Muon(Optimizer):
             eps=EPS,
             maximize=False,
         )
+
+
+def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
+    """Some matrices of one shape with all singular values made about equal."""
+    stacked = torch.stack(matrices)
+    fast = torch.bfloat16 if has_fast_bfloat16(stacked.device) else stacked.dtype
+    return list(newton_schulz(stacked.to(fast)).to(stacked.dtype).unbind())
 
 
 def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:

@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
+from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
 from .gradient_sums import ReplicatedWeights, SharedWeights
+from .recovery import Gradients, with_fitting_micro_batches
 
 _Result = TypeVar("_Result")
 
@@ -46,6 +48,18 @@ class Workers:
 
     def begin_update(self, seed: int, step: int) -> None:
         """Seed the random numbers of this worker for an update."""
+
+    def add_gradients(
+        self,
+        gradients: Gradients,
+        model: Transformer,
+        batches: Sequence[Batch],
+        config: TrainConfig,
+        *,
+        micro_batches: int,
+    ) -> tuple[Tensor, int]:
+        """The loss of this worker's part of some batches, and the number of micro-batches that fitted into memory."""
+        return with_fitting_micro_batches(gradients, model, batches, config, micro_batches=micro_batches)
 
     def combine(self, model: Transformer, batches: Sequence[Batch], loss: Tensor, micro_batches: int) -> Combined:
         """Replace the gradients of this worker's part by those of the whole; `loss` and `batches` are the part's."""
