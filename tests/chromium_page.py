@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+TIMEOUT = 60_000  # milliseconds, so that a machine with other work is no failure
+expect.set_options(timeout=TIMEOUT)
 
 _INSTALL = "tests of pages need Chromium: apt-get install --no-install-recommends chromium"
 
@@ -36,7 +39,7 @@ def open_file(browser: Browser, file: Path, *, width: int = 1280, dark: bool = F
     """A file as a page. In the end it must have reported no error, and have asked for nothing but itself."""
     errors: list[str] = []
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(TIMEOUT)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("request", lambda one: None if one.url.startswith(("file:", "blob:")) else errors.append(one.url))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
@@ -26,6 +27,10 @@ SMALL = ModelConfig(
     max_length=17,
     dropout=0.1,
 )
+
+# What passes must not depend on how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

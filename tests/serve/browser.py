@@ -14,6 +14,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
+from chromium_page import TIMEOUT
 
 Answer = tuple[int, object, dict[str, str]]  # status, JSON and headers
 
@@ -71,7 +72,7 @@ class Visitor:
             reduced_motion="reduce",
             permissions=["clipboard-read", "clipboard-write"],
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(TIMEOUT)
         self._contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,14 +25,14 @@ def client(base_url: str = "http://localhost", **settings: Any) -> TestClient:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with running(stub_app(max_body=10_000, max_file=20_000, body_timeout=0.5)) as url:
+    with running(stub_app(max_body=10_000, max_file=20_000)) as url:
         yield url
 
 
 def speak(url: str, request: bytes, *, then: bytes = b"") -> bytes:
     """What a server answers to these bytes, until it ends the connection."""
     host, port = urlsplit(url).hostname, urlsplit(url).port
-    with socket.create_connection((host, port), timeout=10) as connection:
+    with socket.create_connection((host, port), timeout=60) as connection:
         connection.sendall(request.replace(b"\n", b"\r\n"))
         answer = b""
         while piece := connection.recv(65536):
@@ -130,14 +129,13 @@ def test_a_body_of_unknown_length_is_counted_as_it_comes(url: str) -> None:
     assert sent < 10_000_000
 
 
-def test_a_body_that_stops_arriving_is_given_up(url: str) -> None:
-    start = time.monotonic()
-    answer = speak(
-        url, b"POST /translate HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 100\n\n{"
-    )
+def test_a_body_that_stops_arriving_is_given_up() -> None:
+    with running(stub_app(body_timeout=0.2)) as url:
+        answer = speak(
+            url, b"POST /translate HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 100\n\n{"
+        )
     assert answer.startswith(b"HTTP/1.1 408")
-    assert b"did not arrive within 0.5 seconds" in answer
-    assert time.monotonic() - start < 5
+    assert b"did not arrive within 0.2 seconds" in answer
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "9" * 5_000, "١"])

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from allyouneed.serve.app import create_app
 from allyouneed.serve.keys import add_key
 from allyouneed.serve.options import ServeConfig
 from allyouneed.translator import Segment, Translation
-from chromium_page import chromium
+from chromium_page import chromium, open_browser
 from serve.browser import Answer, Visitor, lit, save_successors, translation, write
 from serve.live import running
 from serve.stub import SwapCase, stub_app
@@ -40,11 +40,8 @@ def url(bundles: list[Path], suggestions: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    executable = chromium()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -216,7 +213,7 @@ def test_the_inside_of_the_model_is_shown(visit: Visitor) -> None:
     choose_languages(page, "en", "it")
     write(page, "a b")
     page.click("#inside-button")
-    page.wait_for_selector("#matrix svg", timeout=30_000)
+    page.wait_for_selector("#matrix svg")
     assert page.locator("#matrix rect.weight").count() == 4 * 5  # b ␣ c <eos> attend to <sos> a ␣ b <eos>
     assert page.locator("#layer option").all_inner_texts() == [
         "encoder 1, attention", "decoder 1, self-attention", "decoder 1, cross-attention",
@@ -528,7 +525,7 @@ def test_axe_finds_no_serious_fault_and_nothing_sticks_out(visit: Visitor, width
     look("other words")
     page.keyboard.press("Escape")
     page.click("#inside-button")
-    page.wait_for_selector("#matrix svg", timeout=30_000)
+    page.wait_for_selector("#matrix svg")
     page.click("#glossary-button")
     page.fill("#term", "a")
     page.fill("#term-translation", "b")
