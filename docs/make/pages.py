@@ -89,6 +89,7 @@ EXPORTED_SETTINGS: tuple[dict[str, dict[str, Any]], ...] = (  # of models: alter
     _values("positions", "sinusoidal", "learned"),
     _values("activation", "relu", "gelu", "silu"),
     _values("tied_embeddings", "all", "target", "none"),
+    {"`model.projection_bias = false`": {}, "`model.projection_bias = true`": {"projection_bias": True}},
     {
         "heads of width d_model / heads": {},
         "heads of other widths, `model.d_k` and `model.d_v`": {"d_k": 5, "d_v": 7},

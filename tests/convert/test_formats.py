@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from allyouneed.bundle import Bundle
 from allyouneed.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
 from allyouneed.convert.formats import FORMATS, export_bundle
 from allyouneed.convert.precision import ExportPrecision
-from allyouneed.convert.proof import ConvertedModel, prove, random_sources
+from allyouneed.convert.proof import ConvertedModel, banned_ids, prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
 from allyouneed.export_limits import describe_exports, exportable
 from bundles import make_bundle
@@ -61,6 +62,37 @@ def test_an_inverted_beam_does_not_pass(tmp_path: Path) -> None:
     sources = random_sources(bundle, 30, seed=2)
     assert prove(bundle, CTranslate2Folder(tmp_path / "flat", bundle), sources).passed
     assert not prove(bundle, GreedyAlone(tmp_path / "flat", bundle), sources).passed
+
+
+class Fixed:
+    """A converted model that translates every source into the same ids, with the right probabilities."""
+
+    def __init__(self, bundle: Bundle, ids: list[int], probabilities: Tensor) -> None:
+        self._bundle, self._ids, self._probabilities = bundle, ids, probabilities
+
+    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+        letter = int(self._probabilities.argmax())
+        return [self._ids if beam > 1 else [letter] * max_length] * len(sources)
+
+    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        return [self._probabilities[target[1:]].log().tolist() for target in targets]
+
+
+def test_a_program_may_prefer_what_is_cut_off_to_what_ended_but_only_if_it_is_more_likely() -> None:
+    """Every step writes a with 0.4, b with 0.3 and ends with 0.05, and 3 tokens are the most: aaa has 0.064."""
+    bundle = make_bundle(projection_bias=True, max_length=4)
+    a, b = bundle.target_tokenizer.encode("ab")[1:3]
+    banned = list(banned_ids(bundle))
+    probabilities = torch.full((len(bundle.target_tokenizer),), 0.25 / (len(bundle.target_tokenizer) - 3 - len(banned)))
+    probabilities[[a, b, bundle.target_tokenizer.eos_id]] = torch.tensor([0.4, 0.3, 0.05])
+    probabilities[banned] = 1e-30
+    with torch.no_grad():
+        bundle.model.projection.table.zero_()
+        bundle.model.projection.bias.copy_(probabilities.log())  # type: ignore[union-attr]
+    sources = random_sources(bundle, 3, seed=0)
+    assert prove(bundle, Fixed(bundle, [], probabilities), sources).passed
+    assert prove(bundle, Fixed(bundle, [a, a, a], probabilities), sources).passed
+    assert prove(bundle, Fixed(bundle, [b, b, b], probabilities), sources).identical == 0  # 0.027 is less than 0.05
 
 
 @pytest.mark.parametrize("to", FORMATS)

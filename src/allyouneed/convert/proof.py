@@ -76,7 +76,8 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *
     """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
 
     Sources are ids with `<sos>` and `<eos>`; translations are cut off at `max_length` tokens, `<eos>` included. Those
-    that are cut off are compared in the greedy search only.
+    that are cut off are compared in the greedy search only: with a beam, the other program may prefer such a one to an
+    ended one if it is more likely.
     """
     tokenizer = bundle.target_tokenizer
     banned = banned_ids(bundle)
@@ -101,13 +102,18 @@ def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *
                 )
             end = [tokenizer.eos_id] if best.finished else []
             targets.append([tokenizer.sos_id, *best.ids, *end])
-            # Programs differ in which of several hypotheses that are cut off at the limit comes first.
-            if best.ids != ids and (beam == 1 or best.finished):
-                different.add(number)
-                end = [tokenizer.eos_id] if len(ids) < max_length else []
-                score = sum(_log_probabilities(bundle, source, [tokenizer.sos_id, *ids, *end], banned))
-                if abs(score - best.log_probability) <= TIE:
-                    tied.add(number)
+            # Programs differ in which of several hypotheses that are cut off at the limit comes first,
+            # and in whether one that is cut off comes before a less likely one that ended, as in transformers.
+            if best.ids == ids or (beam > 1 and not best.finished):
+                continue
+            cut_off = len(ids) >= max_length
+            end = [] if cut_off else [tokenizer.eos_id]
+            score = sum(_log_probabilities(bundle, source, [tokenizer.sos_id, *ids, *end], banned))
+            if beam > 1 and cut_off and score > best.log_probability:
+                continue
+            different.add(number)
+            if abs(score - best.log_probability) <= TIE:
+                tied.add(number)
     repeated = sources * len(beams)
     gains = converted.log_probabilities(repeated, targets)
     differences = [
