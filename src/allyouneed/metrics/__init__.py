@@ -1,0 +1,33 @@
+"""Scores of translations, and how certain they are."""
+
+from .bootstrap import (
+    SAMPLES,
+    Interval,
+    PairedScore,
+    compare_counts,
+    paired_bootstrap,
+    resampled_scores,
+    score_with_interval,
+)
+from .corpus_metrics import (
+    METRICS,
+    QUICK_METRICS,
+    Metric,
+    References,
+    Score,
+    SentenceCounts,
+    bleu,
+    chrf,
+    count_sentences,
+    exact_match,
+    make_metrics,
+    refuse_unknown_tokenizer,
+    sentence_chrf,
+)
+from .edit_distance import edit_distance
+
+__all__ = [
+    "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score", "SentenceCounts",
+    "bleu", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match", "make_metrics",
+    "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores", "score_with_interval", "sentence_chrf",
+]  # fmt: skip

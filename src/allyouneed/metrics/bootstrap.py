@@ -1,0 +1,96 @@
+"""How certain scores are: bootstrap samples of the sentences (Koehn, 2004), as sacrebleu draws them.
+
+The samples, the intervals and the p-values are those of sacrebleu's `PairedTest`, whose arrays, however, grow with
+1,000 times the number of sentences. Here a sample is a weight for each sentence, so that any test set fits.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .corpus_metrics import Metric, Numbers, References, SentenceCounts, count_sentences, make_metrics
+
+SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
+CONFIDENCE = 0.95
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A corpus score between the ends of its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    signature: str
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PairedScore:
+    """A corpus score of two models on the same sentences, and the p-value of their difference."""
+
+    name: str
+    first: float
+    second: float
+    p_value: float
+    signature: str
+    higher_is_better: bool = True
+
+    @property
+    def better(self) -> int | None:
+        """Which one is significantly better, 0 for the first or 1 for the second; None: neither."""
+        if self.first == self.second or self.p_value >= SIGNIFICANT:
+            return None
+        return int((self.second > self.first) == self.higher_is_better)
+
+
+def resampled_scores(counts: SentenceCounts) -> Numbers:
+    """The score of each bootstrap sample: as many sentences, drawn with replacement. Shape (samples,)."""
+    rng, sentences = np.random.default_rng(SEED), len(counts.rows)
+    samples = (rng.integers(sentences, size=sentences) for _ in range(SAMPLES))
+    return np.array([counts.compute(np.bincount(drawn, minlength=sentences) @ counts.rows) for drawn in samples])
+
+
+def score_with_interval(metric: Metric, translations: Sequence[str], references: References) -> Interval:
+    """A corpus score and its 95 % interval. Refuses texts that do not pair, and an empty set."""
+    counts = count_sentences(metric, translations, references)
+    low, high = _ends(resampled_scores(counts))
+    return Interval(metric.title, counts.score, low, high, counts.signature, metric.higher_is_better)
+
+
+def paired_bootstrap(
+    first: Sequence[str],
+    second: Sequence[str],
+    references: References,
+    metrics: Mapping[str, Metric] | None = None,
+) -> list[PairedScore]:
+    """Scores of two models, BLEU and chrF2 unless others are named, with sacrebleu's paired bootstrap.
+
+    Refuses texts that do not pair, and an empty set.
+    """
+    chosen = make_metrics(["bleu", "chrf"]) if metrics is None else metrics
+    return [
+        compare_counts(metric, *(count_sentences(metric, outputs, references) for outputs in (first, second)))
+        for metric in chosen.values()
+    ]
+
+
+def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts) -> PairedScore:
+    """The scores of two models and the p-value: how often a sample differs as much from the mean difference."""
+    difference = abs(second.score - first.score)
+    differences = np.abs(resampled_scores(second) - resampled_scores(first))
+    as_large = int((differences - differences.mean() > difference).sum())
+    p_value = (as_large + 1) / (SAMPLES + 1) if difference else 1.0
+    return PairedScore(
+        metric.title, first.score, second.score, p_value, f"{first.signature}|bs:{SAMPLES}|seed:{SEED}",
+        metric.higher_is_better,
+    )  # fmt: skip
+
+
+def _ends(scores: Numbers) -> tuple[float, float]:
+    outside = round(SAMPLES * (1 - CONFIDENCE) / 2)
+    ordered = np.sort(scores)
+    return float(ordered[outside]), float(ordered[-outside - 1])

@@ -1,0 +1,161 @@
+"""The scores of a corpus of translations: those of sacrebleu (Post, 2018), character error rate, and exact match."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from ..errors import ConfigError, DataError
+from .edit_distance import edit_distance
+
+# One reference for each translation, or several.
+References = Sequence[str] | Sequence[Sequence[str]]
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceCounts:
+    """What a corpus score is computed from: a row of numbers for each sentence, such as its matching n-grams.
+
+    `compute` makes the score of the sums of the rows of any sentences. `rows` has shape (sentences, numbers).
+    """
+
+    rows: Numbers
+    compute: Callable[[Numbers], float]
+    signature: str
+
+    @property
+    def score(self) -> float:
+        """The score of all sentences."""
+        return self.compute(self.rows.sum(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A corpus score: its title in a table, how its sentences are counted, and which of two scores is the better."""
+
+    title: str
+    count: Callable[[Sequence[str], Sequence[Sequence[str]]], SentenceCounts]
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number from 0 to 100 and the signature that says how it was computed."""
+
+    name: str
+    value: float
+    signature: str
+
+
+def make_metrics(names: Iterable[str], *, tokenize: str = "13a") -> dict[str, Metric]:
+    """Some of the metrics by name. `tokenize` is sacrebleu's tokenizer for BLEU. Refuses an unknown name."""
+    known = {
+        "bleu": Metric("BLEU", partial(_count, lambda: BLEU(tokenize=tokenize, force=tokenize == "none"))),
+        "chrf": Metric("chrF2", partial(_count, CHRF)),
+        "chrf++": Metric("chrF++", partial(_count, partial(CHRF, word_order=2))),
+        "ter": Metric("TER", partial(_count, TER), higher_is_better=False),
+        "cer": Metric("CER", _count_character_errors, higher_is_better=False),
+        "exact": Metric("exact match", _count_equal),
+    }
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigError(f'there is no metric "{unknown[0]}"; known metrics: {", ".join(known)}')
+    return {name: known[name] for name in names}
+
+
+METRICS = ("bleu", "chrf", "chrf++", "ter", "cer", "exact")
+QUICK_METRICS = ("bleu", "chrf", "exact")
+
+
+def count_sentences(metric: Metric, translations: Sequence[str], references: References) -> SentenceCounts:
+    """What `metric` counts in each sentence. Refuses texts that do not pair, and an empty set."""
+    if len(translations) != len(references):
+        raise DataError(f"{len(translations)} translations cannot be scored against {len(references)} references")
+    if not references:
+        raise DataError("there is nothing to score: the reference is empty")
+    return metric.count(translations, list(map(_all, references)))
+
+
+def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
+    """Corpus BLEU (Papineni et al., 2002), cased.
+
+    `tokenize` is one of sacrebleu's: "none" for text that is tokenized already, whose score is not
+    comparable with that of plain text.
+    """
+    return _corpus_score("bleu", translations, references, tokenize=tokenize)
+
+
+def chrf(translations: Sequence[str], references: References) -> Score:
+    """Corpus chrF2 (Popović, 2015): characters instead of words."""
+    return _corpus_score("chrf", translations, references)
+
+
+def exact_match(translations: Sequence[str], references: References) -> Score:
+    """The percentage of translations that equal a reference exactly."""
+    return _corpus_score("exact", translations, references)
+
+
+def sentence_chrf(translations: Sequence[str], references: References) -> list[float]:
+    """chrF2 of each sentence, from 0 to 100."""
+    counts = count_sentences(make_metrics(["chrf"])["chrf"], translations, references)
+    return [counts.compute(row) for row in counts.rows]
+
+
+def refuse_unknown_tokenizer(name: str) -> None:
+    """Refuse an unknown tokenizer of sacrebleu, with the names it has."""
+    if name not in BLEU.TOKENIZERS:
+        raise ConfigError(f'sacrebleu has no tokenizer "{name}"; it has {", ".join(sorted(BLEU.TOKENIZERS))}')
+
+
+def _corpus_score(name: str, translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
+    metric = make_metrics([name], tokenize=tokenize)[name]
+    counts = count_sentences(metric, translations, references)
+    return Score(metric.title, counts.score, counts.signature)
+
+
+def _count(make: Callable[[], Any], translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
+    """The counts of a metric of sacrebleu, by the methods that its own significance tests use."""
+    metric = make()
+    # sacrebleu expects all first references, then all second ones; None where a sentence has no more.
+    streams = [list(stream) for stream in zip_longest(*references)]
+    rows = np.array(metric._extract_corpus_statistics(list(translations), streams), dtype=np.float64)
+    return SentenceCounts(
+        rows, lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score), str(metric.get_signature())
+    )
+
+
+def _count_character_errors(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
+    """Edits to the nearest reference and the mean length of the references, as TER counts words."""
+    rows = [
+        (min(edit_distance(output, reference) for reference in some), sum(map(len, some)) / len(some))
+        for output, some in zip(translations, references, strict=True)
+    ]
+    return SentenceCounts(np.array(rows, dtype=np.float64), _rate, f"nrefs:{_number(references)}|case:mixed|unit:char")
+
+
+def _rate(sums: Numbers) -> float:
+    edits, length = sums.tolist()
+    return 100 * edits / length if length else 100 * float(edits > 0)
+
+
+def _count_equal(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
+    equal = [output in some for output, some in zip(translations, references, strict=True)]
+    rows = np.array([equal, [1] * len(equal)], dtype=np.float64).T
+    return SentenceCounts(rows, lambda sums: float(100 * sums[0] / sums[1]), f"equal:{sum(equal)}|of:{len(equal)}")
+
+
+def _number(references: Sequence[Sequence[str]]) -> str:
+    numbers = set(map(len, references))
+    return str(*numbers) if len(numbers) == 1 else "var"
+
+
+def _all(references: str | Sequence[str]) -> Sequence[str]:
+    return [references] if isinstance(references, str) else references
