@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -5,9 +6,21 @@ from pathlib import Path
 import polars
 import pytest
 
-from allyouneed import Bundle, ConfigError, DataError, Evaluation, OutputError, Recipe, Translator, evaluate, fit
+from allyouneed import (
+    Bundle,
+    ConfigError,
+    DataError,
+    Evaluation,
+    OutputError,
+    Recipe,
+    TrainingError,
+    Translator,
+    evaluate,
+    fit,
+)
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.corpus.pair import Pair
+from allyouneed.evaluation.user_metrics import UserMetric
 from runs import TINY, Notebook
 
 IN_MEMORY = replace(TINY, data=replace(TINY.data, train=(), valid=(), held_out=0.1))
@@ -18,7 +31,10 @@ def test_a_model_that_says_the_references_has_every_score_at_100(bundle: Bundle)
     sources = ["abcdefg", "jihgfed"]
     references = Translator(bundle).translate(sources)
     result = evaluate(bundle, zip(sources, references, strict=True), tokenize="char")
-    assert result.scores == pytest.approx({"bleu": 100, "chrf": 100, "exact": 100})
+    assert result.scores == pytest.approx(
+        {"bleu": 100, "chrf": 100, "chrf++": 100, "ter": 0, "cer": 0, "exact": 100}, abs=1e-9
+    )
+    assert result.intervals["exact"] == (100, 100)
     assert "tok:char" in result.signatures["bleu"]
     assert [(sample.source, sample.output) for sample in result.samples] == list(zip(sources, references, strict=True))
 
@@ -99,6 +115,71 @@ def test_a_score_of_an_evaluator_keeps_the_best_model(tmp_path: Path) -> None:
 
 def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
     recipe = replace(TINY, train=replace(TINY.train, patience=5, early_stopping_metric="blue"))
-    with pytest.raises(ConfigError, match="must be one of loss, bleu, chrf, exact"):
+    with pytest.raises(ConfigError, match='must be one of loss, bleu, chrf, exact, or "module:function"'):
         fit(recipe, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def count_vowels(translations: Sequence[str], references: Sequence[str]) -> float:
+    assert len(translations) == len(references) == 20
+    return float(sum(text.count("a") for text in translations))
+
+
+def test_a_metric_of_the_user_is_recorded_and_stops_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.run.run.MIN_UPDATES", 0)  # models are compared from then on
+    values = iter([5.0, 1.0, 1.0, 1.0])
+    settings = replace(TINY.train, patience=1, early_stopping_metric="mine", average_checkpoints=1, warmup=1, steps=16)
+    notebook = Notebook()
+    metrics = {"mine": lambda translations, references: next(values), "vowels": count_vowels}
+    fit(replace(TINY, train=settings), tmp_path / "run", callback=notebook, metrics=metrics)
+    assert [validation.scores["mine"] for validation in notebook.validations] == [5.0, 1.0]
+    assert notebook.validations[0].scores.keys() == {"bleu", "chrf", "exact", "mine", "vowels"}
+
+
+def test_a_recipe_names_a_metric_in_a_file_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted_metric.py").write_text("def length(translations, references):\n    return 7\n")
+    monkeypatch.chdir(tmp_path)
+    settings = replace(TINY.train, early_stopping_metric="planted_metric:length", patience=9)
+    notebook = Notebook()
+    fit(replace(TINY, train=settings), tmp_path / "run", callback=notebook)
+    assert notebook.validations[-1].scores["planted_metric:length"] == 7
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (lambda translations, references: 1 / 0, 'the metric "mine" failed: ZeroDivisionError'),
+        (lambda translations, references: float("nan"), 'the metric "mine" returned nan; expected a finite number'),
+        (lambda translations, references: "high", 'the metric "mine" failed: ValueError'),
+    ],
+)
+def test_a_metric_that_gives_no_number_is_refused(tmp_path: Path, metric: UserMetric, message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        fit(TINY, tmp_path / "run", metrics={"mine": metric})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere_to_be:f", '"nowhere_to_be:f" could not be imported: ModuleNotFoundError'),
+        ("math:fun", '"math:fun" could not be imported: AttributeError'),
+        ("math:pi", '"math:pi" is no function'),
+        ("blue", 'must be one of loss, bleu, chrf, exact, or "module:function"; got "blue"'),
+    ],
+)
+def test_a_metric_that_is_not_there_is_refused_before_any_work(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit(replace(TINY, train=replace(TINY.train, early_stopping_metric=name)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_with_the_name_of_another_or_without_translations_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='cannot be called "chrf"'):
+        fit(TINY, tmp_path / "run", metrics={"chrf": count_vowels})
+    with pytest.raises(ConfigError, match="leave out evaluate=None"):
+        fit(TINY, tmp_path / "run", metrics={"mine": count_vowels}, evaluate=None)
+    with pytest.raises(ConfigError, match="returns as samples; it returned none"):
+        fit(TINY, tmp_path / "run", metrics={"mine": count_vowels}, evaluate=lambda bundle, pairs: Evaluation({}))

@@ -1,11 +1,42 @@
+import random
+
 import pytest
 import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as some
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest, Result
 
 from allyouneed.errors import ConfigError, DataError
-from allyouneed.metrics import bleu, chrf, exact_match, paired_bootstrap, refuse_unknown_tokenizer
+from allyouneed.metrics import (
+    METRICS,
+    PairedScore,
+    bleu,
+    chrf,
+    count_sentences,
+    edit_distance,
+    exact_match,
+    make_metrics,
+    paired_bootstrap,
+    refuse_unknown_tokenizer,
+    resampled_scores,
+    score_with_interval,
+)
 
 OURS = ["the cat sat on the mat", "a dog"]
 THEIRS = ["the cat is on the mat", "a dog"]
+
+
+def noisy(texts: list[str], share: float) -> list[str]:
+    """The texts with some of their words replaced."""
+    rng = random.Random(share)
+    return [" ".join(word if rng.random() > share else "dog" for word in text.split()) for text in texts]
+
+
+def score(name: str, translations: list[str], references: list[str] | list[list[str]]) -> float:
+    return count_sentences(make_metrics([name])[name], translations, references).score
 
 
 def test_scores_are_those_of_sacrebleu() -> None:
@@ -25,12 +56,42 @@ def test_exact_match_by_hand() -> None:
     assert exact_match(OURS, THEIRS).signature == "equal:1|of:2"
 
 
-@pytest.mark.parametrize("score", [bleu, chrf, exact_match])
-def test_what_does_not_pair_or_is_empty_is_refused(score: object) -> None:
+def test_chrf_with_words_and_ter_are_those_of_sacrebleu() -> None:
+    assert score("chrf++", OURS, THEIRS) == sacrebleu.corpus_chrf(OURS, [THEIRS], word_order=2).score
+    assert score("ter", OURS, THEIRS) == sacrebleu.corpus_ter(OURS, [THEIRS]).score == pytest.approx(100 * 1 / 8)
+
+
+def test_the_character_error_rate_by_hand() -> None:
+    assert score("cer", ["kitten", "a"], ["sitting", "abc"]) == pytest.approx(100 * (3 + 2) / (7 + 3))
+    assert score("cer", ["kitten"], [["sitting", "kitte"]]) == pytest.approx(
+        100 * 1 / 6
+    )  # the nearest, the mean length
+    assert score("cer", ["", "b"], ["", ""]) == 100
+    assert score("cer", [""], [""]) == 0
+
+
+@given(some.text("abc", max_size=12), some.text("abc", max_size=12))
+def test_the_edit_distance_is_that_of_the_table(first: str, second: str) -> None:
+    above = list(range(len(second) + 1))
+    for row, x in enumerate(first, start=1):
+        current = [row]
+        for column, y in enumerate(second, start=1):
+            current.append(min(above[column] + 1, current[-1] + 1, above[column - 1] + (x != y)))
+        above = current
+    assert edit_distance(first, second) == above[-1]
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r'no metric "blue"; known metrics: bleu, .*exact'):
+        make_metrics(["blue"])
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_what_does_not_pair_or_is_empty_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="2 translations cannot be scored against 1 references"):
-        score(OURS, THEIRS[:1])  # type: ignore[operator]
+        score(name, OURS, THEIRS[:1])
     with pytest.raises(DataError, match="nothing to score"):
-        score([], [])  # type: ignore[operator]
+        score(name, [], [])
 
 
 def test_the_nearest_of_several_references_counts() -> None:
@@ -64,3 +125,43 @@ def test_a_paired_bootstrap_tells_a_better_model_from_an_equal_one() -> None:
     assert scores[0].first == pytest.approx(bleu(worse, references).value)
     with pytest.raises(DataError, match="50 translations cannot be scored against 2 references"):
         paired_bootstrap(worse, worse, references[:2])
+
+
+def test_the_paired_bootstrap_is_that_of_sacrebleu() -> None:
+    references = [f"the cat number {i} sat on the mat of house {i % 7}" for i in range(40)]
+    first, second = noisy(references, 0.4), noisy(references, 0.33)
+    reference = {"BLEU": BLEU(references=[references]), "chrF++": CHRF(word_order=2, references=[references]),
+                 "TER": TER(references=[references])}  # fmt: skip
+    _, results = PairedTest([("a", first), ("b", second)], reference, references=None, test_type="bs")()
+    names = {"BLEU": "BLEU", "chrF++": "chrF2++", "TER": "TER"}
+    for ours in paired_bootstrap(first, second, references, make_metrics(["bleu", "chrf++", "ter"])):
+        a, b = results[names[ours.name]]
+        assert isinstance(a, Result)
+        assert isinstance(b, Result)
+        assert (ours.first, ours.second) == (a.score, b.score)
+        assert ours.p_value == b.p_value
+
+
+@pytest.mark.parametrize(("name", "metric"), [("bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())])
+def test_the_interval_is_that_of_sacrebleu(name: str, metric: BLEU | CHRF | TER) -> None:
+    references = [f"the cat number {i} sat on the mat of house {i % 7}" for i in range(40)]
+    translations = noisy(references, 0.4)
+    ours = make_metrics([name])[name]
+    interval = score_with_interval(ours, count_sentences(ours, translations, references))
+    theirs = metric.corpus_score(translations, [references], n_bootstrap=1_000)
+    assert interval.low < interval.value == theirs.score < interval.high
+    assert (interval.high - interval.low) / 2 == pytest.approx(theirs._ci, rel=1e-5)
+
+
+def test_a_sample_has_as_many_sentences_as_the_set() -> None:
+    counts = count_sentences(make_metrics(["exact"])["exact"], ["a", "b", "c", "d"], ["a", "b", "x", "y"])
+    scores = resampled_scores(counts)
+    assert set(scores.tolist()) <= {0.0, 25.0, 50.0, 75.0, 100.0}
+    assert scores.mean() == pytest.approx(50, abs=3)
+
+
+def test_the_better_model_is_the_one_with_fewer_errors() -> None:
+    assert PairedScore("TER", 50, 40, 0.01, "", higher_is_better=False).better == 1
+    assert PairedScore("BLEU", 50, 40, 0.01, "").better == 0
+    assert PairedScore("BLEU", 50, 40, 0.06, "").better is None
+    assert PairedScore("BLEU", 50, 50, 0.001, "").better is None

@@ -89,7 +89,7 @@ class TrainingScreen:
 
     def _row(self, validation: "Validation") -> None:
         if not self._header_shown:
-            names = "".join(f"{name:>7}" for name in validation.scores)
+            names = "".join(f"{name:>{_width(name)}}" for name in validation.scores)
             head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
             console.print(head)
             self._header_shown = True
@@ -97,11 +97,16 @@ class TrainingScreen:
         if validation.valid_loss is not None:
             perplexity = math.exp(min(validation.valid_loss, 700))
             valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
-        scores = "".join(f"{value:>7.2f}" for value in validation.scores.values())
+        scores = "".join(f"{value:>{_width(name)}.2f}" for name, value in validation.scores.items())
         mean = f"   the mean of the last {validation.averaged}" if validation.averaged > 1 else ""
         loss = " " * 8 if validation.loss is None else f"{validation.loss:>8.4f}"
         row = f"{validation.step:>7,}{loss}{valid}{scores}{validation.seconds:>9.1f}{mean}"
         console.print(row)
+
+
+def _width(name: str) -> int:
+    """The width of the column of a score, whose name may be long if the metric is the user's."""
+    return max(7, len(name) + 1)
 
 
 def announce_pipes(*paths: Path | None) -> None:

@@ -54,9 +54,8 @@ def resampled_scores(counts: SentenceCounts) -> Numbers:
     return np.array([counts.compute(np.bincount(drawn, minlength=sentences) @ counts.rows) for drawn in samples])
 
 
-def score_with_interval(metric: Metric, translations: Sequence[str], references: References) -> Interval:
-    """A corpus score and its 95 % interval. Refuses texts that do not pair, and an empty set."""
-    counts = count_sentences(metric, translations, references)
+def score_with_interval(metric: Metric, counts: SentenceCounts) -> Interval:
+    """A corpus score and its 95 % interval."""
     low, high = _ends(resampled_scores(counts))
     return Interval(metric.title, counts.score, low, high, counts.signature, metric.higher_is_better)
 
@@ -84,10 +83,8 @@ def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts
     differences = np.abs(resampled_scores(second) - resampled_scores(first))
     as_large = int((differences - differences.mean() > difference).sum())
     p_value = (as_large + 1) / (SAMPLES + 1) if difference else 1.0
-    return PairedScore(
-        metric.title, first.score, second.score, p_value, f"{first.signature}|bs:{SAMPLES}|seed:{SEED}",
-        metric.higher_is_better,
-    )  # fmt: skip
+    how = [first.signature] * (first.signature == second.signature) + [f"bs:{SAMPLES}|seed:{SEED}"]
+    return PairedScore(metric.title, first.score, second.score, p_value, "|".join(how), metric.higher_is_better)
 
 
 def _ends(scores: Numbers) -> tuple[float, float]:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from ..bundle import Bundle
 from ..config import ModelConfig, Recipe, TrainConfig
+from ..corpus.pair import Pair
 from ..errors import ConfigError
 from ..evaluation import evaluate
 from ..explain.draw import BLUE, ORANGE, new_figure
+from ..metrics import QUICK_METRICS
 from ..recipes import recipe_path
-from ..run import Validation, run_training
+from ..run import Evaluation, Validation, run_training
 from ..run.callback import SilentCallback
 from ..train import Update, paper_learning_rate
 from .table import ROWS, Row
@@ -63,7 +66,7 @@ def ablate(
     steps = max(2, min(recipe.train.steps, int(minutes * 60 / seconds_per_round)))
     for row in rows:
         row_recipe, recorder = scale_recipe(recipe, row, steps=steps), _Recorder()
-        bundle = run_training(row_recipe, output / row.name, callback=recorder, evaluate=evaluate)
+        bundle = run_training(row_recipe, output / row.name, callback=recorder, evaluate=_evaluate)
         validation = recorder.validation
         if validation.valid_loss is None:
             raise ConfigError("an ablation needs validation pairs: set data.valid, or data.held_out to more than 0")
@@ -72,6 +75,10 @@ def ablate(
         yield AblationResult(
             row, row_recipe, bundle.model.parameter_count(), perplexity, validation.scores["bleu"], seconds
         )
+
+
+def _evaluate(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+    return evaluate(bundle, pairs, metrics=QUICK_METRICS, intervals=False)
 
 
 def build_small_base(pairs: str) -> Recipe:

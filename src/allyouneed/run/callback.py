@@ -21,11 +21,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The result of an evaluator: scores by name, higher is better, and the sentences they were computed from."""
+    """The result of an evaluator: scores by name, and the sentences they were computed from.
+
+    Training takes a higher score for a better one. `intervals` has the ends of the 95 % interval of a score, if known.
+    """
 
     scores: Mapping[str, float]
     samples: Sequence[Sample] = ()
     signatures: Mapping[str, str] = field(default_factory=dict)  # sacrebleu's signature of each score
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 class Evaluator(Protocol):

@@ -1,0 +1,62 @@
+"""`fit`: training that scores the model at every validation."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..bundle import Bundle
+from ..config import Recipe
+from ..errors import ConfigError
+from ..run import Draft, Evaluator, TrainingCallback, run_training
+from ..run.pairs import with_pairs
+from ..run.run import OptimizerFactory
+from ..train.optimizer import make_optimizer
+from .model_scores import evaluate_greedily
+from .user_metrics import RESERVED, UserMetric, collect_metrics, with_metrics
+
+
+def fit(
+    recipe: Recipe | Draft,
+    output: str | Path,
+    *,
+    train: Any = None,
+    valid: Any = None,
+    test: Any = None,
+    callback: TrainingCallback | None = None,
+    evaluate: Evaluator | None = evaluate_greedily,
+    metrics: Mapping[str, UserMetric] | None = None,
+    optimizer: OptimizerFactory = make_optimizer,
+    resume: bool = False,
+) -> Bundle:
+    """Train what `recipe` describes and leave it in the folder `output`; its bundle is returned.
+
+    What a `Draft` leaves out is chosen from the corpus. The pairs are those of the files that `recipe` names, or
+    `train`, `valid` and `test` from memory: an iterable of (source, target) pairs or of rows, a polars or pandas frame,
+    or a data set of Hugging Face, whose two columns `data.columns` names. They are stored in `output`/pairs.
+    `callback` is informed of the progress. `evaluate` scores the model on validation pairs at every validation, by
+    default BLEU, chrF and exact match of greedy translations; with None only the loss is measured. `metrics` are
+    functions of the translations and their references that return a score, higher for the better; each is recorded
+    under its name, which `train.early_stopping_metric` may be. A recipe names such a function as "module:function".
+    `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
+
+    With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
+    leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
+    other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
+    `Interrupted`.
+    """
+    is_standard = evaluate is evaluate_greedily
+    stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
+    if more := collect_metrics(metrics or {}, stopping):
+        if evaluate is None:
+            raise ConfigError(f"metrics ({', '.join(more)}) need translations; leave out evaluate=None")
+        measured, evaluate = (*RESERVED, *more), with_metrics(evaluate, more)
+    else:
+        measured = RESERVED
+    if is_standard and stopping not in measured:
+        raise ConfigError(
+            f'train.early_stopping_metric must be one of {", ".join(measured)}, or "module:function"; got "{stopping}"'
+        )
+    parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
+    if parts:
+        recipe = with_pairs(recipe, Path(output), parts, resume=resume)
+    return run_training(recipe, output, callback=callback, evaluate=evaluate, optimizer=optimizer, resume=resume)

@@ -1,0 +1,123 @@
+"""Scores of a model on pairs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..bundle import Bundle
+from ..config import DecodeConfig
+from ..corpus.pair import Pair
+from ..metrics import (
+    METRICS,
+    QUICK_METRICS,
+    Interval,
+    Metric,
+    PairedScore,
+    SentenceCounts,
+    compare_counts,
+    count_sentences,
+    make_metrics,
+    score_with_interval,
+    sentence_chrf,
+)
+from ..run import Evaluation, Sample
+from ..translator import Translator
+
+Pairs = Iterable[tuple[str, str | Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedSet:
+    """Sources, the references of each, and the translations of a system that is called `name`."""
+
+    name: str
+    sources: Sequence[str]
+    references: Sequence[Sequence[str]]
+    outputs: Sequence[str]
+
+    def samples(self) -> list[Sample]:
+        """Each with its first reference and its chrF."""
+        scores = sentence_chrf(self.outputs, self.references)
+        rows = zip(self.sources, self.references, self.outputs, scores, strict=True)
+        return [Sample(source, references[0], output, score) for source, references, output, score in rows]
+
+    def wrong(self) -> list[Sample]:
+        """Those that equal none of their references, worst first."""
+        pairs = zip(self.samples(), self.references, strict=True)
+        wrong = [sample for sample, references in pairs if sample.output not in references]
+        return sorted(wrong, key=lambda sample: sample.score)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSet:
+    """A translated set and what every metric counts in its sentences."""
+
+    translated: TranslatedSet
+    metrics: Mapping[str, Metric]
+    counts: Mapping[str, SentenceCounts]
+
+    @classmethod
+    def count(cls, translated: TranslatedSet, metrics: Mapping[str, Metric]) -> "ScoredSet":
+        """Count for all `metrics`. Refuses an empty set."""
+        counts = {
+            name: count_sentences(metric, translated.outputs, translated.references) for name, metric in metrics.items()
+        }
+        return cls(translated, metrics, counts)
+
+    def intervals(self) -> dict[str, Interval]:
+        """The scores with their 95 % intervals, by the name of the metric."""
+        return {name: score_with_interval(metric, self.counts[name]) for name, metric in self.metrics.items()}
+
+    def compare(self, other: "ScoredSet") -> dict[str, PairedScore]:
+        """The scores of both on the same sentences, with the significance of their differences."""
+        return {
+            name: compare_counts(metric, self.counts[name], other.counts[name]) for name, metric in self.metrics.items()
+        }
+
+
+def translate_set(
+    model: Bundle | Translator, pairs: Pairs, *, name: str = "", on_progress: Callable[[int], None] = lambda _: None
+) -> TranslatedSet:
+    """Translate the sources of some pairs. References are normalized as the model's training text was."""
+    translator = model if isinstance(model, Translator) else Translator(model)
+    rows = [(source, [target] if isinstance(target, str) else target) for source, target in pairs]
+    outputs = translator.translate([source for source, _ in rows], on_progress=on_progress)
+    # A letter and its accent may be one character or two, which would count as different words.
+    references = [[translator.bundle.normalization(target) for target in targets] for _, targets in rows]
+    return TranslatedSet(name, [source for source, _ in rows], references, outputs)
+
+
+def evaluate(
+    model: Bundle | Translator,
+    pairs: Pairs,
+    *,
+    tokenize: str = "13a",
+    metrics: Sequence[str] = METRICS,
+    intervals: bool = True,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Evaluation:
+    """Translate the sources of some pairs and compare with their targets.
+
+    The scores are BLEU, chrF2, chrF++, TER, character error rate and exact match, from 0 to 100, each with its 95 %
+    interval; `metrics` names some of them, and `intervals=False` saves the bootstrap samples. TER and CER are better
+    when lower. A target is one reference translation, or several. `tokenize` is sacrebleu's tokenizer for BLEU, "none"
+    for text that is tokenized already. References are normalized as the model's training text was. The samples are the
+    translations, each with its chrF. A bundle is searched with the settings stored in it, a `Translator` with its own:
+    `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set and a text that cannot be translated.
+    """
+    translated = translate_set(model, pairs, on_progress=on_progress)
+    scored = ScoredSet.count(translated, make_metrics(metrics, tokenize=tokenize))
+    ends = {name: (one.low, one.high) for name, one in scored.intervals().items()} if intervals else {}
+    return Evaluation(
+        scores={name: counts.score for name, counts in scored.counts.items()},
+        samples=translated.samples(),
+        signatures={name: counts.signature for name, counts in scored.counts.items()},
+        intervals=ends,
+    )
+
+
+def evaluate_greedily(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+    """BLEU, chrF and exact match of greedy search in large batches, for validation during training."""
+    greedy = DecodeConfig(
+        beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)
+    )
+    return evaluate(Translator(bundle, decode=greedy), pairs, metrics=QUICK_METRICS, intervals=False)
