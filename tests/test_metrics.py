@@ -148,9 +148,9 @@ def test_the_interval_is_that_of_sacrebleu(name: str, metric: BLEU | CHRF | TER)
     translations = noisy(references, 0.4)
     ours = make_metrics([name])[name]
     interval = score_with_interval(ours, count_sentences(ours, translations, references))
-    theirs = metric.corpus_score(translations, [references], n_bootstrap=1_000)
-    assert interval.low < interval.value == theirs.score < interval.high
-    assert (interval.high - interval.low) / 2 == pytest.approx(theirs._ci, rel=1e-5)
+    expected = metric.corpus_score(translations, [references], n_bootstrap=1_000)
+    assert interval.low < interval.value == expected.score < interval.high
+    assert (interval.high - interval.low) / 2 == pytest.approx(expected._ci, rel=1e-5)
 
 
 def test_a_sample_has_as_many_sentences_as_the_set() -> None:
