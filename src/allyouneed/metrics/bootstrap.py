@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .corpus_metrics import Metric, Numbers, References, SentenceCounts, count_sentences, make_metrics
+from .corpus_metrics import Metric, FloatArray, References, SentenceCounts, count_sentences, make_metrics
 
 SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
 CONFIDENCE = 0.95
@@ -47,7 +47,7 @@ class PairedScore:
         return int((self.second > self.first) == self.higher_is_better)
 
 
-def resampled_scores(counts: SentenceCounts) -> Numbers:
+def resampled_scores(counts: SentenceCounts) -> FloatArray:
     """The score of each bootstrap sample: as many sentences, drawn with replacement. Shape (samples,)."""
     rng, sentences = np.random.default_rng(SEED), len(counts.rows)
     samples = (rng.integers(sentences, size=sentences) for _ in range(SAMPLES))
@@ -87,7 +87,7 @@ def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts
     return PairedScore(metric.title, first.score, second.score, p_value, "|".join(how), metric.higher_is_better)
 
 
-def _ends(scores: Numbers) -> tuple[float, float]:
+def _ends(scores: FloatArray) -> tuple[float, float]:
     outside = round(SAMPLES * (1 - CONFIDENCE) / 2)
     ordered = np.sort(scores)
     return float(ordered[outside]), float(ordered[-outside - 1])

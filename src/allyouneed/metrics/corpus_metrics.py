@@ -18,7 +18,7 @@ from .edit_distance import edit_distance
 # One reference for each translation, or several.
 References = Sequence[str] | Sequence[Sequence[str]]
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class SentenceCounts:
     `compute` makes the score of the sums of the rows of any sentences. `rows` has shape (sentences, numbers).
     """
 
-    rows: Numbers
-    compute: Callable[[Numbers], float]
+    rows: FloatArray
+    compute: Callable[[FloatArray], float]
     signature: str
 
     @property
@@ -141,7 +141,7 @@ def _count_character_errors(translations: Sequence[str], references: Sequence[Se
     return SentenceCounts(np.array(rows, dtype=np.float64), _rate, f"nrefs:{_number(references)}|case:mixed|unit:char")
 
 
-def _rate(sums: Numbers) -> float:
+def _rate(sums: FloatArray) -> float:
     edits, length = sums.tolist()
     return 100 * edits / length if length else 100 * float(edits > 0)
 

@@ -16,7 +16,6 @@ from .report import points_over_updates, training_points
 from .report_page import AXES, build_report_page, facts, paragraph, section, wide_table
 
 MOST_CHANGED = 8  # sentences of each direction
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +154,7 @@ def _p_value(score: PairedScore) -> str:
 def _verdict(score: PairedScore, a: str, b: str) -> str:
     if score.first == score.second:
         return "equal"
-    better = b if score.second > score.first else a
-    finding = f"{better} is better" if score.p_value < SIGNIFICANT else "no significant difference"
+    finding = "no significant difference" if score.better is None else f"{(a, b)[score.better]} is better"
     return f"{finding} (p = {score.p_value:.3f})"
 
 
