@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .corpus_metrics import Metric, FloatArray, References, SentenceCounts, count_sentences, make_metrics
+from .corpus_metrics import FloatArray, Metric, References, SentenceCounts, count_sentences, make_metrics
 
 SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
 CONFIDENCE = 0.95
