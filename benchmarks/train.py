@@ -1,114 +1,188 @@
-"""Time of one training update, ours against `torch.nn.Transformer` of the same size, timed in alternation.
+"""Training speed of one core beside PyTorch's model, Hugging Face's Marian model and Marian in C++, in alternation.
 
-    python benchmarks/train.py [--rounds 15] [--threads 2]
+    python benchmarks/train.py [--sizes tiny small base] [--rounds 3] [--updates 2] [--captions FOLDER]
+                               [--transformers PYTHON] [--marian PYTHON] [--no-peers] [--optimizer muon]
 
-Both have the same batch, loss, optimizer and embeddings; dropout 0.1. Prints the medians, and the median of the ratios
-of all rounds. Below 1 ours is faster.
+Every system is a process of its own with one thread and trains on the same corpus: ours, `torch.nn.Transformer` and
+`MarianMTModel` on the same batches, the latter two by the usual loop with AdamW, and autocast for bfloat16; Marian has
+only float32 on a CPU and makes batches of about as many tokens by itself. All have the paper's model at the sizes of
+`SIZES`, tied tables, label smoothing and dropout 0.1; ours has Adam unless `--optimizer` says otherwise. The corpus is
+Multi30k, if its folder of raw files is given, else random ids in sentences of such lengths.
+
+The peers run in environments of their own: `--transformers` and `--marian` name the Python of each, for example after
+
+    python -m venv .peers && .peers/bin/pip install torch==2.13.0 transformers==5.23.0 pymarian==1.12.42
+
+with `.peers/bin/python`, which is also the default of both where it exists. What cannot be imported is left out.
+
+Times are processor time, so that other programs on the machine disturb them less. A round measures each system once;
+prints medians, and medians of the ratios of rounds, which above 1 say that ours is faster. "Useful" is matrix work for
+real tokens alone, by formula, as a share of the rate of a plain product of 1024 x 1024 matrices in the same process and
+rounds. Memory is the largest resident set of the process. Then a profile of ours by kind of operation.
 """
 
 import argparse
+import json
 import statistics
-import time
-from collections import deque
-from collections.abc import Callable
-from dataclasses import replace
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.optim import Adam
+from marian_cpp import MarianProcess
 
-from allyouneed import ModelConfig, Transformer
-from allyouneed.config import TrainConfig
-from allyouneed.data.batch import Batch
-from allyouneed.device import retain_freed_memory
-from allyouneed.nn import causal_mask
-from allyouneed.train import make_optimizer, mean_loss, updates
+from allyouneed import ModelConfig, Recipe, recipe_path
+from allyouneed.data.prepare import prepare
+from allyouneed.data.sampler import batches
+from allyouneed.data.store import EncodedPairs, Side
 
 SIZES = {
-    "dates: d 64, 2+2": (
-        ModelConfig(vocab_size=68, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2), 40, 12, 20,
-    ),
-    "captions: d 256, 3+3": (
-        ModelConfig(vocab_size=8_000, d_model=256, d_ff=1024, heads=4, encoder_layers=3, decoder_layers=3), 60, 16, 17,
-    ),
-    "base: d 512, 6+6": (ModelConfig(vocab_size=37_000), 32, 25, 26),
-}  # fmt: skip
+    "tiny": ModelConfig(vocab_size=8_000, d_model=128, d_ff=512, heads=4, encoder_layers=3, decoder_layers=3),
+    "small": ModelConfig(vocab_size=8_000, d_model=256, d_ff=1024, heads=4, encoder_layers=3, decoder_layers=3),
+    "base": ModelConfig(vocab_size=37_000),
+}
+DTYPES = ("float32", "bfloat16")
+BATCH_TOKENS, BATCHES = 2_048, 40
+PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 
 
-class TorchModel(nn.Module):
-    """`torch.nn.Transformer` between our embeddings and projection."""
+def corpus(captions: Path | None, folder: Path) -> EncodedPairs:
+    """Multi30k with 8,000 subwords, or random ids in sentences of such lengths."""
+    if captions:
+        recipe = Recipe.read(recipe_path("multi30k-en-de"), [f"data.data_dir={captions}"])
+        return prepare(recipe.data, recipe.clean, folder, max_length=recipe.model.max_length).train
+    rng = np.random.default_rng(1)
+    sources = np.clip(rng.gamma(9, 1.7, 20_000), 4, 60).astype(int)
+    targets = np.clip(sources * rng.normal(1, 0.15, len(sources)), 4, 80).astype(int)
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.config = config
-        frame = Transformer(replace(config, encoder_layers=1, decoder_layers=1))
-        self.embedding, self.position, self.projection = (
-            frame.source_embedding, frame.source_position, frame.projection,
-        )  # fmt: skip
-        self.body = nn.Transformer(
-            config.d_model, config.heads, config.encoder_layers, config.decoder_layers, config.d_ff,
-            config.dropout, batch_first=True,
-        )  # fmt: skip
+    def side(lengths: "np.ndarray[Any, np.dtype[np.int64]]") -> Side:
+        return Side.from_sentences([[1, *rng.integers(3, 8_000, n - 2).tolist(), 2] for n in lengths])
 
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        padding = source == self.config.pad_id
-        vectors = self.body(
-            self.position(self.embedding(source)),
-            self.position(self.embedding(target)),
-            tgt_mask=~causal_mask(target.size(1)),
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
+    return EncodedPairs(side(sources), side(targets), 0)
+
+
+class Worker:
+    """A system in a process of its own, which makes some updates each time it is asked to."""
+
+    def __init__(self, python: str, system: str, dtype: str, folder: Path) -> None:
+        program = Path(__file__).with_name("train_worker.py")
+        self._process = subprocess.Popen(
+            [python, str(program), system, dtype, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        logits: Tensor = self.projection(vectors)
-        return logits
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
+        return answer
+
+    def measure(self, updates: int) -> dict[str, float]:
+        return self.ask(do="updates", count=updates)
+
+    def close(self) -> float:
+        """End the process; its peak memory in MB."""
+        peak = float(self.ask(do="memory")["megabytes"])
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        return peak
 
 
-def updater(model: Transformer | TorchModel, batch: Batch) -> Callable[[], object]:
-    """One update: ours by `allyouneed.train`, PyTorch's as in a usual script."""
-    if isinstance(model, Transformer):
-        config = TrainConfig(steps=1)
-        optimizer = make_optimizer(model, config)
-        return lambda: deque(updates(model, optimizer, [batch], config), maxlen=0)
-    optimizer = Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-
-    def update() -> None:
-        logits = model(batch.source, batch.target_in)
-        loss = mean_loss(logits, batch.target_out, smoothing=0.1, pad_id=model.config.pad_id)
-        torch.autograd.backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return update
+def works(python: str, module: str) -> bool:
+    """Whether this Python can import the module."""
+    try:
+        return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
 
 
-def seconds(action: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    action()
-    return time.perf_counter() - begin
+def measure_size(name: str, config: ModelConfig, pairs: EncodedPairs, options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        first = list(islice(batches(pairs, batch_tokens=BATCH_TOKENS, seed=1, pad_id=config.pad_id), BATCHES))
+        torch.save([(batch.source, batch.target) for batch in first], folder / "batches.pt")
+        setup = {"model": asdict(config), "optimizer": options.optimizer}
+        (folder / "setup.json").write_text(json.dumps(setup), encoding="utf-8")
+        workers: dict[str, Any] = {
+            f"{system} {dtype}": Worker(python, system, dtype, folder)
+            for system, python in (
+                ("ours", sys.executable), ("torch.nn", sys.executable), ("transformers", options.transformers),
+            )
+            for dtype in DTYPES
+            if python
+        }  # fmt: skip
+        if options.marian:
+            mean = sum(int((batch.source != config.pad_id).sum()) for batch in first) / len(first)
+            workers["marian float32"] = MarianProcess(options.marian, config, pairs, folder, words=round(mean))
+        rounds: list[dict[str, dict[str, float]]] = []
+        for _ in range(options.rounds + 1):
+            rounds.append({system: worker.measure(options.updates) for system, worker in workers.items()})
+        del rounds[0]  # the first updates take longer
+        profile = workers["ours bfloat16"].ask(do="profile", count=options.updates)
+        memory = {system: worker.close() for system, worker in workers.items()}
+    show(name, rounds, memory)
+    total = sum(profile.values())
+    print("profile of ours bfloat16: " + ", ".join(f"{kind} {100 * t / total:.0f} %" for kind, t in profile.items()))
+
+
+def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str, float]) -> None:
+    """A line for each system: medians over the rounds."""
+    print(f"\n{name:<24}{'target tokens/s':>16}{'ms/update':>11}{'useful GFLOP/s':>16}{'of product':>12}{'MB':>8}")
+    for system in rounds[0]:
+        speeds = [speed(each[system]) for each in rounds]
+        times = [1000 * each[system]["seconds"] / each[system]["updates"] for each in rounds]
+        line = f"{system:<24}{statistics.median(speeds):>16,.0f}{statistics.median(times):>11.1f}"
+        if "flops" in rounds[0][system]:
+            useful = statistics.median(each[system]["flops"] / each[system]["seconds"] for each in rounds) / 1e9
+            share = statistics.median(
+                each[system]["flops"] / each[system]["seconds"] / each[system]["product"] for each in rounds
+            )
+            line += f"{useful:>16.0f}{100 * share:>10.0f} %"
+        else:
+            line += " " * 28
+        print(line + f"{memory[system]:>8,.0f}", flush=True)
+    for ours in (f"ours {dtype}" for dtype in DTYPES):
+        ratios = {
+            system: statistics.median(speed(each[ours]) / speed(each[system]) for each in rounds)
+            for system in rounds[0]
+            if not system.startswith("ours")
+        }
+        print(f"{ours} is faster " + ", ".join(f"{ratio:.2f} x than {system}" for system, ratio in ratios.items()))
+
+
+def speed(measured: dict[str, float]) -> float:
+    """Target tokens a second."""
+    return measured["tokens"] / measured["seconds"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "small"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--updates", type=int, default=2, help="updates of each system in a round")
+    parser.add_argument("--captions", type=Path, help="the folder of Multi30k's raw files")
+    parser.add_argument("--optimizer", choices=("adam", "adamw", "muon"), default="adam")
+    default = str(PEERS) if PEERS.exists() else sys.executable
+    parser.add_argument("--transformers", default=default, help="the Python that has transformers")
+    parser.add_argument("--marian", default=default, help="the Python that has pymarian")
+    parser.add_argument("--no-peers", action="store_true")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(1)
-    retain_freed_memory()
-    print(f"torch {torch.__version__}, {options.threads} threads, {options.rounds} rounds\n")
-    print(f"{'size':<24}{'ours, ms':>10}{'torch.nn, ms':>14}{'ours/torch.nn':>15}")
-    for name, (config, sentences, source_length, target_length) in SIZES.items():
-        batch = Batch(
-            torch.randint(1, config.vocab_size, (sentences, source_length)),
-            torch.randint(1, config.vocab_size, (sentences, target_length + 1)),
-        )
-        ours, torch_nn = updater(Transformer(config), batch), updater(TorchModel(config), batch)
-        for update in (ours, torch_nn) * 2:
-            update()  # the first updates take longer
-        times = [(seconds(ours), seconds(torch_nn)) for _ in range(options.rounds)]
-        our_time, torch_time = (1000 * statistics.median(column) for column in zip(*times, strict=True))
-        ratio = statistics.median(a / b for a, b in times)
-        print(f"{name:<24}{our_time:>10.1f}{torch_time:>14.1f}{ratio:>15.2f}", flush=True)
+    for peer, module in (("transformers", "transformers"), ("marian", "pymarian")):
+        if options.no_peers or not works(getattr(options, peer), module):
+            setattr(options, peer, "")
+            print(f"without {peer}: " + ("--no-peers" if options.no_peers else f"{module} cannot be imported"))
+    print(f"torch {torch.__version__}, 1 thread, {options.rounds} rounds of {options.updates} updates, processor time")
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = corpus(options.captions, Path(folder))
+        for name in options.sizes:
+            measure_size(name, SIZES[name], pairs, options)
 
 
 if __name__ == "__main__":
