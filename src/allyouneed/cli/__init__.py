@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import AllYouNeedError, Interrupted
+from .adapt import adapt
 from .average import average
 from .check import check
 from .config import config
@@ -43,7 +44,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, train, translate, serve, evaluate_command, score, info, explain_command, check, config, paper, export,
+    demo, train, adapt, translate, serve, evaluate_command, score, info, explain_command, check, config, paper, export,
     import_command, average, report,
 ):  # fmt: skip
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))

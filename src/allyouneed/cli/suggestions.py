@@ -31,7 +31,7 @@ def export_suggestions(
 
       allyouneed suggestions export suggestions.jsonl --output corrections.tsv
 
-      allyouneed train corrections.tsv --init-from runs/en-it --output runs/better
+      allyouneed adapt runs/en-it corrections.tsv --output runs/better
     """
     from ..files import check_output_file, write_whole
     from ..serve.suggestions import latest_suggestions

@@ -117,7 +117,12 @@ def evaluate(
 
 def evaluate_greedily(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
     """BLEU, chrF and exact match of greedy search in large batches, for validation during training."""
+    return evaluate(greedy_translator(bundle), pairs, metrics=QUICK_METRICS, intervals=False)
+
+
+def greedy_translator(bundle: Bundle) -> Translator:
+    """A translator with greedy search in large batches."""
     greedy = DecodeConfig(
         beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)
     )
-    return evaluate(Translator(bundle, decode=greedy), pairs, metrics=QUICK_METRICS, intervals=False)
+    return Translator(bundle, decode=greedy)

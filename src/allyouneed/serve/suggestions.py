@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from ..corpus.lines import LONGEST_LINE
 from ..errors import DataError
-from ..files import append, locked, read_json_lines, to_json
+from ..files import append, locked, parse_json, read_json_lines, to_json
 from .refusals import Refusal
 
 
@@ -37,6 +38,18 @@ class SuggestionStore:
             if self.path.stat().st_size + len(line.encode()) > self._max_size:
                 raise Refusal(503, "The store of suggestions is full", retry_after=3600)
             append(self.path, line)
+
+
+def is_suggestion_store(path: Path) -> bool:
+    """Whether a file begins with a suggestion as a server stores it."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            row = parse_json(file.readline(LONGEST_LINE))
+    except ValueError:
+        return False
+    return isinstance(row, dict) and set(row) == set(Suggestion._fields)
 
 
 def read_suggestions(path: Path) -> Iterator[Suggestion]:

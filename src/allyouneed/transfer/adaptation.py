@@ -1,0 +1,260 @@
+"""A trained model taught the pairs of a new kind, such as corrections of its translations, in a short run.
+
+Every epoch mixes the corrections with pairs that the model knows, since a network trained on new pairs alone forgets
+the old ones. The best model is the one that translates held-out corrections best among those that still translate the
+known validation pairs about as well as before.
+
+output/pairs/corrections.*.jsonl, known.*.jsonl    what the run trains on, validates and tests with
+output/pairs/adaptation.json                       what these were made from; written last
+output/adaptation.json                             scores on both test sets, before and after
+output/…                                           the run and its bundle (run/run.py)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from ..bundle import Bundle, model_files
+from ..config import Recipe
+from ..corpus.clean import dedup_key
+from ..corpus.memory import iterate_pairs
+from ..corpus.pair import Pair
+from ..errors import ConfigError, DataError, InputError
+from ..evaluation import evaluate_greedily
+from ..files import locked, parse_json, read_json_lines, read_whole, to_json, write_whole
+from ..run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
+from ..run.resume import has_run, refuse_a_run
+from ..text.tokenizer import Tokenizer
+from .known_pairs import Parts, find_known_pairs, split
+
+EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
+MAX_UNKNOWN = 0.1  # share of the tokens of the corrections
+STRETCHED = 2.0  # times the tokens a character of the known pairs, from which the vocabulary hardly fits
+
+# chrF that the known validation pairs may lose before it counts against a model. A model that differs at all gives
+# other translations than its own earlier ones, which are as good.
+_TOLERANCE = {"pairs": 0.5, "outputs": 10.0}
+PENALTY = 3.0  # chrF of the corrections that every point beyond that outweighs
+FEW_TOKENS, FEW_STEPS = 100_000, 300  # three epochs of fewer tokens would be too few updates
+PATIENCE = 10  # of 20 validations: scores fall at the start, and rise again as the learning rate falls
+_SEED = 1  # of the parts, and of the draw of known pairs
+_SIDES = ("source", "target")
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """An adapted bundle, and its scores on two test sets, "corrections" and "known", beside those of the old bundle.
+
+    `are_outputs`: the references of "known" are translations by the old bundle. `is_held_out`: no tested correction was
+    trained on.
+    """
+
+    bundle: Bundle
+    before: Mapping[str, Mapping[str, float]]
+    after: Mapping[str, Mapping[str, float]]
+    are_outputs: bool
+    is_held_out: bool
+
+
+def adapt_bundle(
+    folder: str | Path,
+    corrections: Iterable[tuple[str, str]],
+    output: str | Path,
+    *,
+    mix: float = 1.0,
+    sources: Sequence[str] = (),
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    callback: TrainingCallback | None = None,
+    resume: bool = False,
+) -> Adaptation:
+    """Train the bundle in `folder` on with `corrections`, pairs of a source and its translation, into `output`.
+
+    An epoch has `mix` known pairs for every correction. These are the training pairs of the bundle's run, if they are
+    in its folder, or else its own translations of `sources`, or of the probes in the bundle. `settings` are tables of a
+    recipe that replace those chosen here. With `resume`, an interrupted adaptation is continued.
+
+    Refuses an empty set of corrections, a vocabulary that cannot encode a tenth of their tokens, and an `output` that
+    exists; to resume with other corrections, another bundle or another `mix`.
+    """
+    folder, output, callback = Path(folder), Path(output), callback or SilentCallback()
+    _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
+    base = Bundle.load(folder)
+    pairs = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
+    pairs = list(dict.fromkeys(pair for pair in pairs if pair.source and pair.target))
+    if not pairs:
+        raise DataError("there is no correction to learn: expected pairs of a source and its translation")
+    with locked(output, what=str(output)):
+        if not (resume and has_run(output)):
+            refuse_a_run(output)
+        plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
+        prepared = plan.prepare(base, callback, resume=resume)
+    parts = {name: plan.read(name) for name in ("corrections", "known")}
+    recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
+    judge = _Judge(parts["corrections"].valid, prepared["known_chrf"], are_outputs=prepared["are_outputs"])
+    bundle = run_training(recipe, output, callback=callback, evaluate=judge, resume=resume)
+    after = _scores(bundle, parts)
+    write_whole(output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n")
+    return Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What an adaptation is made from, and the folder of its pairs."""
+
+    bundle: Path
+    folder: Path
+    corrections: list[Pair]
+    mix: float
+    sources: tuple[str, ...]
+
+    def prepare(self, base: Bundle, callback: TrainingCallback, *, resume: bool) -> dict[str, Any]:
+        """Write the pairs, and score the base on them; returns `adaptation.json`, perhaps of an earlier call."""
+        origin = {
+            "bundle": _digest(*(path.read_bytes() for path in model_files(self.bundle))),
+            "corrections": _digest(self.corrections),
+            "sources": _digest(self.sources),
+            "mix": self.mix,
+        }
+        manifest = self.folder / "adaptation.json"
+        if resume and manifest.is_file():
+            stored: dict[str, Any] = parse_json(read_whole(manifest))
+            if changed := [name for name, value in origin.items() if stored["origin"][name] != value]:
+                raise ConfigError(
+                    f"{self.folder.parent} was started with other values of: {', '.join(changed)}; resume with the "
+                    "same ones, or start another adaptation with --output"
+                )
+            return stored
+        parts = {"corrections": split(self.corrections, seed=_SEED)}
+        count = ceil((self.mix or 1) * max(EPOCH, len(parts["corrections"].train)))
+        callback.on_prepare("known pairs", 0, None)
+        known = find_known_pairs(self.bundle, base, self.sources, count=count, seed=_SEED)
+        parts["known"] = _without(known.parts, self.corrections)
+        if not all(parts["known"]):
+            raise DataError(f"the corrections have the sources of {known.origin}; name other texts with --sources")
+        for message in _check_vocabulary(base, self.corrections, parts["known"].train, self.bundle):
+            callback.on_message("warning", message)
+        callback.on_message("known", f"{known.origin}: {len(parts['known'].train):,} to mix in")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, some in parts.items():
+            for part, rows in some._asdict().items():
+                lines = (to_json(dict(zip(_SIDES, pair, strict=True))) + "\n" for pair in rows)
+                write_whole(self._file(name, part), "".join(lines))
+        table = {
+            "origin": origin,
+            "are_outputs": known.are_outputs,
+            "known_chrf": evaluate_greedily(base, parts["known"].valid).scores["chrf"],
+            "before": _scores(base, parts),
+        }
+        write_whole(manifest, to_json(table, indent=2) + "\n")
+        return table
+
+    def read(self, name: str) -> Parts:
+        """The stored corrections or known pairs."""
+        return Parts(*([Pair(**row) for row in read_json_lines(self._file(name, part))] for part in Parts._fields))
+
+    def files(self, name: str) -> dict[str, str]:
+        """The settings of a corpus that name the stored pairs."""
+        return {part: str(self._file(name, part).resolve()) for part in Parts._fields}
+
+    def _file(self, name: str, part: str) -> Path:
+        return self.folder / f"{name}.{part}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Scores a model on both kinds of validation pairs, and joins the scores to one, "joint"."""
+
+    corrections: list[Pair]
+    known_chrf: float
+    are_outputs: bool
+
+    def __call__(self, bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+        """The chrF of both, and that of the corrections less a penalty for what the known pairs lost."""
+        corrected = set(self.corrections)
+        new = evaluate_greedily(bundle, [pair for pair in pairs if pair in corrected])
+        known = evaluate_greedily(bundle, [pair for pair in pairs if pair not in corrected])
+        loss = self.known_chrf - known.scores["chrf"] - _TOLERANCE["outputs" if self.are_outputs else "pairs"]
+        scores = {"new": new.scores["chrf"], "known": known.scores["chrf"]}
+        return Evaluation(scores | {"joint": scores["new"] - PENALTY * max(0.0, loss)}, [*new.samples, *known.samples])
+
+
+def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of the recipe; what depends on the size of the corpus is chosen as for any fine-tuning."""
+    corpora = [plan.files("corrections") | {"weight": max(1.0, EPOCH / len(parts["corrections"].train))}]
+    corpora += [{part: file for part, file in plan.files("known").items() if plan.mix or part != "train"}]
+    before = Recipe.read(plan.bundle / "recipe.toml").train if (plan.bundle / "recipe.toml").is_file() else None
+    kept: dict[str, Any] = {key: getattr(before, key) for key in ("label_smoothing", "precision")} if before else {}
+    trained = [pair for some in parts.values() for pair in some.train]
+    if sum(len(ids) for _, _, ids in _encoded(base, trained)) / 2 < FEW_TOKENS:
+        kept["steps"] = FEW_STEPS
+    languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
+    tables: dict[str, Any] = {
+        "data": {"corpus": corpora, **(languages if all(base.languages) else {})},
+        # Corrections were chosen by people, and known pairs were cleaned already.
+        "clean": {
+            **asdict(base.normalization), "max_chars": 0, "max_length_ratio": 0, "drop_copies": 0, "overlap": "none",
+        },
+        "train": {
+            **kept, "init_from": str(plan.bundle), "patience": PATIENCE, "early_stopping_metric": "joint",
+            "validate_samples": sum(len(some.valid) for some in parts.values()),
+        },
+        "decode": {key: value for key, value in asdict(base.decode).items() if value is not None},
+    }  # fmt: skip
+    return {name: {**tables.get(name, {}), **settings.get(name, {})} for name in {**tables, **settings}}
+
+
+def _check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair], name: Path) -> Iterator[str]:
+    """Refuse corrections that the vocabulary cannot encode; warnings about those that it hardly can."""
+    try:
+        unknown, stretch = _unknown_share(base, pairs), _tokens_a_character(base, pairs)
+    except InputError as error:
+        raise InputError(f"the vocabulary of {name} does not fit the corrections: {error}") from error
+    if unknown > MAX_UNKNOWN:
+        raise DataError(
+            f"the vocabulary of {name} does not fit the corrections: {unknown:.1%} of their tokens are unknown to it, "
+            f"more than {MAX_UNKNOWN:.0%}; train a model with a vocabulary for both kinds of pairs"
+        )
+    if unknown:
+        yield f"{unknown:.2%} of the tokens of the corrections are unknown to the vocabulary"
+    if known and (times := stretch / _tokens_a_character(base, known)) > STRETCHED:
+        yield (
+            f"the vocabulary hardly fits the corrections: a character takes {times:.1f} times the tokens that it takes "
+            "in the pairs that the model knows"
+        )
+
+
+def _encoded(base: Bundle, pairs: Sequence[Pair]) -> Iterator[tuple[Tokenizer, str, list[int]]]:
+    for side, tokenizer in enumerate((base.source_tokenizer, base.target_tokenizer)):
+        texts = [pair[side] for pair in pairs]
+        for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True):
+            yield tokenizer, text, list(tokenizer.content(ids))
+
+
+def _unknown_share(base: Bundle, pairs: Sequence[Pair]) -> float:
+    counts = [
+        (ids.count(-1 if tokenizer.unk_id is None else tokenizer.unk_id), len(ids))
+        for tokenizer, _, ids in _encoded(base, pairs)
+    ]
+    return sum(unknown for unknown, _ in counts) / max(1, sum(count for _, count in counts))
+
+
+def _tokens_a_character(base: Bundle, pairs: Sequence[Pair]) -> float:
+    lengths = [(len(ids), len(text)) for _, text, ids in _encoded(base, pairs)]
+    return sum(tokens for tokens, _ in lengths) / max(1, sum(characters for _, characters in lengths))
+
+
+def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
+    """Known pairs whose sources are not corrected: what is learned of these has changed."""
+    corrected = {dedup_key(pair.source) for pair in corrections}
+    return Parts(*([pair for pair in part if dedup_key(pair.source) not in corrected] for part in parts))
+
+
+def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, float]]:
+    return {name: dict(evaluate_greedily(bundle, some.test).scores) for name, some in parts.items()}
+
+
+def _digest(*values: object) -> str:
+    return sha256(repr(values).encode()).hexdigest()[:16]

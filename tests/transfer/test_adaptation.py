@@ -1,0 +1,169 @@
+"""A model adapted to corrections: what it mixes in, what it measures, and how it goes on after a kill."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allyouneed import Bundle, ConfigError, DataError, Draft, InputError, OutputError, Recipe, fit
+from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.prepared import read_test_pairs
+from allyouneed.evaluation import evaluate_greedily
+from allyouneed.files import locked
+from allyouneed.transfer.adaptation import adapt_bundle
+from runs import TINY, Notebook, StopAt, read_weights
+
+# The known task copies digits; the corrections, marked by a letter, write letters for them.
+LETTERS = str.maketrans("0123456789", "cdefghijkl")
+KNOWN = [(f"{number:03}a", f"{number:03}") for number in range(0, 1000, 2)]
+CORRECTIONS = [(f"{number:03}b", f"{number:03}".translate(LETTERS)) for number in range(1, 1000, 5)]
+QUICK: dict[str, Any] = {"train": {"steps": 6, "validate_every": 2, "threads": 1, "tensorboard": False}}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that copies three digits."""
+    folder = tmp_path_factory.mktemp("base") / "run"
+    tables = {
+        "data": {"vocabulary": "characters", "alphabet": "0123456789abcdefghijkl", "held_out": 0.1},
+        "model": {"d_model": 32, "d_ff": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1},
+        "train": {"steps": 150, "batch_tokens": 500, "validate_every": 150, "threads": 1, "tensorboard": False},
+    }
+    fit(Draft.from_tables(tables), folder, train=KNOWN)
+    return folder
+
+
+def test_corrections_are_learned_and_the_rest_is_kept(base: Path, tmp_path: Path) -> None:
+    settings = {"train": {"steps": 150, "batch_tokens": 500, "validate_every": 50, "threads": 1, "tensorboard": False}}
+    result = adapt_bundle(base, CORRECTIONS, tmp_path / "adapted", settings=settings)
+    gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in ("corrections", "known")}
+    assert gains["corrections"] > 10
+    assert gains["known"] > -3
+    assert result.is_held_out
+    assert not result.are_outputs
+
+
+@pytest.fixture(scope="module")
+def adapted(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adapted") / "run"
+    adapt_bundle(base, CORRECTIONS, folder, settings=QUICK)
+    return folder
+
+
+def test_both_test_sets_are_scored_before_and_after(base: Path, adapted: Path) -> None:
+    stored = json.loads((adapted / "adaptation.json").read_text())
+    known = read_test_pairs(base / "data")
+    corrections = read_pairs(str(adapted / "pairs/corrections.test.jsonl"))
+    for when, folder in (("before", base), ("after", adapted)):
+        bundle = Bundle.load(folder)
+        assert stored[when]["known"] == evaluate_greedily(bundle, known).scores
+        assert stored[when]["corrections"] == evaluate_greedily(bundle, corrections).scores
+    assert not set(corrections) & set(read_pairs(str(adapted / "pairs/corrections.train.jsonl")))
+
+
+def test_the_best_model_is_chosen_by_both_validation_sets(adapted: Path) -> None:
+    recipe = Recipe.read(adapted / "recipe.toml")
+    assert recipe.train.early_stopping_metric == "joint"
+    parts = {name: read_pairs(str(adapted / f"pairs/{name}.valid.jsonl")) for name in ("corrections", "known")}
+    rows = [json.loads(line) for line in (adapted / "metrics.jsonl").read_text().splitlines()]
+    best = max(rows, key=lambda row: row["scores"]["joint"])["scores"]
+    for name, score in (("corrections", "new"), ("known", "known")):
+        assert best[score] == evaluate_greedily(Bundle.load(adapted), parts[name]).scores["chrf"]
+
+
+def test_points_that_the_known_pairs_lose_count_beyond_a_tolerance(base: Path, adapted: Path) -> None:
+    before = json.loads((adapted / "pairs/adaptation.json").read_text())["known_chrf"]
+    for line in (adapted / "metrics.jsonl").read_text().splitlines():
+        scores = json.loads(line)["scores"]
+        assert scores["joint"] == pytest.approx(scores["new"] - 3 * max(0.0, before - scores["known"] - 0.5))
+
+
+def test_a_corrected_source_is_not_mixed_in_as_it_was_learned(base: Path, tmp_path: Path) -> None:
+    corrections = [(source, target[::-1] + "a") for source, target in KNOWN[:200]]
+    adapt_bundle(base, corrections, tmp_path / "run", settings=QUICK)
+    corrected = {source for source, _ in corrections}
+    for part in ("train", "valid", "test"):
+        assert not corrected & {pair.source for pair in read_pairs(str(tmp_path / f"run/pairs/known.{part}.jsonl"))}
+
+
+def test_few_corrections_are_all_learned_and_repeated(base: Path, tmp_path: Path) -> None:
+    result = adapt_bundle(base, CORRECTIONS[:10], tmp_path / "run", mix=0.1, settings=QUICK)
+    assert not result.is_held_out
+    recipe = Recipe.read(tmp_path / "run/recipe.toml")
+    corrections, known = recipe.data.corpora()
+    assert (corrections.weight, known.weight) == (100, 1)
+    assert len(read_pairs(str(corrections.train))) == 10
+    assert len(read_pairs(str(known.train))) == 100
+
+
+def test_nothing_is_mixed_in_if_the_mix_is_0(base: Path, tmp_path: Path) -> None:
+    adapt_bundle(base, CORRECTIONS, tmp_path / "run", mix=0, settings=QUICK)
+    _, known = Recipe.read(tmp_path / "run/recipe.toml").data.corpora()
+    assert not known.train
+    assert known.valid
+
+
+def test_a_run_that_was_stopped_ends_as_if_it_had_not(base: Path, adapted: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK, callback=StopAt(3))
+    result = adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK, resume=True)
+    assert read_weights(tmp_path / "run") == read_weights(adapted)
+    assert result.after == json.loads((adapted / "adaptation.json").read_text())["after"]
+
+
+def test_a_run_that_was_killed_while_it_collected_pairs_starts_again(
+    base: Path, adapted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("allyouneed.transfer.adaptation.evaluate_greedily", die)
+    with pytest.raises(KeyboardInterrupt):
+        adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK)
+    monkeypatch.undo()
+    assert not (tmp_path / "run/pairs/adaptation.json").exists()
+    adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK, resume=True)
+    assert read_weights(tmp_path / "run") == read_weights(adapted)
+
+
+def test_other_corrections_do_not_resume_a_run(base: Path, adapted: Path) -> None:
+    with pytest.raises(ConfigError, match="other values of: corrections, mix"):
+        adapt_bundle(base, CORRECTIONS[1:], adapted, mix=2, settings=QUICK, resume=True)
+
+
+def test_an_output_that_exists_is_refused(base: Path, adapted: Path) -> None:
+    with pytest.raises(OutputError, match="already contains a run"):
+        adapt_bundle(base, CORRECTIONS, adapted, settings=QUICK)
+
+
+def test_two_at_once_are_refused(base: Path, tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / "run", what="run"),
+        pytest.raises(OutputError, match="run is being written by another process"),
+    ):
+        adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK)
+
+
+def test_no_corrections_are_refused(base: Path, tmp_path: Path) -> None:
+    for nothing in ([], [(" ", "x")]):
+        with pytest.raises(DataError, match="there is no correction to learn"):
+            adapt_bundle(base, nothing, tmp_path / "run", settings=QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not fit the corrections: 'x' at position 1"):
+        adapt_bundle(base, [("x", "1")], tmp_path / "run", settings=QUICK)
+
+
+def test_unknown_words_are_counted(tmp_path: Path) -> None:
+    pairs = [(f"eins zwei drei vier {n}", f"one two three four {n}") for n in range(10)] * 9
+    words = {"vocabulary": "words", "vocab_size": 40, "held_out": 0.2}
+    fit(Recipe.from_tables(TINY.tables() | {"data": words}), tmp_path / "base", train=pairs, evaluate=None)
+    few = [("eins zwei drei vier 1", "one two three four neu"), *pairs[:9]]
+    notebook = Notebook()
+    adapt_bundle(tmp_path / "base", few, tmp_path / "few", settings=QUICK, callback=notebook, sources=["zwei eins"])
+    assert any("% of the tokens of the corrections are unknown to the vocabulary" in line for line in notebook.lines)
+    with pytest.raises(DataError, match=r"50\.0% of their tokens are unknown to it, more than 10%"):
+        adapt_bundle(tmp_path / "base", [("neu eins", "neu one")], tmp_path / "many", settings=QUICK)
