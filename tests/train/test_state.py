@@ -12,7 +12,7 @@ from allyouneed.train import TrainState
 def judged(*validations: tuple[int, float], first: int = 0, warmup: int = 0) -> tuple[TrainState, list[bool]]:
     state, best = TrainState(), []
     for state.step, goodness in validations:
-        best.append(state.update_best(goodness, first=first, warmup=warmup))
+        best.append(state.update_best(goodness, first=first, in_warmup=state.step <= warmup))
     return state, best
 
 

@@ -12,6 +12,12 @@ class TrainConfig(Checked):
     """How long, how fast and how carefully to train (§5). Lengths in tokens, rates per update."""
 
     steps: int = setting(100_000, "updates of the weights", COUNT, paper="100,000; big: 300,000")
+    minutes: float = setting(
+        0.0,
+        "time budget of the whole run, preparation included: the schedule of steps updates is compressed to as many "
+        "updates as fit into it; 0: off",
+        Range(at_least=0, at_most=525_600),
+    )
     optimizer: Literal["adam", "adamw", "muon"] = setting(
         "adam", "muon: Muon for the matrices inside the layers, and Adam for the other weights", paper="adam, β₂ 0.98"
     )

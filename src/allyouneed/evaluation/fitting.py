@@ -8,6 +8,7 @@ from ..bundle import Bundle
 from ..config import Recipe
 from ..errors import ConfigError
 from ..run import Draft, Evaluator, TrainingCallback, run_training
+from ..run.budget import Stopwatch
 from ..run.pairs import with_pairs
 from ..run.run import OptimizerFactory
 from ..train.optimizer import make_optimizer
@@ -27,6 +28,7 @@ def fit(
     metrics: Mapping[str, UserMetric] | None = None,
     optimizer: OptimizerFactory = make_optimizer,
     resume: bool = False,
+    stopwatch: Stopwatch | None = None,
 ) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`; its bundle is returned.
 
@@ -38,6 +40,9 @@ def fit(
     functions of the translations and their references that return a score, higher for the better; each is recorded
     under its name, which `train.early_stopping_metric` may be. A recipe names such a function as "module:function".
     `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
+
+    With `train.minutes` the whole run ends within this time, measured by `stopwatch` (a new one, if None). A resumed
+    run has the rest of it.
 
     With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
@@ -59,4 +64,6 @@ def fit(
     parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
     if parts:
         recipe = with_pairs(recipe, Path(output), parts, resume=resume)
-    return run_training(recipe, output, callback=callback, evaluate=evaluate, optimizer=optimizer, resume=resume)
+    return run_training(
+        recipe, output, callback=callback, evaluate=evaluate, optimizer=optimizer, resume=resume, stopwatch=stopwatch
+    )

@@ -24,12 +24,13 @@ from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
 from ..train.state import TrainState
 from ..versions import environment, versions
+from .budget import Stopwatch, no_time_left, within_budget
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import load_checkpoint
 from .estimate import format_duration, seconds_per_update
 from .follow import follow
 from .interrupts import catch_interrupts
-from .log import RunLog
+from .log import RunLog, read_plans
 from .model_card import describe_model
 from .processes import Task, choose_workers, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import write_report
@@ -46,6 +47,7 @@ def run_training(
     evaluate: Evaluator | None = None,
     optimizer: OptimizerFactory = make_optimizer,
     resume: bool = False,
+    stopwatch: Stopwatch | None = None,
 ) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`.
 
@@ -57,12 +59,16 @@ def run_training(
     other data, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
 
+    With `train.minutes` the whole run ends within this time, measured by `stopwatch` (a new one, if None). A resumed
+    run has the rest of it.
+
     Under torchrun every process calls this; the first one directs the run, and the others return its bundle.
     """
     if is_follower():
         with group_of_torchrun():
             return Bundle.load(follow(optimizer))
     output, callback, resume = Path(output), callback or SilentCallback(), resume or was_restarted()
+    stopwatch = stopwatch or Stopwatch()
     with group_of_torchrun(), locked(output, what=str(output)):
         changes: list[str] = []
         if resume := resume and has_run(output):
@@ -71,7 +77,7 @@ def run_training(
         else:
             refuse_a_run(output)
         with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
-            return _fit(recipe, output, callback, evaluate, optimizer, resume=resume, changes=changes)
+            return _fit(recipe, output, callback, evaluate, optimizer, stopwatch, resume=resume, changes=changes)
 
 
 def _fit(
@@ -80,6 +86,7 @@ def _fit(
     callback: TrainingCallback,
     evaluate: Evaluator | None,
     optimizer_factory: OptimizerFactory,
+    stopwatch: Stopwatch,
     *,
     resume: bool,
     changes: list[str],
@@ -97,7 +104,7 @@ def _fit(
         max_length=plan.model.max_length,
         vocabulary=vocabulary,
         resume=resume,
-        progress=callback.on_prepare,
+        progress=within_budget(plan.train, stopwatch, callback.on_prepare),
     )
     data_folder = prepared_folder(plan.data, output / "data", data.provenance)
     messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
@@ -126,6 +133,7 @@ def _fit(
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
     else:
         state = load_checkpoint(checkpoint, model, optimizer, data=data.identity())
+        stopwatch.before = max([state.used_seconds, *(plan.seconds for plan in read_plans(output))])
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
@@ -133,6 +141,9 @@ def _fit(
             with running_workers(1, threads=threads) as workers:
                 workers.from_first(lambda: Task(plan, output, data_folder, share, is_finished=True))
             return Bundle.load(output, device=device)
+
+    if starts and plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:
+        raise no_time_left(plan.train, stopwatch.seconds())
 
     with (
         RunLog(output, tensorboard=plan.train.tensorboard) as log,
@@ -142,7 +153,7 @@ def _fit(
     ):
         run = Run(
             plan, output, data, model, optimizer, state,
-            languages=languages, callback=callback, evaluate=evaluate, log=log, workers=workers,
+            languages=languages, callback=callback, evaluate=evaluate, log=log, workers=workers, stopwatch=stopwatch,
         )  # fmt: skip
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
@@ -223,9 +234,14 @@ def _describe_time(
 
 
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
-    """Whether a run is unfinished; with more steps or patience than before it may be unfinished again."""
+    """Whether a run is unfinished; with more steps, minutes or patience than before it may be unfinished again."""
     if settings.steps < state.step:
         raise ConfigError(f"train.steps={settings.steps} is less than the {state.step} updates already done")
+    if settings.minutes not in (0, state.minutes) and 60 * settings.minutes < state.used_seconds:
+        raise ConfigError(
+            f"train.minutes={settings.minutes:g} is less than the {state.used_seconds / 60:.2g} minutes already used"
+        )
     state.stopped_early = 0 < settings.patience <= state.validations_since_best
-    state.finished = state.finished and (state.stopped_early or state.step == settings.steps)
+    is_complete = settings.minutes == state.minutes if settings.minutes else state.step == settings.steps
+    state.finished = state.finished and (state.stopped_early or is_complete)
     return not state.finished

@@ -1,6 +1,7 @@
 """The files in which a run logs its progress.
 
 metrics.jsonl     a line for each validation
+plans.jsonl       with a time budget, a line each time that the number of updates is planned
 updates.jsonl     lines between the validations: loss, gradient norm, learning rate
 environment.jsonl a line for each start of the run: command, versions, machine
 samples.jsonl     a line for each validation: translations of a few validation pairs
@@ -20,11 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..files import append, read_json_lines, to_json, write_whole
+from ..train.update_plan import UpdatePlan
 from .callback import Sample, Validation
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
+PLANS = "plans.jsonl"
 SAMPLES = 5  # validation pairs whose translations are kept at each validation
 
 
@@ -45,8 +48,8 @@ class RunLog:
 
     def begin(self, *, after: int) -> None:
         """Remove what was logged after update `after`, and the average at the end."""
-        for name in ("metrics.jsonl", "samples.jsonl", "updates.jsonl"):
-            path = self.folder / name
+        names = ["metrics.jsonl", "samples.jsonl", "updates.jsonl"] + [PLANS] * (self.folder / PLANS).exists()
+        for path in (self.folder / name for name in names):
             lines = [line for line in read_jsonl_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
             write_whole(path, "".join(to_json(line) + "\n" for line in lines))
         if self._uses_board:
@@ -57,6 +60,10 @@ class RunLog:
     def message(self, topic: str, text: str) -> None:
         """Log a line with its time."""
         append(self.folder / "log.txt", f"{datetime.now():%Y-%m-%d %H:%M:%S}  {topic:<8} {text}\n")
+
+    def plan(self, plan: UpdatePlan) -> None:
+        """Log how many updates a time budget allows."""
+        append(self.folder / PLANS, to_json(plan._asdict()) + "\n")
 
     def environment(self, *, step: int, facts: Mapping[str, str]) -> None:
         """Log that the run starts, or is resumed after update `step`, and where."""
@@ -102,6 +109,15 @@ def pick_samples(samples: Sequence[Sample]) -> Sequence[Sample]:
     """A few of them, evenly spaced; always the same ones."""
     apart = max(1, len(samples) // SAMPLES)
     return samples[::apart][:SAMPLES]
+
+
+def read_plans(folder: Path) -> list[UpdatePlan]:
+    """The plans of a run with a time budget, in the order in which they were made."""
+    path = folder / PLANS
+    try:
+        return [UpdatePlan(**line) for line in read_jsonl_lines(path)]
+    except TypeError as error:
+        raise DataError(f"{path} is damaged: {error}; remove it to continue without it") from error
 
 
 def read_jsonl_lines(path: Path) -> list[dict[str, Any]]:

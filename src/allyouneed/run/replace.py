@@ -19,7 +19,7 @@ WRITTEN = (
     "data-report.json", "metrics.jsonl", "updates.jsonl", "samples.jsonl", "validation.jsonl", "environment.jsonl",
     "log.txt", "report.html", "tensorboard/events.*",
     "cross_attention.png", "baseline.json", ".*.partial", "pairs/*.jsonl", "pairs/*.json", "pairs/.*.partial",
-    "adaptation.json",
+    "adaptation.json", "plans.jsonl",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),
 )  # fmt: skip
 FOLDERS = {pattern.partition("/")[0] for pattern in WRITTEN if "/" in pattern}

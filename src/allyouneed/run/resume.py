@@ -8,10 +8,11 @@ from ..legacy import is_legacy
 from ..settings import read_tables
 from .replace import unrelated
 
-# These may change when a run is resumed. The number of steps may not be less than those done; the learning-rate
-# schedule then follows the new length.
+# These may change when a run is resumed. The number of steps, or the time budget, may not be less than those done or
+# used; the learning-rate schedule then follows the new length.
 MAY_CHANGE = {
     "train.steps",
+    "train.minutes",
     "train.patience",
     "train.threads",
     "train.workers",

@@ -2,6 +2,7 @@
 
 output/recipe.toml               the recipe with every setting
 output/data/                     the pairs, encoded; data-report.json lists those dropped
+output/plans.jsonl               with a time budget, how many updates it allowed, and when
 output/checkpoint.safetensors    everything needed to resume
 output/snapshots/                weights at the last few validations, for their average
 output/…                         the bundle, and what log.py writes
@@ -10,7 +11,6 @@ A validation writes the checkpoint last. So a run that is killed resumes from a 
 and writes the files of an incomplete one again, with the same contents.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -26,6 +26,7 @@ from torch.optim import Optimizer
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..corpus.normalize import Normalization
+from ..corpus.pair import Pair
 from ..data.prepared_data import PreparedData
 from ..device import using_threads
 from ..errors import ConfigError, Interrupted, TrainingError
@@ -35,13 +36,15 @@ from ..train.loop import Update, updates
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
 from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
+from ..train.update_plan import UpdatePlan
 from ..train.validation import validate
 from ..train.workers import Workers
+from .budget import VALIDATION_SHARE, Budget, Stopwatch
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
 from .course import Speed, course_since_validation, mean_gradient_norm
 from .interrupts import InterruptRequest
-from .log import RunLog
+from .log import RunLog, read_plans
 from .model_card import model_card
 from .report import write_report
 
@@ -73,13 +76,18 @@ class Run:
         evaluate: Evaluator | None,
         log: RunLog,
         workers: Workers,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
         self.recipe, self.output, self.data = recipe, output, data
         self.model, self.optimizer, self.state = model, optimizer, state
         self._languages, self._callback, self._evaluate, self._log = languages, callback, evaluate, log
         self._workers = workers
-        self._start = time.monotonic() - state.seconds
+        stopwatch = stopwatch or Stopwatch()
+        self._now = stopwatch.now
+        self._start = self._now() - state.seconds
         self._speed = Speed()
+        self._budget = Budget(recipe.train, stopwatch)
+        self._plans = read_plans(output) if workers.rank == 0 and recipe.train.minutes else []
 
     def message(self, topic: str, text: str) -> None:
         """Pass a line to the callback, and write it to the log."""
@@ -91,9 +99,10 @@ class Run:
         """Train to the end. After a signal, save and raise `Interrupted`."""
         settings = self.recipe.train
         self._workers.attach(self.model, self.optimizer)
-        self._callback.on_train_begin(self.state.step, settings.steps)
+        self._set_plan(self._budget.begin)
+        self._callback.on_train_begin(self.state.step, self.state.last_step(settings))
         self._speed.restart()
-        while self.state.step < settings.steps and not self.state.stopped_early:
+        while self.state.step < self.state.last_step(settings) and not self.state.stopped_early:
             batches = self.data.batches(
                 settings,
                 skip=self.state.step * settings.accumulate_steps,
@@ -103,8 +112,11 @@ class Run:
                 if self._workers.rank == 0:
                     self._account(update)
                 signal = self._workers.agree(interrupt.signal or 0)
-                is_last = update.step == settings.steps
-                validates = update.step % settings.validate_every == 0 or is_last
+                is_due = self._is_validation_due()
+                if self.state.plan and self.state.plan.until <= update.step < self.state.plan.steps:
+                    self._set_plan(self._budget.plan)
+                is_last = update.step == self.state.last_step(settings)
+                validates = is_due or is_last
                 reason = divergence(self.state, is_last=is_last)
                 if not reason and (validates or signal) and self._workers.agree(not all_finite(self._tensors())):
                     reason = "the weights were not finite"
@@ -120,8 +132,10 @@ class Run:
 
     def save(self) -> None:
         """Write the checkpoint, from which a killed run resumes."""
-        self.state.seconds = time.monotonic() - self._start
+        self.state.seconds = self._now() - self._start
+        begin = self.state.used_seconds = self._budget.used()
         save_checkpoint(self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity())
+        self._budget.count_save(self.state, begin)
 
     def restore(self) -> TrainState:
         """Restore model, optimizer and random numbers from the checkpoint; returns its state."""
@@ -136,8 +150,31 @@ class Run:
             setattr(self.state, name, value)
         return result
 
+    def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:
+        """With a time budget, set the plan that `make` makes in the first worker, for all."""
+        if not self.recipe.train.minutes:
+            self.state.plan = None
+            return
+        plan = self._workers.from_first(lambda: make(self.state))
+        if self._workers.rank == 0 and self._plans[-1:] != [plan]:
+            self._plans.append(plan)
+            self._log.plan(plan)
+        self.state.plan = plan
+
+    def _is_validation_due(self) -> bool:
+        """Whether the last update has reached the next validation, and there is time for it."""
+        state, settings = self.state, self.recipe.train
+        if state.plan is None:
+            return state.step % settings.validate_every == 0
+        before, now = (state.plan.position_at(step, settings) for step in (state.step - 1, state.step))
+        if now // settings.validate_every == before // settings.validate_every:
+            return False
+        may_validate = self._workers.rank == 0 and self._budget.may_validate(state)
+        return bool(self._workers.agree(may_validate))
+
     def _account(self, update: Update) -> None:
         self._speed.count(update.tokens)
+        self._budget.count_update(self.state)
         if update.skipped:
             self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
         else:
@@ -155,7 +192,7 @@ class Run:
 
     def _validate(self, learning_rate: float) -> str:
         """Validate and save everything; or, if the model has diverged, only return the reason."""
-        settings, state = self.recipe.train, self.state
+        settings, state, begin = self.recipe.train, self.state, self._budget.used()
         with swapped_weights(self.model, state.ema) if state.ema else nullcontext():
             validation = self._measure(learning_rate)
             if not _is_finite(validation):
@@ -172,6 +209,7 @@ class Run:
         state.losses.clear()
         state.gradient_norms.clear()
         self._record(validation)
+        self._budget.count_validation(state, begin)
         self.save()
         remove_snapshots(self._snapshots, keep=state.snapshots)
         self._speed.restart()
@@ -194,6 +232,7 @@ class Run:
     def _rollback(self, reason: str) -> None:
         step = self.state.step
         self.state = rollback(self.state, reason, self.restore)
+        self._set_plan(self._budget.begin)
         self._workers.attach(self.model, self.optimizer)
         self._on_first(self.save)
         self._speed.restart()
@@ -222,11 +261,12 @@ class Run:
 
     def _is_to_be_kept(self, validation: Validation) -> bool:
         settings = self.recipe.train
-        if not settings.patience:
+        if not (settings.patience or (settings.minutes and self.data.valid is not None)):
             return True
         value = _metric_value(validation, settings.early_stopping_metric)
         # A model initialized from a trained one is worth comparing from the first validation on.
-        return self.state.update_best(value, first=0 if settings.init_from else MIN_UPDATES, warmup=settings.warmup)
+        first, in_warmup = 0 if settings.init_from else MIN_UPDATES, self.state.position(settings) <= settings.warmup
+        return self.state.update_best(value, first=first, in_warmup=in_warmup)
 
     def _measure(self, learning_rate: float) -> Validation:
         """Validation loss and accuracy, and the scores of the evaluator."""
@@ -239,13 +279,28 @@ class Run:
         if is_finite and self._evaluate and (pairs := self.data.validation_samples(settings.validate_samples)):
             self.model.eval()
             with torch.inference_mode():
-                evaluation = self._evaluate(self._bundle(), pairs)
+                evaluation = self._evaluate(self._bundle(), self._affordable(pairs, self._evaluate))
             self.model.train()
-        seconds = time.monotonic() - self._start
+        seconds = self._now() - self._start
         return Validation(
             state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, seconds, state.skipped,
             gradient_norm=mean_gradient_norm(state), tokens_per_second=speed, samples=evaluation.samples,
         )  # fmt: skip
+
+    def _affordable(self, pairs: list[Pair], evaluate: Evaluator) -> list[Pair]:
+        """The pairs to translate at a validation: all, or as many as leave a time budget to the updates."""
+        state = self.state
+        if not self.recipe.train.minutes:
+            return pairs
+        if not state.validation_samples:
+            state.validation_samples = self._budget.count_samples(partial(evaluate, self._bundle()), pairs)
+            if (count := len(self.data.validation_samples(state.validation_samples))) < len(pairs):
+                self.message(
+                    "budget",
+                    f"each validation translates {count} of {len(pairs)} pairs, so that validations take at most "
+                    f"{VALIDATION_SHARE:.0%} of the time",
+                )
+        return self.data.validation_samples(state.validation_samples)
 
     def _save_bundle(self, validation: Validation) -> None:
         """Write the bundle, with the model's current weights."""
@@ -279,10 +334,15 @@ class Run:
         )
 
     def _course(self) -> list[dict[str, Any]]:
-        d_model = self.model.config.d_model
+        d_model, settings = self.model.config.d_model, self.recipe.train
         return course_since_validation(
-            self.state, lambda step: learning_rate_at(step, self.recipe.train, d_model=d_model)
+            self.state, lambda step: learning_rate_at(self._position(step), settings, d_model=d_model)
         )
+
+    def _position(self, step: int) -> float:
+        """Where an update was in the schedule, by the plan it was made with."""
+        plan = next((plan for plan in reversed(self._plans) if plan.step < step), None)
+        return step if plan is None else plan.position_at(step, self.recipe.train)
 
     def _record(self, validation: Validation) -> None:
         self._log.validation(validation)
@@ -322,9 +382,9 @@ def _metric_value(validation: Validation, metric: str) -> float:
 
 
 def refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
-    """Refuse patience where the metric that it compares is not measured."""
+    """Refuse patience, or a time budget, where the metric that they compare is not measured."""
     settings = recipe.train
-    if not settings.patience:
+    if not settings.patience and (not settings.minutes or data.valid is None):
         return
     if data.valid is None:
         raise ConfigError(f"train.patience={settings.patience} needs validation pairs; name them in data.valid")

@@ -30,7 +30,8 @@ class Update:
 
     `skipped`: loss or gradient was not finite, and the weights stayed as they were. `micro_batches` says into how
     many parts each batch was split to fit into memory; `out_of_memory` that this update had to raise that number.
-    `gradient_norm` is that before clipping, still on the device.
+    `gradient_norm` is that before clipping, still on the device. `steps` is the number of the last update, which a time
+    budget plans again and again.
     """
 
     step: int
@@ -41,6 +42,7 @@ class Update:
     skipped: bool = False
     micro_batches: int = 1
     out_of_memory: bool = False
+    steps: int = 0
 
 
 def updates(
@@ -51,16 +53,18 @@ def updates(
     state: TrainState | None = None,
     workers: Workers | None = None,
 ) -> Iterator[Update]:
-    """Fit `model` (§5): perform the updates after `state.step` up to `config.steps`, and yield each when it is done.
+    """Fit `model` (§5): perform the updates after `state.step` up to the last, and yield each when it is done.
 
-    `state` counts the updates. Batches that do not fit into memory are split into micro-batches. With several
-    `workers`, `batches` are this worker's parts of the batches.
+    The last is number `config.steps`, or that of `state.plan`. `state` counts the updates. Batches that do not fit into
+    memory are split into micro-batches. With several `workers`, `batches` are this worker's parts of the batches.
     """
     state, feed, workers = state or TrainState(), iter(batches), workers or Workers()
     model.train()
-    while state.step < config.steps and (group := list(islice(feed, config.accumulate_steps))):
+    while state.step < state.last_step(config) and (group := list(islice(feed, config.accumulate_steps))):
         state.step += 1
-        learning_rate = state.learning_rate_factor * learning_rate_at(state.step, config, d_model=model.config.d_model)
+        learning_rate = state.learning_rate_factor * learning_rate_at(
+            state.position(config), config, d_model=model.config.d_model
+        )
         _set_learning_rate(optimizer, learning_rate)
         workers.begin_update(config.seed, state.step)
         loss, micro_batches = workers.add_gradients(
@@ -84,6 +88,7 @@ def updates(
             not is_finite,
             whole.micro_batches,
             out_of_memory,
+            state.last_step(config),
         )
 
 

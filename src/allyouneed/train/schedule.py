@@ -5,12 +5,12 @@ import math
 from ..config import TrainConfig
 
 
-def paper_learning_rate(step: int, *, d_model: int, warmup: int) -> float:
+def paper_learning_rate(step: float, *, d_model: int, warmup: int) -> float:
     """d_model^−0.5 · min(step^−0.5, step · warmup^−1.5), equation 3; `step` counts from 1."""
     return float(d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
 
 
-def cooldown_factor(step: int, *, steps: int, cooldown: int) -> float:
+def cooldown_factor(step: float, *, steps: int, cooldown: int) -> float:
     """The factor that takes the learning rate linearly to zero over the last `cooldown` of `steps` updates.
 
     The paper has no cooldown; a short run gains from one.
@@ -18,13 +18,16 @@ def cooldown_factor(step: int, *, steps: int, cooldown: int) -> float:
     return min(1.0, (steps - step + 1) / (cooldown + 1))
 
 
-def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
+def learning_rate_at(step: float, config: TrainConfig, *, d_model: int) -> float:
     """The learning rate of update number `step`, counted from 1, by `config.schedule`.
 
     It rises linearly to `config.learning_rate` within `config.warmup` updates. Then "paper"
     and "inverse-sqrt" fall with 1/√step, "cosine" falls along half a cosine to zero (Loshchilov and
     Hutter, 2017), and "constant" stays. "paper" is equation 3, scaled so that its peak is
     `config.learning_rate`; 0 means equation 3 itself. A cooldown multiplies any of them.
+
+    With a time budget `step` is a position in the schedule, between two updates as a rule; the learning rate then
+    always ends at zero: without a cooldown it falls from the end of the warmup on.
     """
     rising = min(1.0, step / config.warmup)
     since = (step - config.warmup) / max(1, config.steps - config.warmup + 1)
@@ -34,7 +37,10 @@ def learning_rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
         "cosine": lambda: min(rising, (1 + math.cos(math.pi * max(0.0, since))) / 2),
         "constant": lambda: rising,
     }
-    falling = cooldown_factor(step, steps=config.steps, cooldown=config.cooldown)
+    cooldown = config.cooldown
+    if config.minutes and not cooldown and config.schedule != "cosine":
+        cooldown = max(0, config.steps - config.warmup)
+    falling = cooldown_factor(step, steps=config.steps, cooldown=cooldown)
     scale = paper_scale(config, d_model=d_model) if config.schedule == "paper" else config.learning_rate
     return scale * by_schedule[config.schedule]() * falling
 

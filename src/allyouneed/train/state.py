@@ -5,6 +5,9 @@ from math import isfinite
 
 from torch import Tensor
 
+from ..config import TrainConfig
+from .update_plan import UpdatePlan
+
 MIN_UPDATES = 100  # of a new model; before that its score means little
 MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
 
@@ -26,10 +29,29 @@ class TrainState:
     validations_since_best: int = 0
     stopped_early: bool = False  # patience has run out
     finished: bool = False
+    plan: UpdatePlan | None = None  # of a run with a time budget, as are the following
+    minutes: float = 0.0  # the budget that the plan is for
+    used_seconds: float = 0.0  # of the budget, up to the last checkpoint
+    other_seconds: float = 0.0  # of these, what was not spent in updates
+    validating_seconds: float = 0.0  # of all validations
+    validation_seconds: float = 0.0  # of the last validation
+    validation_samples: int = 0  # pairs to translate at each validation; 0: not chosen yet
     snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept for the average at the end
     losses: list[Tensor] = field(default_factory=list)  # of the finite updates since the last validation
     gradient_norms: list[Tensor] = field(default_factory=list)  # of the same updates, before clipping
     ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if it is used
+
+    def __post_init__(self) -> None:
+        if self.plan is not None:
+            self.plan = UpdatePlan(*self.plan)  # a list in JSON
+
+    def last_step(self, config: TrainConfig) -> int:
+        """The number of the last update, as planned now."""
+        return config.steps if self.plan is None else self.plan.steps
+
+    def position(self, config: TrainConfig) -> float:
+        """Where update `step` is in the schedule of `config`: there itself, unless a time budget compresses it."""
+        return self.step if self.plan is None else self.plan.position_at(self.step, config)
 
     def scalars(self) -> dict[str, object]:
         """Everything but the tensors, for JSON."""
@@ -41,17 +63,17 @@ class TrainState:
         self.skipped += not is_finite
         self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
 
-    def update_best(self, value: float, *, first: int = 0, warmup: int = 0) -> bool:
+    def update_best(self, value: float, *, first: int = 0, in_warmup: bool = False) -> bool:
         """Whether this validation is the best so far (not if it equals the best); more is better.
 
-        Before update `first` every validation counts as the best. Patience is reset up to update `warmup`, and by
+        Before update `first` every validation counts as the best. Patience is reset in the warmup, and by
         a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
         """
         is_known = self.step >= first
         is_best = isfinite(value) and (self.best is None or value > self.best)
         if is_best:
             self.best, self.best_step = value if is_known else None, self.step
-        resets = not is_known or self.step <= warmup or self.level is None or _is_gain(self.level, value)
+        resets = not is_known or in_warmup or self.level is None or _is_gain(self.level, value)
         if isfinite(value) and resets:
             self.level, self.validations_since_best = value if is_known else None, 0
         else:

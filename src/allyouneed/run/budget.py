@@ -1,0 +1,162 @@
+"""A time budget: how many more updates fit into it is planned again and again, from the recent speed.
+
+All times are in seconds. Those of a run are the sum of the times of its processes; a run that is stopped uses none.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from math import ceil
+
+from ..config import TrainConfig
+from ..corpus.pair import Pair
+from ..errors import TrainingError
+from ..train.state import TrainState
+from ..train.update_plan import UpdatePlan
+
+# Of the budget, for all validations but the last; and the number of validations that this share must allow at least.
+VALIDATION_SHARE, FEWEST_VALIDATIONS = 0.07, 5
+PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
+# Of the updates still to come, after which their number is planned again; of all, over which the speed is averaged.
+PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
+# What is kept for closing files and ending the process: of the budget, and at least.
+SPARE_SHARE, SPARE_SECONDS = 0.005, 0.3
+
+
+class Stopwatch:
+    """The seconds since it was made, and those that earlier processes of a run have used, `before`.
+
+    `closing` is the share of a budget that whoever calls `fit` needs after it. `now` is a clock.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, *, closing: float = 0.0) -> None:
+        self.now, self.closing, self.before = now, closing, 0.0
+        self._begun = now()
+
+    def seconds(self) -> float:
+        """The seconds used so far."""
+        return self.before + self.now() - self._begun
+
+
+def within_budget(
+    config: TrainConfig, stopwatch: Stopwatch, progress: Callable[[str, int, int | None], None]
+) -> Callable[[str, int, int | None], None]:
+    """`progress`, which refuses to go on when the time budget is used up before training has started."""
+
+    def report(what: str, done: int, total: int | None) -> None:
+        progress(what, done, total)
+        if config.minutes and stopwatch.seconds() > 60 * config.minutes:
+            raise no_time_left(config, stopwatch.seconds())
+
+    return report
+
+
+def no_time_left(config: TrainConfig, used: float) -> TrainingError:
+    """The refusal of a budget that is used up, `used` seconds after the start, before the first update."""
+    minutes = max(0.1, 4 * used / 60)
+    enough = ceil(minutes) if minutes > 1 else ceil(10 * minutes) / 10
+    return TrainingError(
+        f"train.minutes={config.minutes:g} leaves no time to train: preparing took {used:.1f} seconds; give at least "
+        f"--minutes {enough}"
+    )
+
+
+class Budget:
+    """The time budget of a run, `config.minutes`. What it measures is kept in the run's `TrainState`."""
+
+    def __init__(self, config: TrainConfig, stopwatch: Stopwatch) -> None:
+        self._config, self._stopwatch = config, stopwatch
+        self.seconds = 60 * config.minutes
+        self._save_seconds, self._is_unmeasured = 0.0, False
+
+    def used(self) -> float:
+        """The seconds that the run has used so far."""
+        return self._stopwatch.seconds()
+
+    def begin(self, state: TrainState) -> UpdatePlan:
+        """The plan with which a run starts, or continues after a stop or a rollback; no time since then was of use."""
+        config, used = self._config, self.used()
+        state.other_seconds += used - state.used_seconds
+        state.used_seconds = used
+        if state.plan is None:
+            self._is_unmeasured = True
+            plan = UpdatePlan(
+                state.step, state.step, config.steps, state.step + 1, 0.0, used, used - state.other_seconds
+            )
+        elif state.minutes != config.minutes:  # the schedule follows the new length
+            position = state.position(config) * min(1.0, state.minutes / config.minutes)
+            steps = state.step + max(1, ceil(config.steps - position))
+            speed, updating = state.plan.seconds_per_update, used - state.other_seconds
+            plan = UpdatePlan(state.step, position, steps, state.step + 1, speed, used, updating)
+        else:
+            plan = state.plan
+        state.minutes = config.minutes
+        return plan
+
+    def count_update(self, state: TrainState) -> None:
+        """Leave the time of the first update of a run, which also allocates memory, out of the speed."""
+        if self._is_unmeasured and state.plan:
+            state.other_seconds = self.used() - state.plan.updating
+        self._is_unmeasured = False
+
+    def plan(self, state: TrainState) -> UpdatePlan:
+        """The updates that fit into the rest of the budget, after those done."""
+        config, earlier = self._config, state.plan
+        if earlier is None:
+            return self.begin(state)
+        used = self.used()
+        updating = used - state.other_seconds
+        count, position = state.step - earlier.step, state.position(config)
+        speed = _recent(earlier, (updating - earlier.updating) / max(1, count), count)
+        left, most = self._left(state) - self._validations_left(state, position), ceil(config.steps - position)
+        fitting = most if left > speed * most else int(left / speed) if left > 0 else 0
+        until = max(1, min(ceil(PLANNED_SHARE * fitting), 2 * count))
+        return UpdatePlan(state.step, position, state.step + fitting, state.step + until, speed, used, updating)
+
+    def may_validate(self, state: TrainState) -> bool:
+        """Whether one more validation stays within the share of the time used that validations may take."""
+        seconds = state.validating_seconds + state.validation_seconds
+        return seconds <= VALIDATION_SHARE * self.used()
+
+    def count_samples(self, evaluate: Callable[[list[Pair]], object], pairs: Sequence[Pair]) -> int:
+        """How many of some validation pairs to translate, by the time that `evaluate` takes for a few."""
+        if len(pairs) <= PROBED_SAMPLES:
+            return len(pairs)
+        few, begin = list(pairs[:: ceil(len(pairs) / PROBED_SAMPLES)]), self.used()
+        evaluate(few)
+        seconds = (self.used() - begin) / len(few)
+        allowed = VALIDATION_SHARE * self.seconds / FEWEST_VALIDATIONS
+        return len(pairs) if seconds * len(pairs) <= allowed else max(len(few), int(allowed / seconds))
+
+    def count_validation(self, state: TrainState, begin: float) -> None:
+        """Count the time of a validation that began after `begin` seconds."""
+        state.validation_seconds = self.used() - begin
+        state.validating_seconds += state.validation_seconds
+        state.other_seconds += state.validation_seconds
+
+    def count_save(self, state: TrainState, begin: float) -> None:
+        """Count the time of writing a checkpoint that began after `begin` seconds."""
+        self._save_seconds = self.used() - begin
+        state.other_seconds += self._save_seconds
+
+    def _left(self, state: TrainState) -> float:
+        """Seconds for updates and validations, without what the end of the run takes."""
+        config = self._config
+        validations = 2 if config.average_checkpoints > 1 else 1
+        end = validations * state.validation_seconds + 2 * self._save_seconds
+        spare = max(SPARE_SECONDS, SPARE_SHARE * self.seconds) + self._stopwatch.closing * self.seconds
+        return self.seconds - self.used() - end - spare
+
+    def _validations_left(self, state: TrainState, position: float) -> float:
+        """Seconds for the validations before the last."""
+        every = self._config.validate_every
+        count = max(0, ceil(self._config.steps / every) - 1 - int(position // every))
+        allowed = VALIDATION_SHARE * self.seconds - state.validating_seconds
+        return max(0.0, min(count * state.validation_seconds, allowed))
+
+
+def _recent(earlier: UpdatePlan, speed: float, count: int) -> float:
+    """Seconds per update: the mean of an earlier one and that of the last `count` updates, by their numbers."""
+    if not earlier.seconds_per_update:
+        return speed
+    averaged = max(FEWEST_AVERAGED, AVERAGED_SHARE * earlier.steps)
+    return earlier.seconds_per_update + (speed - earlier.seconds_per_update) * min(1.0, count / averaged)
