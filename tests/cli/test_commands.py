@@ -113,7 +113,7 @@ def test_help_of_train_names_every_shipped_recipe() -> None:
 
 
 def test_train_translate_evaluate(tmp_path: Path) -> None:
-    trained = run("train", "dates", *TINY, "--output", tmp_path / "run")
+    trained = run_here("train", "dates", *TINY, "--output", tmp_path / "run")
     assert trained.returncode == 0, trained.stderr.decode()
     screen = trained.stderr.decode()
     assert "200 pairs to train on, 20 to validate, vocabulary of 68" in screen
@@ -236,17 +236,17 @@ def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same
 
 
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
-    assert run("train", "dates", *TINY, cwd=tmp_path).returncode == 0
+    assert run_here("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
     assert "runs/dates already contains a run; continue it" in refusal("train", "dates", *TINY, cwd=tmp_path)
-    again = run("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
+    again = run_here("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
     assert first.read_bytes() == second.read_bytes()
-    resumed = run("train", "dates", *TINY, "--resume", cwd=tmp_path)
+    resumed = run_here("train", "dates", *TINY, "--resume", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert "this run was finished after update 6; nothing is left to do" in resumed.stderr.decode()
-    assert run("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
+    assert run_here("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
 
 
 def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
         "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\n"
         "[train]\nsteps = 3\nbatch_tokens = 100\n"
     )
-    assert run("train", "recipe.toml", "--output", "run", cwd=tmp_path).returncode == 0
+    assert run_here("train", "recipe.toml", "--output", "run", cwd=tmp_path).returncode == 0
     assert len(run_here("translate", "run", stdin=b"a dog\n", cwd=tmp_path).stdout.split(b"\n")) == 2
 
 
@@ -427,12 +427,12 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     data = 'train = "dates:train"\nlimit = 300\nheld_out = 0\nvocabulary = "characters"\n'
     (tmp_path / "my.toml").write_text(f"[data]\n{data}")
     few = ["train.steps=2", "train.threads=1", "train.tensorboard=false"]
-    first = run("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
+    first = run_here("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
     assert first.returncode == 0, first.stderr.decode()
     assert b"auto    model.d_model=64" in first.stderr
     assert b"updates of" in first.stderr
     assert (tmp_path / "first/report.html").is_file()
-    second = run(
+    second = run_here(
         "train",
         "my.toml",
         *few,

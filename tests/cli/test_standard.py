@@ -10,9 +10,10 @@ from shell import ENVIRONMENT
 
 # One process imports everything, and a fork of it, with real descriptors, runs each command.
 FORKS = """
-import json, os, sys, torch
+import gc, json, os, sys, torch
 torch.set_num_threads(1)
 import allyouneed.translator, allyouneed.explain, allyouneed.cli
+gc.freeze()  # a fork then copies no page only to collect garbage
 cases = json.load(sys.stdin)
 for case in cases:
     if pid := os.fork():

@@ -36,8 +36,8 @@ def made_a_folder(path: Path) -> None:
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stopped")
     with pytest.raises(KeyboardInterrupt):
-        fit(eventful(), folder / "run", callback=StopAt(8))
-    fit(eventful(), folder / "straight")
+        fit(eventful(), folder / "run", callback=StopAt(8), evaluate=None)
+    fit(eventful(), folder / "straight", evaluate=None)
     return folder
 
 
@@ -51,5 +51,5 @@ def test_every_file_of_a_run_may_be_damaged(stopped: Path, tmp_path: Path, harm:
         shutil.copytree(run, copy)
         harm(copy / name)
         with suppress(AllYouNeedError, OSError):  # the command tells both in one line
-            fit(eventful(), copy, resume=True)
+            fit(eventful(), copy, resume=True, evaluate=None)
             assert read_weights(copy) == read_weights(stopped / "straight"), name
