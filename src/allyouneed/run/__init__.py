@@ -1,9 +1,10 @@
 """A whole training run: from a recipe to a bundle, and resumed after an interruption."""
 
 from ..auto import Draft
+from .budget import Stopwatch
 from .bundle_averaging import average_bundles
 from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
-from .fit import run_training
+from .fit import preview_training, run_training
 from .processes import is_follower, was_restarted
 from .replace import replaced, source_paths
 
@@ -13,10 +14,12 @@ __all__ = [
     "Evaluator",
     "Sample",
     "SilentCallback",
+    "Stopwatch",
     "TrainingCallback",
     "Validation",
     "average_bundles",
     "is_follower",
+    "preview_training",
     "replaced",
     "run_training",
     "source_paths",

@@ -1,9 +1,10 @@
-"""How long a run will take on this machine, measured on a few updates of a copy of the model."""
+"""How long a run will take on this machine, measured on a few updates of a copy of the model, and a budget for it."""
 
 import time
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import islice
+from math import ceil
 
 import torch
 from torch.optim import Optimizer
@@ -13,8 +14,12 @@ from ..data.batch import Batch
 from ..nn import Transformer
 from ..train.loop import add_gradients
 from ..train.recovery import with_fitting_micro_batches
+from .budget import VALIDATION_SHARE, Stopwatch
+from .run import OptimizerFactory
+from .setup import Setup
 
 MOST_SECONDS = 5.0
+LAST_SHARE = 0.08  # of a time budget, for the last validation and the scores of test pairs: a guess
 
 
 def seconds_per_update(
@@ -53,3 +58,64 @@ def format_duration(seconds: float) -> str:
     if seconds < 48 * 3600:
         return f"{seconds / 3600:.1f} hours"
     return f"{seconds / 86_400:.1f} days"
+
+
+def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
+    """How long a run without a time budget takes, and which budget would suit it: topics and lines."""
+    settings, seconds = setup.recipe.train, _measure(setup, optimizer)
+    whole, epochs = seconds * settings.steps, _epochs(setup, settings.steps)
+    minutes = ceil(whole / (1 - VALIDATION_SHARE - LAST_SHARE) / 60)
+    return [
+        (
+            "time",
+            f"about {format_duration(whole)} for {settings.steps:,} updates of {seconds:.3g} seconds, measured now; "
+            "validation takes additional time",
+        ),
+        (
+            "budget",
+            f"--minutes {minutes} would suit this: {epochs:.3g} epochs, the rule for {len(setup.data.train):,} pairs, "
+            "with validations and final scores; the run then ends on time, however busy the machine is",
+        ),
+        (
+            "budget",
+            f"--minutes {2 * minutes} would buy {2 * epochs:.3g} epochs. By a rule of thumb every doubling gains less "
+            "than the one before it, and none once the validation score has stopped rising; see metrics.jsonl",
+        ),
+    ]
+
+
+def describe_plan(setup: Setup, optimizer: OptimizerFactory, stopwatch: Stopwatch) -> list[tuple[str, str]]:
+    """What a run would do: updates, time and size of the model, as topics and lines."""
+    settings = setup.recipe.train
+    size = f"weights of {setup.model.config.weight_bytes / 1e6:.3g} MB"
+    if not settings.minutes:
+        lines = describe_time(setup, optimizer)
+        return [*lines, ("plan", f"{settings.steps:,} updates, {_epochs(setup, settings.steps):.3g} epochs; {size}")]
+    used = stopwatch.seconds()
+    seconds = _measure(setup, optimizer)
+    left = max(0.0, (60 * settings.minutes - used) * (1 - VALIDATION_SHARE - LAST_SHARE))
+    steps = min(settings.steps, int(left / seconds))
+    return [
+        (
+            "plan",
+            f"about {steps:,} updates of {seconds:.3g} seconds, measured now: "
+            f"{_epochs(setup, steps):.3g} epochs; {size}",
+        ),
+        (
+            "plan",
+            f"of {settings.minutes:g} minutes, {format_duration(used)} are used to prepare, {format_duration(left)} "
+            "are for updates, the rest for validations and final scores",
+        ),
+    ]
+
+
+def _measure(setup: Setup, optimizer: OptimizerFactory) -> float:
+    settings = setup.recipe.train
+    batches = setup.data.batches(settings, part=(0, setup.workers))
+    return seconds_per_update(setup.model, batches, settings, optimizer)
+
+
+def _epochs(setup: Setup, steps: int) -> float:
+    """How many times this number of updates takes the training pairs, padding left out."""
+    tokens = max(len(side.ids) for side in (setup.data.train.source, setup.data.train.target))
+    return steps * setup.recipe.train.batch_tokens * setup.recipe.train.accumulate_steps / tokens

@@ -1,42 +1,31 @@
 """`fit`: from a recipe, or a draft of one, to a run that is started or resumed."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import tomli_w
-import torch
 
-from ..auto import Corpus, Draft
+from ..auto import Draft
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
-from ..data.prepare import prepare, prepared_folder
-from ..data.prepared_data import PreparedData
-from ..device import describe_device, pick_device, require_memory, using_threads
+from ..device import describe_device, using_threads
 from ..errors import ConfigError
-from ..export_limits import describe_exports
 from ..files import locked, write_whole
-from ..nn import Transformer
-from ..nn.weights import set_weights, weights
-from ..text.vocabulary import Vocabulary
-from ..text.vocabulary_files import load_vocabulary
 from ..train.averaging import copy_weights
-from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
 from ..train.state import TrainState
-from ..versions import environment, versions
-from .budget import Stopwatch, no_time_left, within_budget
+from ..versions import environment
+from .budget import Stopwatch, no_time_left
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import load_checkpoint
-from .estimate import format_duration, seconds_per_update
+from .estimate import describe_plan, describe_time
 from .follow import follow
 from .interrupts import catch_interrupts
 from .log import RunLog, read_plans
-from .model_card import describe_model
-from .processes import Task, choose_workers, group_of_torchrun, is_follower, running_workers, was_restarted
+from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
-from .run import OptimizerFactory, Run, refuse_patience_without_metric
-from .run_languages import find_languages
+from .run import CHECKPOINT, OptimizerFactory, Run
+from .setup import Setup, set_up
 
 
 def run_training(
@@ -77,83 +66,79 @@ def run_training(
         else:
             refuse_a_run(output)
         with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
-            return _fit(recipe, output, callback, evaluate, optimizer, stopwatch, resume=resume, changes=changes)
+            starts = not (resume and (output / CHECKPOINT).exists())
+            setup = set_up(
+                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
+                starts=starts, resume=resume,
+            )  # fmt: skip
+            if isinstance(recipe, Draft) and not (setup.recipe.train.minutes and starts):
+                setup.messages.extend(describe_time(setup, optimizer))
+            return _train(setup, output, callback, evaluate, stopwatch, starts=starts, changes=changes)
 
 
-def _fit(
+def preview_training(
     recipe: Recipe | Draft,
+    output: str | Path,
+    *,
+    callback: TrainingCallback | None = None,
+    evaluate: Evaluator | None = None,
+    optimizer: OptimizerFactory = make_optimizer,
+    stopwatch: Stopwatch | None = None,
+) -> Recipe:
+    """The recipe with which `run_training` would train; the same lines go to `callback`, and what the run would take.
+
+    Nothing is trained, and `output` becomes no run: it has the prepared pairs, which the run then uses. Refuses what
+    `run_training` refuses.
+    """
+    output, callback, stopwatch = Path(output), callback or SilentCallback(), stopwatch or Stopwatch()
+    with locked(output, what=str(output)):
+        refuse_a_run(output)
+        with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
+            setup = set_up(
+                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
+                starts=True, resume=False,
+            )  # fmt: skip
+            for topic, text in [*setup.messages, *describe_plan(setup, optimizer, stopwatch)]:
+                callback.on_message(topic, text)
+    return setup.recipe
+
+
+def _train(
+    setup: Setup,
     output: Path,
     callback: TrainingCallback,
     evaluate: Evaluator | None,
-    optimizer_factory: OptimizerFactory,
     stopwatch: Stopwatch,
     *,
-    resume: bool,
+    starts: bool,
     changes: list[str],
 ) -> Bundle:
-    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    device = pick_device(plan.train.device)
-    checkpoint = output / "checkpoint.safetensors"
-    starts = not (resume and checkpoint.exists())
-    initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
-    vocabulary, notes = _existing_vocabulary(plan, output, initial)
-    data = prepare(
-        plan.data,
-        plan.clean,
-        output / "data",
-        max_length=plan.model.max_length,
-        vocabulary=vocabulary,
-        resume=resume,
-        progress=within_budget(plan.train, stopwatch, callback.on_prepare),
-    )
-    data_folder = prepared_folder(plan.data, output / "data", data.provenance)
-    messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
-    if isinstance(recipe, Draft):
-        plan, choices = recipe.complete(_corpus(plan, data, device))
-        messages += [("auto", str(choice)) for choice in choices]
-
-    torch.manual_seed(plan.train.seed)
-    model = _make_model(plan, data, initial, device)
-    optimizer = optimizer_factory(model, plan.train)
-    dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
-    languages, guess = find_languages(plan)
-    messages += [("languages", guess)] if guess else []
-    messages += [("model", f"{describe_model(model)}, products in {dtype}")]
-    messages += [("exports", describe_exports(model.config)), ("program", versions())]
-    refuse_patience_without_metric(plan, data, evaluate)
-    threads = torch.get_num_threads()
-    is_standard = optimizer_factory is make_optimizer
-    count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
-    messages += [("workers", text)] if text else []
-    share = max(1, threads // count)
-    if isinstance(recipe, Draft):
-        messages.append(("time", _describe_time(plan, data, model, optimizer_factory, workers=count)))
-
+    plan, data, model = setup.recipe, setup.data, setup.model
+    messages = setup.messages
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
+        if plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:
+            raise no_time_left(plan.train, stopwatch.seconds())
     else:
-        state = load_checkpoint(checkpoint, model, optimizer, data=data.identity())
+        state = load_checkpoint(output / CHECKPOINT, model, setup.optimizer, data=data.identity())
         stopwatch.before = max([state.used_seconds, *(plan.seconds for plan in read_plans(output))])
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
             callback.on_message("resume", text)
-            with running_workers(1, threads=threads) as workers:
-                workers.from_first(lambda: Task(plan, output, data_folder, share, is_finished=True))
-            return Bundle.load(output, device=device)
-
-    if starts and plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:
-        raise no_time_left(plan.train, stopwatch.seconds())
+            with running_workers(1, threads=setup.threads) as workers:
+                workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads, is_finished=True))
+            return Bundle.load(output, device=setup.device)
 
     with (
         RunLog(output, tensorboard=plan.train.tensorboard) as log,
         catch_interrupts() as interrupt,
-        using_threads(share),
-        running_workers(count, threads=share) as workers,
+        using_threads(setup.threads),
+        running_workers(setup.workers, threads=setup.threads) as workers,
     ):
         run = Run(
-            plan, output, data, model, optimizer, state,
-            languages=languages, callback=callback, evaluate=evaluate, log=log, workers=workers, stopwatch=stopwatch,
+            plan, output, data, model, setup.optimizer, state, languages=setup.languages, callback=callback,
+            evaluate=evaluate, log=log, workers=workers, stopwatch=stopwatch,
         )  # fmt: skip
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
@@ -161,76 +146,16 @@ def _fit(
         if starts:
             run.save()
         log.begin(after=state.step)
-        log.environment(step=state.step, facts=environment() | describe_device(device))
+        log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:
             run.message(topic, text)
         write_report(output, running=True)
-        workers.from_first(lambda: Task(plan, output, data_folder, share))
+        workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads))
         try:
             run.train(interrupt)
         finally:
             write_report(output)
-    return Bundle.load(output, device=device)
-
-
-def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
-    config = data.vocabulary.with_vocab_size(plan.model)
-    if device.type == "cpu":
-        require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
-    model = Transformer(config)
-    if initial:
-        _copy_initial_weights(initial, model, plan.train.init_from)
-    return model.to(device)
-
-
-def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> tuple[Vocabulary | None, Sequence[str]]:
-    """The vocabulary that is not to be learned, and what to say about it.
-
-    It is that of the model that a run is initialized from, or that of `data.tokenizer`.
-    """
-    if plan.train.init_from and plan.data.tokenizer:
-        raise ConfigError(
-            "a run that starts from the weights of a model has its vocabulary; leave out data.tokenizer or "
-            "train.init_from"
-        )
-    if initial:
-        return initial.vocabulary, ()
-    if plan.train.init_from:
-        return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
-    return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
-
-
-def _corpus(plan: Recipe, data: PreparedData, device: torch.device) -> Corpus:
-    sides = (data.train.source, data.train.target)
-    return Corpus(
-        pairs=len(data.train),
-        tokens=max(len(side.ids) for side in sides),
-        longest=max(side.length_quantile(1) for side in sides),
-        has_valid=data.valid is not None,
-        exact=plan.data.vocabulary == "characters",
-        gpu=device.type != "cpu",
-    )
-
-
-def _copy_initial_weights(initial: Bundle, model: Transformer, name: str) -> None:
-    try:
-        set_weights(model, weights(initial.model))
-    except ConfigError as error:
-        raise ConfigError(
-            f"the model of {name} does not have the sizes this recipe asks for: {error}; leave [model] out, or give "
-            "the sizes in its config.json"
-        ) from error
-
-
-def _describe_time(
-    plan: Recipe, data: PreparedData, model: Transformer, optimizer_factory: OptimizerFactory, *, workers: int
-) -> str:
-    settings = plan.train
-    seconds = seconds_per_update(model, data.batches(settings, part=(0, workers)), settings, optimizer_factory)
-    return (
-        f"about {format_duration(seconds * settings.steps)} for {settings.steps:,} updates of {seconds:.3g} seconds, "
-        "measured now; validation takes additional time"
-    )
+    return Bundle.load(output, device=setup.device)
 
 
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:

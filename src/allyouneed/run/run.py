@@ -48,6 +48,7 @@ from .log import RunLog, read_plans
 from .model_card import model_card
 from .report import write_report
 
+CHECKPOINT = "checkpoint.safetensors"
 PROBES = 20  # sources of validation pairs that a bundle keeps
 
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
@@ -356,7 +357,7 @@ class Run:
 
     @property
     def _checkpoint(self) -> Path:
-        return self.output / "checkpoint.safetensors"
+        return self.output / CHECKPOINT
 
     @property
     def _snapshots(self) -> Path:

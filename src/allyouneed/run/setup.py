@@ -1,0 +1,155 @@
+"""All that a run needs before its first update: prepared pairs, the whole recipe, a new model and its optimizer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch.optim import Optimizer
+
+from ..auto import Corpus, Draft
+from ..bundle import Bundle
+from ..config import Recipe
+from ..data.prepare import prepare, prepared_folder
+from ..data.prepared_data import PreparedData
+from ..device import pick_device, require_memory
+from ..errors import ConfigError
+from ..export_limits import describe_exports
+from ..nn import Transformer
+from ..nn.weights import set_weights, weights
+from ..text.vocabulary import Vocabulary
+from ..text.vocabulary_files import load_vocabulary
+from ..train.loop import autocast_dtype
+from ..train.optimizer import make_optimizer
+from ..versions import versions
+from .budget import Stopwatch, within_budget
+from .callback import Evaluator, TrainingCallback
+from .model_card import describe_model
+from .processes import choose_workers
+from .run import OptimizerFactory, refuse_patience_without_metric
+from .run_languages import find_languages
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a run starts with. `workers` share every batch, with `threads` each; `messages` are topics and lines."""
+
+    recipe: Recipe
+    data: PreparedData
+    data_folder: Path
+    model: Transformer
+    optimizer: Optimizer
+    device: torch.device
+    languages: tuple[str, str]
+    workers: int
+    threads: int
+    messages: list[tuple[str, str]]
+
+
+def set_up(
+    recipe: Recipe | Draft,
+    output: Path,
+    *,
+    callback: TrainingCallback,
+    evaluate: Evaluator | None,
+    optimizer_factory: OptimizerFactory,
+    stopwatch: Stopwatch,
+    starts: bool,
+    resume: bool,
+) -> Setup:
+    """Prepare the pairs in `output`/data, choose what a draft leaves out, and make the model with random weights.
+
+    `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
+    """
+    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    device = pick_device(plan.train.device)
+    initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
+    vocabulary, notes = _existing_vocabulary(plan, output, initial)
+    data = prepare(
+        plan.data,
+        plan.clean,
+        output / "data",
+        max_length=plan.model.max_length,
+        vocabulary=vocabulary,
+        resume=resume,
+        progress=within_budget(plan.train, stopwatch, callback.on_prepare),
+    )
+    messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
+    if isinstance(recipe, Draft):
+        plan, choices = recipe.complete(_corpus(plan, data, device))
+        messages += [("auto", str(choice)) for choice in choices]
+
+    torch.manual_seed(plan.train.seed)
+    model = _make_model(plan, data, initial, device)
+    optimizer = optimizer_factory(model, plan.train)
+    dtype = str(autocast_dtype(plan.train.precision, model)).removeprefix("torch.")
+    languages, guess = find_languages(plan)
+    messages += [("languages", guess)] if guess else []
+    messages += [("model", f"{describe_model(model)}, products in {dtype}")]
+    messages += [("exports", describe_exports(model.config)), ("program", versions())]
+    refuse_patience_without_metric(plan, data, evaluate)
+    threads = torch.get_num_threads()
+    is_standard = optimizer_factory is make_optimizer
+    count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
+    messages += [("workers", text)] if text else []
+    return Setup(
+        plan,
+        data,
+        prepared_folder(plan.data, output / "data", data.provenance),
+        model,
+        optimizer,
+        device,
+        languages,
+        workers=count,
+        threads=max(1, threads // count),
+        messages=messages,
+    )
+
+
+def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
+    config = data.vocabulary.with_vocab_size(plan.model)
+    if device.type == "cpu":
+        require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
+    model = Transformer(config)
+    if initial:
+        _copy_initial_weights(initial, model, plan.train.init_from)
+    return model.to(device)
+
+
+def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> tuple[Vocabulary | None, Sequence[str]]:
+    """The vocabulary that is not to be learned, and what to say about it.
+
+    It is that of the model that a run is initialized from, or that of `data.tokenizer`.
+    """
+    if plan.train.init_from and plan.data.tokenizer:
+        raise ConfigError(
+            "a run that starts from the weights of a model has its vocabulary; leave out data.tokenizer or "
+            "train.init_from"
+        )
+    if initial:
+        return initial.vocabulary, ()
+    if plan.train.init_from:
+        return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
+    return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
+
+
+def _corpus(plan: Recipe, data: PreparedData, device: torch.device) -> Corpus:
+    sides = (data.train.source, data.train.target)
+    return Corpus(
+        pairs=len(data.train),
+        tokens=max(len(side.ids) for side in sides),
+        longest=max(side.length_quantile(1) for side in sides),
+        has_valid=data.valid is not None,
+        exact=plan.data.vocabulary == "characters",
+        gpu=device.type != "cpu",
+    )
+
+
+def _copy_initial_weights(initial: Bundle, model: Transformer, name: str) -> None:
+    try:
+        set_weights(model, weights(initial.model))
+    except ConfigError as error:
+        raise ConfigError(
+            f"the model of {name} does not have the sizes this recipe asks for: {error}; leave [model] out, or give "
+            "the sizes in its config.json"
+        ) from error
