@@ -170,9 +170,11 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
     screen = trained.stderr.decode()
     test_pairs = [json.loads(line) for line in (tmp_path / "run/data/test.jsonl").read_text().splitlines()]
     assert re.search(r"\n  Validation chrf: \d", screen)
-    assert re.search(
-        rf"\n  Test bleu .*, chrf .*: greedy search, {len(test_pairs)} of {len(test_pairs)} test pairs", screen
-    )
+    assert re.search(rf"\n  {len(test_pairs)} of {len(test_pairs)} test pairs +(BLEU +)?chrF2 +exact match\n", screen)
+    for system in ("this model", "copy of the source", "nearest training pair"):
+        assert re.search(rf"\n  {system} +\d+\.\d", screen)
+    assert f"20 translations: {tmp_path / 'run/test-samples.txt'}" in screen
+    assert "What to try next:\n  - " in screen
     assert f"allyouneed evaluate {tmp_path / 'run'}" in screen
 
     scored = run_here("evaluate", tmp_path / "run")

@@ -71,22 +71,18 @@ def report(
 def _translate_test_pairs(run: Path, other: Path) -> tuple[list["Sample"], list["Sample"]]:
     """The translations of the test pairs that both runs hold out, by the model of each."""
     from ..errors import ConfigError
-    from ..evaluation import evaluate
+    from ..evaluation import translate_set
+    from ..evaluation.held_out import common_held_out_pairs
     from ..translator import Translator
     from .screen import progress
-    from .testset import held_out_pairs
 
-    others = set(held_out_pairs(other))
-    pairs = [pair for pair in held_out_pairs(run) if pair in others]
-    if not pairs:
-        raise ConfigError(
-            f"{run} and {other} have no test pairs in common; leave out --test to compare validation pairs"
-        )
+    try:
+        pairs = common_held_out_pairs([run, other])
+    except ConfigError as error:
+        raise ConfigError(f"{error}; or leave out --test, to compare validation pairs") from error
     both = []
     for folder in (run, other):
         translator = Translator.load(folder, device="cpu")
         with progress("translating", total=len(pairs)) as done:
-            both.append(
-                list(evaluate(translator, [(pair.source, pair.target) for pair in pairs], on_progress=done).samples)
-            )
+            both.append(translate_set(translator, pairs, on_progress=done).samples())
     return both[0], both[1]

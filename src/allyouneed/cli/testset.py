@@ -4,15 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config import Recipe
 from ..corpus.lines import ARCHIVES
 from ..corpus.pair import Pair
-from ..corpus.readers import READERS, is_task, pair_lines, read_lines, read_pairs
-from ..data.prepared import read_test_pairs
+from ..corpus.readers import READERS, pair_lines, read_lines, read_pairs
 from ..errors import ConfigError, DataError
-
-GENERATED_PAIRS = 2_000  # test pairs of a task
-NAME_A_TEST_SET = "name the test set by --source and --target, or by --pairs"
+from ..evaluation.held_out import NAME_A_TEST_SET, held_out_pairs
 
 
 class EvaluationSet(NamedTuple):
@@ -55,18 +51,3 @@ def read_test_set(
 def as_test_set(name: str, pairs: Sequence[Pair]) -> EvaluationSet:
     """Pairs as a test set with one reference each."""
     return EvaluationSet(name, [pair.source for pair in pairs], [[pair.target] for pair in pairs])
-
-
-def held_out_pairs(run: Path) -> list[Pair]:
-    """The test pairs of a run; 2,000 generated ones of a task. Refuses a run without any."""
-    if not (run / "recipe.toml").is_file():
-        raise ConfigError(f"{run} has no recipe.toml and so no test set; {NAME_A_TEST_SET}")
-    data = Recipe.read(run / "recipe.toml").data
-    pairs = read_test_pairs(run / "data")
-    for corpus in data.corpora():
-        if is_task(corpus.test):
-            pairs += read_pairs(corpus.test, limit=data.max_valid_samples or GENERATED_PAIRS, seed=data.seed)
-    if not pairs:
-        elsewhere = f" in its folder (data.cache_dir is {data.cache_dir!r})" if data.cache_dir else ""
-        raise ConfigError(f"{run} has no test set{elsewhere}; {NAME_A_TEST_SET}")
-    return pairs

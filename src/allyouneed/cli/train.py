@@ -1,5 +1,6 @@
 """`allyouneed train`: trains a bundle from text pairs or a recipe."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,6 @@ if TYPE_CHECKING:
     from ..bundle import Bundle
     from ..config import Recipe
     from ..run import Draft
-
-
-MAX_TEST_SAMPLES = 500  # test pairs translated at the end of a run
 
 
 def train(
@@ -126,7 +124,7 @@ def train(
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
-        _test_scores(bundle, path),
+        *_final_test(bundle, path),
     ):
         console.print(f"  {line}")
     console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {shell_command('evaluate', path)}")
@@ -179,20 +177,24 @@ def _recipe(
     return draft if auto else draft.recipe
 
 
-def _test_scores(bundle: "Bundle", run: Path) -> str:
-    """The scores of a finished model on a sample of the test set of its run, in a line."""
+def _final_test(bundle: "Bundle", run: Path) -> Iterator[str]:
+    """The test scores of a finished run beside its baselines, and what to try next if they are poor."""
     from ..errors import AllYouNeedError
-    from ..evaluation import evaluate_greedily
-    from .testset import held_out_pairs
+    from ..evaluation import evaluate_run
+    from ..run.held_out_result import SAMPLES_FILE
 
     try:
-        pairs = held_out_pairs(run)
-        some = pairs[:: -(-len(pairs) // MAX_TEST_SAMPLES)]
-        scores = evaluate_greedily(bundle, some).scores
+        result = evaluate_run(bundle, run)
     except AllYouNeedError as error:
-        return f"No test scores: {error}."
-    line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-    return f"Test {line}: greedy search, {len(some):,} of {len(pairs):,} test pairs."
+        yield f"No test scores: {error}."
+        return
+    for first, *cells in (result.header(), *result.rows()):
+        yield f"{first:<25}" + "".join(f"{cell:<20}" for cell in cells).rstrip()
+    yield from (f"{note}." for note in result.notes)
+    yield f"In brackets: 95 % intervals. {len(result.samples)} translations: {run / SAMPLES_FILE}"
+    if result.advice:
+        yield "What to try next:"
+        yield from (f"- {line}" for line in result.advice)
 
 
 def _is_source(what: str) -> bool:

@@ -26,7 +26,7 @@ from ..files import parse_json, read_json_lines, read_whole, refusing_errors, to
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
 from .prepared_data import PreparedData
-from .store import EncodedPairs, encode_pairs, open_sides
+from .store import EncodedPairs, Side, encode_pairs, open_sides
 
 # The names of all files of the folder.
 PREPARED = (
@@ -104,6 +104,17 @@ def read_test_pairs(folder: Path) -> list[Pair]:
     """The held-out test pairs of a folder of prepared pairs; none if it has no such file."""
     path = folder / "test.jsonl"
     return _read_pairs(path) if path.exists() else []
+
+
+def open_training_ids(folder: Path) -> tuple[Side, Side] | None:
+    """The ids of both sides of the training pairs in a folder of prepared pairs; None if there are none."""
+    if not (folder / "prepared.json").exists():
+        return None
+    try:
+        sides = open_sides(folder, "train", parse_json(read_whole(folder / "prepared.json"))["dtype"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(folder, str(error)) from error
+    return sides if len(sides[0]) else None
 
 
 @contextmanager

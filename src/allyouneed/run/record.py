@@ -8,6 +8,7 @@ from typing import Any, Self
 from ..corpus.data_report import DataReport
 from ..errors import ConfigError, DataError
 from ..files import parse_json, read_whole
+from .held_out_result import HeldOutResult
 from .log import read_jsonl_lines
 
 Lines = list[dict[str, Any]]
@@ -26,6 +27,7 @@ class RunRecord:
     environment: Lines
     data: DataReport | None
     log: str
+    test: HeldOutResult | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -42,6 +44,7 @@ class RunRecord:
         validations = read_jsonl_lines(folder / "metrics.jsonl")
         for validation in validations:
             validation["scores"] = {name: value for name, value in validation["scores"].items() if value is not None}
+        test = HeldOutResult.read(folder)
         report, log = folder / "data-report.json", folder / "log.txt"
         return cls(
             name=folder.resolve().name,
@@ -53,11 +56,21 @@ class RunRecord:
             environment=read_jsonl_lines(folder / "environment.jsonl"),
             data=DataReport.from_table(parse_json(read_whole(report))) if report.exists() else None,
             log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
+            # That of a model before a resumed run went on says nothing about the model there is now.
+            test=test if test and validations and test.step == validations[-1]["step"] else None,
         )
+
+    def last_step(self) -> int:
+        """The number of the update after which the run was last validated."""
+        return int(self.validations[-1]["step"]) if self.validations else 0
 
     def setting(self, section: str, key: str, default: Any) -> Any:
         """A setting of the recipe, or `default` where an older recipe lacks it."""
         return self.settings.get(section, {}).get(key, default)
+
+    def has_comparable_losses(self) -> bool:
+        """Whether training and validation loss are the same measure."""
+        return not self.setting("train", "label_smoothing", 0.0) and not self.setting("train", "r_drop", 0.0)
 
     def score_names(self) -> list[str]:
         """The names of the scores, as the validations have them."""
@@ -67,6 +80,6 @@ class RunRecord:
 def damaged(folder: Path, error: Exception) -> DataError:
     """The refusal of a folder whose files cannot be understood."""
     return DataError(
-        f"metrics.jsonl, updates.jsonl, samples.jsonl, validation.jsonl, environment.jsonl or data-report.json in "
-        f"{folder} is damaged ({error!r}); remove it to continue"
+        "metrics.jsonl, updates.jsonl, samples.jsonl, validation.jsonl, environment.jsonl, test.json or "
+        f"data-report.json in {folder} is damaged ({error!r}); remove it to continue"
     )

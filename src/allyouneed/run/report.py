@@ -4,6 +4,7 @@ It is made only from the files of the run.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
 from ..errors import OutputError
 from ..files import followed, locked, write_whole
 from .curves import Curve, Points, draw_curves
+from .held_out_result import HeldOutResult
 from .record import Lines, RunRecord, damaged
 from .report_page import AXES, build_report_page, details, facts, pairs_table, paragraph, section, wide_table
 
@@ -47,6 +49,7 @@ def is_running(folder: Path) -> bool:
 def _sections(run: RunRecord) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
     yield _summary(run.validations)
+    yield _held_out(run.test)
     yield AXES if run.validations else paragraph("The first validation is still to come.")
     yield f'<div class="curves">{"".join(_curves(run))}</div>'
     yield _loss_note(run)
@@ -86,6 +89,24 @@ def _summary(validations: Lines) -> str:
     return facts(pairs) + best
 
 
+def _held_out(test: HeldOutResult | None) -> str:
+    """The scores on test pairs beside the baselines, what to try next, and some translations."""
+    if test is None:
+        return ""
+    advice = "".join(f"<li>{escape(line)}</li>" for line in test.advice)
+    samples = [asdict(sample) for sample in test.samples]
+    return section(
+        "Test pairs",
+        paragraph(
+            "No update and no choice of a model depended on these pairs. In brackets: 95 % intervals, bootstrap."
+        ),
+        wide_table("Test pairs", test.header(), test.rows()),
+        *(paragraph(f"{note}.") for note in test.notes),
+        *([f"<h3>What to try next</h3><ul>{advice}</ul>"] if advice else []),
+        details(f"{len(samples)} translations of test pairs", _output_list(samples)),
+    )
+
+
 def points_over_updates(lines: Lines, *path: str) -> Points:
     """A value of each validation (or line between them) over the updates, where there is one."""
     points = []
@@ -106,7 +127,7 @@ def training_points(run: RunRecord, key: str) -> Points:
 
 def _curves(run: RunRecord) -> Iterator[str]:
     warmup, validations = run.setting("train", "warmup", 0), run.validations
-    same_axis = _is_comparable(run)
+    same_axis = run.has_comparable_losses()
     yield draw_curves(
         "Loss",
         [
@@ -133,11 +154,6 @@ def _curves(run: RunRecord) -> Iterator[str]:
         yield draw_curves(title, [curve], y_title=y_title, log=log, warmup=warmup)
 
 
-def _is_comparable(run: RunRecord) -> bool:
-    """Whether training and validation loss are the same measure."""
-    return not run.setting("train", "label_smoothing", 0.0) and not run.setting("train", "r_drop", 0.0)
-
-
 def _loss_note(run: RunRecord) -> str:
     if not run.validations:
         return ""
@@ -148,7 +164,7 @@ def _loss_note(run: RunRecord) -> str:
         "R-Drop": train.get("r_drop"),
     }
     used = [f"{name} {value:g}" for name, value in extras.items() if value]
-    axes = "both have the same axis" if _is_comparable(run) else "each has an axis of its own"
+    axes = "both have the same axis" if run.has_comparable_losses() else "each has an axis of its own"
     difference = f"the training loss is with {' and '.join(used)}, the validation loss without: " if used else ""
     return paragraph(
         f"Losses are means per target token; {difference}{axes}. The speed counts padding, and leaves out validations."
@@ -187,6 +203,10 @@ def _best_and_worst(samples: Lines) -> Iterator[str]:
 def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:
     if not samples:
         return section(title, paragraph(none))
+    return section(title, paragraph("Validation pairs, by sentence score."), _output_list(samples))
+
+
+def _output_list(samples: Sequence[dict[str, Any]]) -> str:
     items = "".join(
         f"<li><b>{sample['score']:.1f}</b><dl>"
         f"<dt>source</dt><dd>{escape(sample['source'])}</dd>"
@@ -194,7 +214,7 @@ def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:
         f"<dt>reference</dt><dd>{escape(sample['reference'])}</dd></dl></li>"
         for sample in samples
     )
-    return section(title, paragraph("Validation pairs, by sentence score."), f"<ul class='outputs'>{items}</ul>")
+    return f"<ul class='outputs'>{items}</ul>"
 
 
 def _translations(validations: Lines) -> str:

@@ -1,0 +1,54 @@
+"""The test pairs of a run, and the pairs it was trained on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..config import Recipe
+from ..corpus.pair import Pair
+from ..corpus.readers import is_task, read_pairs
+from ..data.prepare import prepared_folder
+from ..data.prepared import read_test_pairs
+from ..data.provenance import compute_provenance
+from ..errors import ConfigError
+from ..text.vocabulary import Vocabulary
+
+GENERATED_PAIRS = 2_000  # test pairs of a task
+NAME_A_TEST_SET = "name the test set by --source and --target, or by --pairs"
+
+
+def held_out_pairs(run: Path) -> list[Pair]:
+    """The test pairs of a run; 2,000 generated ones of a task. Refuses a run without any."""
+    if not (run / "recipe.toml").is_file():
+        raise ConfigError(f"{run} has no recipe.toml and so no test set; {NAME_A_TEST_SET}")
+    recipe = Recipe.read(run / "recipe.toml")
+    pairs = read_test_pairs(find_prepared(run, recipe))
+    for corpus in recipe.data.corpora():
+        if is_task(corpus.test):
+            data = recipe.data
+            pairs += read_pairs(corpus.test, limit=data.max_valid_samples or GENERATED_PAIRS, seed=data.seed)
+    if not pairs:
+        elsewhere = f" in its folder (data.cache_dir is {recipe.data.cache_dir!r})" if recipe.data.cache_dir else ""
+        raise ConfigError(f"{run} has no test set{elsewhere}; {NAME_A_TEST_SET}")
+    return pairs
+
+
+def common_held_out_pairs(runs: Sequence[Path]) -> list[Pair]:
+    """The test pairs that all runs held out: one may have learned from those of another. Refuses runs without any."""
+    first, *others = (held_out_pairs(run) for run in runs)
+    common = set(first).intersection(*others)
+    if not common:
+        raise ConfigError(f"{' and '.join(map(str, runs))} have no test pairs in common; {NAME_A_TEST_SET}")
+    return [pair for pair in first if pair in common]
+
+
+def find_prepared(run: Path, recipe: Recipe) -> Path:
+    """The folder of the prepared pairs of a run, which `data.cache_dir` may have put elsewhere."""
+    if not recipe.data.cache_dir:
+        return run / "data"
+    is_given = bool(recipe.train.init_from or recipe.data.tokenizer)
+    vocabulary = Vocabulary.load(run, joint=not (run / "tokenizer.target.json").exists()) if is_given else None
+    return prepared_folder(
+        recipe.data,
+        run / "data",
+        compute_provenance(recipe.data, recipe.clean, recipe.model.max_length, vocabulary),
+    )
