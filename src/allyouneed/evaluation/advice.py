@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..run.held_out_result import COPY, MODEL, NEAREST, SYSTEMS, TITLES, HeldOutResult
+from ..run.held_out_result import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult
 from ..run.record import RunRecord
 
 GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches one of them needs no advice
@@ -40,7 +40,7 @@ def _below_baselines(result: HeldOutResult) -> Iterator[str]:
         baseline = result.scores.get(system, {}).get(name)
         if baseline is not None and baseline >= low:
             yield (
-                f"It is not clearly better than the {SYSTEMS[system]} ({TITLES[name]} {value:.1f} against "
+                f"It is not clearly better than the {SYSTEMS[system]} ({SCORE_TITLES[name]} {value:.1f} against "
                 f"{baseline:.1f}): check that line n of the source belongs to line n of the target, and train longer."
             )
 

@@ -17,7 +17,7 @@ SYSTEMS = {
     COPY: "copy of the source",
     NEAREST: "nearest training pair",
 }
-TITLES = {"bleu": "BLEU", "chrf": "chrF2", "exact": "exact match"}
+SCORE_TITLES = {"bleu": "BLEU", "chrf": "chrF2", "exact": "exact match"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class HeldOutResult:
         """The head of the table that `rows` fills."""
         return [
             f"{self.pairs:,} of {self.held_out:,} test pairs",
-            *(TITLES.get(name, name) for name in self.scores[MODEL]),
+            *(SCORE_TITLES.get(name, name) for name in self.scores[MODEL]),
         ]
 
     def rows(self) -> list[list[str]]:
