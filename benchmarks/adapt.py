@@ -1,6 +1,6 @@
 """What adapting a model to a new kind of pairs gains and loses, beside training on both kinds from the start.
 
-    python benchmarks/adapt.py --data ../shared/data --pairs 8000 --updates 1200 --adapt-updates 300
+    python benchmarks/adapt.py --data ../shared/data --updates 400 --adapt-updates 150
 
 Three models of the same size are trained: on `--known` alone (base), on both kinds for as many updates as base and its
 adaptation together (both), and base adapted to `--new`. Each corpus is a folder with train, valid and test of two
@@ -49,12 +49,12 @@ def main() -> None:
     parser.add_argument("--known", default="tatoeba-en-it")
     parser.add_argument("--new", default="debian-en-it")
     parser.add_argument("--languages", default="en-it")
-    parser.add_argument("--pairs", type=int, default=8_000, help="known training pairs; 0: all")
-    parser.add_argument("--corrections", type=int, default=8_000, help="new training pairs; 0: all")
-    parser.add_argument("--updates", type=int, default=1_200, help="of the base model")
-    parser.add_argument("--adapt-updates", type=int, default=300)
+    parser.add_argument("--pairs", type=int, default=40_000, help="known training pairs; 0: all")
+    parser.add_argument("--corrections", type=int, default=40_000, help="new training pairs; 0: all")
+    parser.add_argument("--updates", type=int, default=400, help="of the base model")
+    parser.add_argument("--adapt-updates", type=int, default=150)
     parser.add_argument("--mix", type=float, default=1.0)
-    parser.add_argument("--size", type=int, default=128, help="d_model")
+    parser.add_argument("--size", type=int, default=256, help="d_model")
     parser.add_argument("--folder", type=Path, help="where the models go, and are found again by another call")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp())
@@ -83,23 +83,27 @@ def main() -> None:
                     }
                     for one in corpora
                 ],
-                "max_valid_samples": 300,
+                "max_valid_samples": 100,
                 "vocab_size": 4_000,
             },
             "model": {
-                "d_model": options.size,
-                "d_ff": 4 * options.size,
-                "heads": 4,
-                "encoder_layers": 3,
-                "decoder_layers": 3,
+                "d_model": options.size, "d_ff": 4 * options.size, "heads": 4, "encoder_layers": 3,
+                "decoder_layers": 3, "dropout": 0.1,
             },
-            "train": {"steps": updates, "validate_every": max(1, updates // 4), "threads": 1, "tensorboard": False},
-        }
+            "train": {
+                "steps": updates, "validate_every": updates, "batch_tokens": 2_048, "threads": 1, "tensorboard": False,
+            },
+        }  # fmt: skip
         return timed(name, lambda: fit(Draft.from_tables(tables), folder / name, resume=True))
 
     models = {"base": train("base", [known], options.updates)}
     models["both"] = train("both", [known, new], options.updates + options.adapt_updates)
-    settings = {"train": {"steps": options.adapt_updates, "threads": 1, "tensorboard": False}}
+    settings = {
+        "train": {
+            "steps": options.adapt_updates, "validate_every": -(-options.adapt_updates // 5), "batch_tokens": 2_048,
+            "threads": 1, "tensorboard": False,
+        },
+    }  # fmt: skip
     models["adapted"] = timed(
         "adapted",
         lambda: (

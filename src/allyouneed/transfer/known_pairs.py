@@ -15,7 +15,7 @@ from ..data.prepared_data import PreparedData
 from ..errors import ConfigError
 from ..evaluation.model_scores import greedy_translator
 
-MAX_VALID, MAX_TEST = 300, 1_000  # pairs
+MAX_VALID, MAX_TEST = 200, 1_000  # pairs
 HELD_OUT = 0.1  # share of the pairs for validation, and as many again for the test
 MIN_TO_SPLIT, MIN_HELD_OUT = 40, 8
 
