@@ -47,6 +47,15 @@ class Checksums:
         return self._lines == _read_lines(self.folder)
 
 
+def files_digest(*paths: Path) -> str:
+    """A digest of the contents of files."""
+    digest = sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            digest.update(file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
 def write_with_checksums(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files in the order of `contents`, each whole or not at all, and their checksums.
 

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -103,15 +103,6 @@ class Kept:
 
     def __init__(self, lines: int = 0, refused: int = 0, digest: str = "") -> None:
         self.lines, self.refused, self.digest = lines, refused, digest
-
-
-def files_digest(*paths: Path) -> str:
-    """A digest of the contents of files."""
-    digest = sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            digest.update(file_digest(file, "sha256").digest())
-    return digest.hexdigest()
 
 
 def partial_path(output: Path) -> Path:

@@ -63,6 +63,19 @@ def train(
             show_default=False,
         ),
     ] = "",
+    teacher: Annotated[
+        str,
+        typer.Option(
+            "--teacher",
+            metavar="BUNDLE",
+            help="Train on translations of the training sources by this model, or by an ensemble, A,B.",
+            show_default=False,
+        ),
+    ] = "",
+    with_originals: Annotated[
+        bool,
+        typer.Option("--with-originals", help="With --teacher: train on the original translations too."),
+    ] = False,
     auto: Annotated[
         bool,
         typer.Option(
@@ -97,18 +110,27 @@ def train(
       allyouneed train special.tsv --init-from runs/mine --output runs/special
 
       allyouneed train pairs.tsv --tokenizer tokenizer.json --output runs/mine
+
+      allyouneed train pairs.tsv --teacher runs/large --output runs/small model.d_model=128
     """
     from contextlib import nullcontext
 
+    from ..errors import ConfigError
+    from ..files import named_folders
     from .program import shell_command
     from .screen import TrainingScreen, console
 
+    if with_originals and not teacher:
+        raise ConfigError("--with-originals goes with --teacher")
+    if teacher and overwrite:
+        raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = output or Path("runs") / Path(what).name.partition(".")[0]
     recipe = _recipe(what, more or [], languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
 
     from ..device import configure_process
     from ..evaluation import fit
     from ..run import Draft, is_follower, replaced, source_paths, was_restarted
+    from ..transfer.distillation import with_teacher
 
     configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
     if is_follower():
@@ -120,6 +142,10 @@ def train(
     with making as folder, TrainingScreen() as screen:
         if folder != path:
             screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
+        if teacher:
+            recipe = with_teacher(
+                recipe, named_folders(teacher), folder, originals=with_originals, callback=screen, resume=resume
+            )
         bundle = fit(recipe, folder, callback=screen, resume=resume)
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     for line in (

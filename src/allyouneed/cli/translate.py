@@ -120,12 +120,13 @@ def translate(
     """  # fmt: skip
     from dataclasses import asdict
 
+    from ..checksums import files_digest
     from ..documents import DocumentOptions
     from ..errors import ConfigError, InputError
     from ..files import check_output_file, named_folders
     from ..text.glossary import Glossary
     from .flow import Chunk, read_chunks
-    from .resumable import check_output, files_digest, line_writer, partial_path
+    from .resumable import check_output, line_writer, partial_path
     from .rows import as_json, as_text
     from .screen import announce_pipes, console, progress, prompt
 

@@ -1,0 +1,168 @@
+"""A smaller model taught by a larger one: sequence-level knowledge distillation (Kim & Rush, 2016).
+
+The teacher translates the training sources once, and the student is trained on these translations. They vary less than
+those of people, and so are easier to learn.
+
+output/pairs/distillation.json      what the translations are made from
+output/pairs/originals.N.jsonl      the training pairs of corpus N, cleaned, without those held out
+output/pairs/distilled.N.jsonl      the same with the teacher's translations
+output/pairs/distilled.N.M.jsonl    part M of these, each written whole; removed when all are joined
+output/pairs/valid.jsonl, test.jsonl    the pairs held out, as they were
+"""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..bundle import model_files
+from ..checksums import files_digest
+from ..config import Recipe
+from ..corpus.data_report import DataReport, Part
+from ..corpus.lines import count_lines
+from ..corpus.pair import Pair
+from ..corpus.readers import is_task
+from ..data.filter import select_pairs
+from ..data.provenance import compute_provenance, describe_difference
+from ..data.read import chunks, read_part
+from ..errors import DataError, InputError, Interrupted
+from ..files import locked, parse_json, read_whole, to_json, write_whole, written_whole
+from ..run import Draft, SilentCallback, TrainingCallback
+from ..run.interrupts import InterruptRequest, catch_interrupts
+from ..run.resume import refuse_a_run
+from ..translator import Translator
+
+TRANSLATED_AT_ONCE = 1_000  # sources whose translations are written together
+_PARTS: tuple[Part, ...] = ("train", "valid", "test")
+
+
+def with_teacher(
+    recipe: Recipe | Draft,
+    teachers: Sequence[Path],
+    output: Path,
+    *,
+    originals: bool = False,
+    callback: TrainingCallback | None = None,
+    resume: bool = False,
+) -> Recipe | Draft:
+    """The recipe with translations by a teacher, or by an ensemble of several, for those of its training pairs.
+
+    With `originals` the student learns from both. The pairs are read, cleaned and split as the recipe says; the
+    training sources are translated with the settings of search of the first teacher; all is stored in `output`/pairs.
+    With `resume`, what is translated already is not translated again. Refuses to resume with another teacher or other
+    pairs, and an `output` that exists. A SIGINT or SIGTERM raises `Interrupted`.
+    """
+    callback = callback or SilentCallback()
+    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    translator = Translator.load(*teachers)
+    origin = compute_provenance(plan.data, plan.clean, plan.model.max_length, None)
+    origin |= {"teacher": files_digest(*(path for folder in teachers for path in model_files(folder)))}
+    with locked(output, what=str(output)), catch_interrupts() as interrupt:
+        manifest = output / "pairs/distillation.json"
+        if resume and manifest.is_file():
+            if (stored := parse_json(read_whole(manifest))) != origin:
+                raise DataError(
+                    f"{output} was distilled from other data or settings: {describe_difference(stored, origin)}"
+                )
+        else:
+            refuse_a_run(output)
+            shutil.rmtree(manifest.parent, ignore_errors=True)
+            manifest.parent.mkdir(parents=True)
+            write_whole(manifest, to_json(origin, indent=2) + "\n")
+        corpora = _write_pairs(plan, output, translator, callback, interrupt)
+    return _reading(recipe, corpora, originals=originals, languages=translator.bundle.languages)
+
+
+def _write_pairs(
+    plan: Recipe, output: Path, translator: Translator, callback: TrainingCallback, interrupt: InterruptRequest
+) -> list[dict[str, Any]]:
+    """Write the pairs of all parts; returns a table for each corpus, whose "originals" names the pairs as they were."""
+    folder, pairs, report = output / ".data.partial", output / "pairs", DataReport()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        parts = {part: read_part(part, plan.data, plan.clean, folder, report) for part in _PARTS}
+        train = parts["train"]
+        selected = select_pairs(plan.data, plan.clean, train, parts["valid"], parts["test"], report)
+        corpora, begin = [], 0
+        for number, (end, weight, *_) in enumerate(train.ends):
+            indices = selected.train[slice(*np.searchsorted(selected.train, [begin, end]))]
+            files = [pairs / f"{name}.{number}.jsonl" for name in ("distilled", "originals")]
+            write_whole(files[1], _lines(train.pairs(indices)))
+            if not files[0].is_file():
+                _translate(files[0], train.pairs(indices), len(indices), translator, callback, interrupt)
+            corpora.append({"train": str(files[0].resolve()), "originals": str(files[1].resolve()), "weight": weight})
+            begin = end
+        for name, some in (("valid", selected.valid), ("test", selected.test)):
+            if some:
+                write_whole(pairs / f"{name}.jsonl", _lines(some))
+                corpora[0][name] = str((pairs / f"{name}.jsonl").resolve())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return corpora
+
+
+def _translate(
+    file: Path, pairs: Iterable[Pair], total: int, translator: Translator, callback: TrainingCallback,
+    interrupt: InterruptRequest,
+) -> None:  # fmt: skip
+    """Write `pairs` with translations by `translator`, without those whose sources it refuses."""
+    done, chunk_files = 0, []
+    for number, chunk in enumerate(chunks(pairs, TRANSLATED_AT_ONCE)):
+        chunk_files.append(file.with_name(f"{file.stem}.{number}.jsonl"))
+        if not chunk_files[-1].is_file():
+            if interrupt.signal:
+                raise Interrupted(
+                    f"stopped after {done:,} of {total:,} translations by the teacher; the same command with --resume "
+                    "continues",
+                    signal=interrupt.signal,
+                )
+            callback.on_prepare("translating by the teacher", done, total)
+            outputs = _translations([pair.source for pair in chunk], translator)
+            rows = (Pair(pair.source, output) for pair, output in zip(chunk, outputs, strict=True) if output)
+            write_whole(chunk_files[-1], _lines(rows))
+        done += len(chunk)
+    with written_whole(file) as joined:
+        for path in chunk_files:
+            joined.write(path.read_bytes())
+    kept = count_lines(file)
+    callback.on_message("teacher", f"{kept:,} of {total:,} training pairs have a translation by the teacher")
+    for path in chunk_files:
+        path.unlink()
+
+
+def _translations(sources: list[str], translator: Translator) -> list[str]:
+    """The translation of each source; empty for one that the translator refuses."""
+    try:
+        return translator.translate(sources)
+    except InputError:
+        if len(sources) == 1:
+            return [""]
+        half = len(sources) // 2
+        return _translations(sources[:half], translator) + _translations(sources[half:], translator)
+
+
+def _reading(
+    recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, originals: bool, languages: tuple[str, str]
+) -> Recipe | Draft:
+    """The recipe with these corpora instead of its own."""
+    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    tables = [{key: value for key, value in one.items() if key != "originals"} for one in corpora]
+    tables += [{"train": one["originals"], "weight": one["weight"]} for one in corpora if originals]
+    generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
+    data: dict[str, Any] = {
+        "train": (), "valid": (), "test": "".join(map(str, generated[:1])), "columns": (), "corpus": tuple(tables),
+        "held_out": 0.0, "max_train_samples": 0, "data_dir": "",
+    }  # fmt: skip
+    if not plan.data.source_language and all(languages):
+        data |= dict(zip(("source_language", "target_language"), languages, strict=True))
+    if isinstance(recipe, Draft):
+        return replace(recipe, tables={**recipe.tables, "data": {**recipe.tables.get("data", {}), **data}})
+    return replace(recipe, data=replace(recipe.data, **data))
+
+
+def _lines(pairs: Iterable[Pair]) -> str:
+    return "".join(to_json(pair._asdict()) + "\n" for pair in pairs)
