@@ -193,7 +193,9 @@ def main() -> None:
     parser.add_argument("--file", type=Path, help="lines to translate, plain or .gz")
     parser.add_argument("--clients", default="1,8,64,256")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each load")
-    parser.add_argument("--systems", default="", help="names of those to measure, with commas; default: all")
+    parser.add_argument(
+        "--system", action="append", default=[], help="the name of one to measure; repeatable; default: all"
+    )
     parser.add_argument("--soak", type=float, default=0.0, help="seconds of full load instead of the table")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -218,8 +220,7 @@ def main() -> None:
             results: Iterator[str] = iter([soak(bundle, lines, options.soak, folder)])
         else:
             counts = [int(count) for count in options.clients.split(",")]
-            names = [name.strip() for name in options.systems.split(",") if name]
-            results = compare(bundle, lines, counts, options.seconds, names)
+            results = compare(bundle, lines, counts, options.seconds, options.system)
         table = []
         for line in results:
             print(line, flush=True)

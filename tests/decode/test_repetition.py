@@ -20,5 +20,15 @@ def test_what_is_said_four_times_is_a_loop_unless_the_source_did_so(head: list[i
     assert not is_repetitive(ids, again * 4 + ids)
 
 
+def test_four_times_the_same_word_are_a_loop_unless_the_source_repeats_too() -> None:
+    def is_word(token: int) -> bool:
+        return token > 5
+
+    assert is_repetitive([1, 7, 7, 7, 7], [3, 4], is_word=is_word)
+    assert not is_repetitive([1, 7, 7, 7], [3, 4], is_word=is_word)
+    assert not is_repetitive([1, 2, 2, 2, 2], [3, 4], is_word=is_word)
+    assert not is_repetitive([1, 7, 7, 7, 7], [3, 9, 9, 9], is_word=is_word)
+
+
 def test_a_year_of_ones_is_no_loop() -> None:
     assert not is_repetitive([1, 1, 1, 1], [1, 1, 1, 1, 5])

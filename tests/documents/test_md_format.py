@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from allyouneed.errors import MissingExtraError
+from allyouneed.translator import translate_document
 from document_checks import assert_identity, read, texts, translated
 from fake_translator import FakeTranslator
 
@@ -131,7 +132,11 @@ def test_a_pipe_in_a_cell_is_escaped() -> None:
 
 
 def test_a_text_whose_markup_would_break_is_left_as_it_is() -> None:
-    assert translated(b"a **b** c", "md", FakeTranslator(lambda _: "")) == b"a **b** c"
+    result = translate_document(read(b"a **b** c\n\nd", "md"), FakeTranslator(lambda word: "D" * (word == "d")))
+    assert result.data == b"a **b** c\n\nD"
+    assert (result.translated, result.refused) == (1, 1)
+    (item,) = result.review
+    assert item == ("line 1", "a b c", None, ("the translation would lose some of its markup",))
 
 
 def test_without_its_parser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

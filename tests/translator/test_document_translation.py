@@ -139,20 +139,28 @@ def test_a_lost_placeholder_or_address_is_to_be_reviewed_by_whatever_translator(
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "touches"),
+    ("source", "target", "expected"),
     [
-        ("the file %s is open", "il file%s è aperto", True),
-        ("the file %s is open", "è aperto %sfile", True),
-        ("the file %s is open", "l'%s-file", False),
-        ("the file %s is open", "文件%s已打开", False),
-        ("%dx%d", "%dx%d", False),
-        ("all %(n)ss now", "ora %(n)ss", False),
-        ("all %ss now", "%s ora", False),
+        ("the file %s is open", "il file%s è aperto", "il file %s è aperto"),
+        ("the file %s is open", "è aperto %sfile", "è aperto %s file"),
+        ("{a} of {b}", "x{a}di{b}", "x {a} di {b}"),
+        ("the file %s is open", "l'%s-file", "l'%s-file"),
+        ("the file %s is open", "文件%s已打开", "文件%s已打开"),
+        ("%dx%d", "%dx%d", "%dx%d"),
+        ("all %(n)ss now", "ora%(n)ss", "ora %(n)ss"),
+        ("all %ss now", "%s ora", "%s ora"),
     ],
 )
-def test_a_placeholder_that_comes_to_touch_a_word_is_to_be_reviewed(source: str, target: str, touches: bool) -> None:
-    review = translate(unit(source), model=always(target)).review
-    assert [item.reasons for item in review] == [("a placeholder touches a word",)] * touches
+def test_a_placeholder_touches_a_word_only_where_it_does_so_in_the_source(
+    source: str, target: str, expected: str
+) -> None:
+    result = translate(unit(source), model=always(target))
+    assert (result.data.decode(), result.review) == (expected, ())
+
+
+def test_a_placeholder_that_touches_words_more_often_than_in_the_source_is_to_be_reviewed() -> None:
+    (item,) = translate(unit("%ss and %s"), model=always("%ss e %ss")).review
+    assert item.reasons == ("a placeholder touches a word",)
 
 
 def test_a_unit_may_bring_a_reason_to_review_it() -> None:

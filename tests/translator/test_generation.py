@@ -105,6 +105,21 @@ def test_what_goes_round_in_circles_is_decoded_again_and_flagged(bundle: Bundle)
     assert "repeats" in result.flags
 
 
+def test_four_times_the_same_word_are_decoded_again(bundle: Bundle) -> None:
+    tokenizer = Tokenizer.train_words(["state of the union"] * 3, vocab_size=12)
+    config = replace(bundle.model.config, vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
+    words = replace(
+        bundle, model=Transformer(config).eval(), source_tokenizer=tokenizer, target_tokenizer=tokenizer,
+        decode=replace(bundle.decode, beam=1, max_length=4),
+    )  # fmt: skip
+    loud(words, "state")
+    (bare,) = Translator(words).using(retry_repetition=False).translations(["of the"])
+    (result,) = Translator(words).translations(["of the"])
+    assert bare.text == "state state state state"
+    assert result.text.count("state") < 4
+    assert "repeats" in result.flags
+
+
 @given(
     st.lists(st.text("abcdefghij", max_size=15), max_size=6), st.integers(0, 9), st.integers(1, 3), st.integers(1, 9)
 )

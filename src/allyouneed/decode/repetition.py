@@ -1,6 +1,7 @@
 """Repetitive translations: the same few tokens again and again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 
@@ -13,6 +14,7 @@ class Repetition(NamedTuple):
 
 LONGEST_PERIOD = 12
 WORTH_MENTIONING = 8  # tokens; shorter repetitions are normal: "no, no, no", the year 1111
+WORDS_IN_A_ROW = 4  # of one word, nothing between them
 
 
 def longest_repetition(ids: Sequence[int]) -> Repetition:
@@ -27,7 +29,14 @@ def longest_repetition(ids: Sequence[int]) -> Repetition:
     return best
 
 
-def is_repetitive(ids: Sequence[int], source: Sequence[int]) -> bool:
-    """Whether a translation repeats itself much more than its source does."""
-    loop = longest_repetition(ids)
-    return loop.length >= WORTH_MENTIONING and loop.length > 2 * longest_repetition(source).length
+def is_repetitive(
+    ids: Sequence[int], source: Sequence[int], *, is_word: Callable[[int], bool] = lambda _: False
+) -> bool:
+    """Whether a translation repeats itself much more than its source does.
+
+    `is_word` says whether a token is a whole word, of which fewer in a row are too many.
+    """
+    length = longest_repetition(ids).length
+    runs = ((token, len(list(run))) for token, run in groupby(ids))
+    is_long = length >= WORTH_MENTIONING or any(count >= WORDS_IN_A_ROW and is_word(token) for token, count in runs)
+    return is_long and length > 2 * longest_repetition(source).length

@@ -50,7 +50,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
         changed = [
             (block, item, translation)
             for (block, item), unit, translation in zip(items, units, translations, strict=True)
-            if translation and (translation.text, translation.marks) != (unit.text, unit.marks)
+            if translation and not _is_unchanged(unit, translation)
         ]
         edits = sorted(
             Edit(*item, _escaped(translation.text, block.is_cell))
@@ -65,7 +65,13 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
         whole = edited(page, Slice(0, len(page)), sorted([*texts, *edits]))
         return encoded._replace(text=whole).replaced([])
 
-    return Document(units, write)
+    def problem(number: int, translation: UnitTranslation) -> str:
+        block, item = items[number]
+        if isinstance(item, Slice) or _is_unchanged(units[number], translation):
+            return ""
+        return "" if block.edit(item, translation, []) else "the translation would lose some of its markup"
+
+    return Document(units, write, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +196,10 @@ def _unit(page: str, block: InlineBlock, item: InlineRun | AltText) -> Translati
     if isinstance(item, Slice):
         return TranslationUnit(text=page[item.start : item.end], key=f"line {block.line}")
     return replace(item.unit, key=f"line {block.line}")
+
+
+def _is_unchanged(unit: TranslationUnit, translation: UnitTranslation) -> bool:
+    return (translation.text, translation.marks) == (unit.text, unit.marks)
 
 
 def _escaped(text: str, in_table: bool) -> str:

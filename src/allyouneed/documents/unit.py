@@ -82,10 +82,13 @@ class Document:
     """A file's units, and the function that makes the file with translations, one for each unit, in their order.
 
     None leaves a unit as it stands in the file. With None for all of them the bytes are those that were read.
+    `problem` says why the file cannot hold a translation of the unit with some number, from 0; empty: it can. `write`
+    leaves such a unit as it stands.
     """
 
     units: tuple[TranslationUnit, ...]
     write: Callable[[Sequence[UnitTranslation | None]], bytes]
+    problem: Callable[[int, UnitTranslation], str] = lambda number, translation: ""
 
 
 Reader = Callable[[bytes, DocumentOptions], Document]

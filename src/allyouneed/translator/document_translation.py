@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -153,7 +153,7 @@ def finish_document(
     review: list[ReviewItem] = []
     results: list[UnitTranslation | None] = []
     kept = refused = 0
-    for unit, spans in zip(plan.document.units, plan.sentences, strict=True):
+    for number, (unit, spans) in enumerate(zip(plan.document.units, plan.sentences, strict=True)):
         parts = [answers[unit.text[start:end]] for start, end in spans]
         errors = [part for part in parts if isinstance(part, InputError)]
         result = None
@@ -165,7 +165,11 @@ def finish_document(
         else:
             result = _unit_translation(unit, spans, [part for part in parts if isinstance(part, Translation)],
                                        min_confidence)  # fmt: skip
-            if result.reasons:
+            if problem := plan.document.problem(number, result):
+                refused += 1
+                review.append(ReviewItem(unit.key, unit.text, None, (problem,)))
+                result = None
+            elif result.reasons:
                 review.append(ReviewItem(unit.key, unit.text, result.text, result.reasons))
         results.append(result)
     units = len(results)
@@ -196,7 +200,8 @@ def _unit_translation(
     texts: list[str] = []
     links: list[WordLink] = []
     position = shift = target_shift = 0
-    for (start, end), part in zip(spans, parts, strict=True):
+    for (start, end), one in zip(spans, parts, strict=True):
+        part = replace(one, text=_separate_placeholders(one.source, one.text))
         texts += [unit.text[position:start], part.text.strip()]
         links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
         shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
@@ -271,14 +276,32 @@ def _reasons(
         yield "a tag has lost its text"
 
 
+def _separate_placeholders(source: str, text: str) -> str:
+    """A translation with a blank between a word and a placeholder that touches none on that side in the source."""
+    as_in_source = _touching(source)
+    for match in reversed(list(span_matches(text, ("placeholders",)))):
+        span, (start, end) = match.group(), match.span()
+        allowed = [any(one[side] for one in as_in_source if one[0] == span) for side in (1, 2)]
+        before, after = _touched_sides(text, start, end)
+        if span in source and after and not allowed[1]:
+            text = f"{text[:end]} {text[end:]}"
+        if span in source and before and not allowed[0]:
+            text = f"{text[:start]} {text[start:]}"
+    return text
+
+
 def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
     """The placeholders beside a letter or digit without a blank between: each with the sides where that is so."""
     touching = Counter[tuple[str, bool, bool]]()
     for match in span_matches(text, ("placeholders",)):
-        before, after = text[: match.start()][-1:], text[match.end() :][:1]
-        sides = bool(before) and is_in_word(before), bool(after) and is_in_word(after)
+        sides = _touched_sides(text, *match.span())
         touching[match.group(), *sides] += any(sides)
     return +touching
+
+
+def _touched_sides(text: str, start: int, end: int) -> tuple[bool, bool]:
+    """Whether a letter or digit is directly before, and directly after, some characters."""
+    return start > 0 and is_in_word(text[start - 1]), end < len(text) and is_in_word(text[end])
 
 
 def _empty_tags(text: str, marks: Sequence[Mark]) -> set[int]:

@@ -159,10 +159,17 @@ class TranslationGenerator:
         self, request: GenerationRequest, hypotheses: list[Hypothesis]
     ) -> tuple[list[Hypothesis], bool]:
         """The hypotheses, or if the best is repetitive those of another search; and whether it was."""
-        if not (self.config.retry_repetition and hypotheses and is_repetitive(hypotheses[0].ids, request.source)):
+        if not (self.config.retry_repetition and hypotheses):
+            return hypotheses, False
+        if not is_repetitive(hypotheses[0].ids, request.source, is_word=self._is_word):
             return hypotheses, False
         (better,) = self._search([request], without_repetition(self.config, hypotheses[0]))
         return better or hypotheses, True  # there may be none, if the constraints themselves repeat
+
+    def _is_word(self, token: int) -> bool:
+        """Whether a token that stands in a row with itself is a word of letters each time."""
+        several = self.target_tokenizer.decode([token, token]).split()
+        return len(several) == 2 and len(several[0]) > 1 and several[0].isalpha()
 
     def search_wider(self, request: GenerationRequest) -> list[Hypothesis]:
         """All hypotheses of a beam of at least 4, the best first."""
