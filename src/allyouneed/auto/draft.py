@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Any, Self
@@ -13,18 +13,28 @@ from ..errors import ConfigError
 from .choice_rules import (
     ALWAYS,
     BATCH_TOKENS,
-    EXACT,
     FINE_TUNING,
     MAX_WARMUP,
     MIN_STEPS,
     PATIENCE,
+    UPDATES_PER_MINUTE,
     VALIDATIONS,
     WARMUP_SHARE,
     Corpus,
+    choose_exact_size,
     choose_size,
+    choose_vocabulary,
     peak_learning_rate,
     round_to_two_digits,
+    task_kind,
 )
+from .statistics import PairStatistics
+
+# A draft that sets one of these has a vocabulary, and none is chosen.
+VOCABULARY_SETTINGS = {
+    "vocabulary", "vocab_size", "joint_vocabulary", "alphabet", "byte_fallback", "bpe_codes", "tokenizer",
+    "subword_sampling",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +53,14 @@ class Choice:
 class Draft:
     """A recipe's tables; settings that are left out are chosen once the corpus is known.
 
-    `model` holds the sizes of the model that the run is initialized from, if there is one.
+    `model` holds the sizes of the model that the run is initialized from, if there is one. `chosen` are choices that
+    are in the tables already, and `statistics` those of the pairs, if they were measured.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
     model: Mapping[str, Any] = field(default_factory=dict)
+    chosen: tuple[Choice, ...] = ()
+    statistics: PairStatistics | None = None
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
@@ -72,15 +85,40 @@ class Draft:
             model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
         return Recipe.from_tables({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether one target is right, by the statistics; without these, if the vocabulary is characters."""
+        if self.statistics:
+            return task_kind(self.statistics)[0] != "text"
+        return self.preliminary.data.vocabulary == "characters"
+
     def merged_into(self, saved: Recipe) -> Recipe:
         """A saved recipe with the settings of this draft, for resuming a run."""
         then = saved.tables()
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
+    def with_statistics(self, statistics: PairStatistics) -> Self:
+        """The draft with the statistics of the pairs, and with a vocabulary that suits them unless one is set."""
+        draft = replace(self, statistics=statistics)
+        if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
+            return draft
+        settings, reason = choose_vocabulary(statistics)
+        return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
+
+    def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:
+        """The draft with more settings, `section.key` and value, and the reason for them."""
+        if not settings:
+            return self
+        tables = {name: dict(table) for name, table in self.tables.items()}
+        for name, value in settings.items():
+            section, _, key = name.partition(".")
+            tables.setdefault(section, {})[key] = value
+        return replace(self, tables=tables, chosen=(*self.chosen, Choice(settings, reason)))
+
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
         """The whole recipe, and each choice that was made for it."""
         tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in self.recipe_tables().items()}
-        choices: list[Choice] = []
+        choices = list(self.chosen)
 
         def choose(section: str, reason: str, **settings: object) -> None:
             new = {key: value for key, value in settings.items() if key not in tables[section]}
@@ -89,14 +127,16 @@ class Draft:
                 choices.append(Choice({f"{section}.{key}": value for key, value in new.items()}, reason))
 
         model, train = tables["model"], tables["train"]
-        size, why = choose_size(corpus)
+        is_exact = corpus.exact and self.statistics is not None
+        size, why = choose_exact_size(corpus) if is_exact else choose_size(corpus)
         choose(
             "model", why, d_model=size.d_model, d_ff=size.d_ff, heads=size.heads, encoder_layers=size.layers,
             decoder_layers=size.layers,
         )  # fmt: skip
         if corpus.exact:
-            choose("model", "strings of characters with one correct output", dropout=EXACT["dropout"])
-            choose("train", "the same", label_smoothing=EXACT["label_smoothing"])
+            why = task_kind(self.statistics)[1] if self.statistics else "strings of characters with one correct output"
+            choose("model", why, dropout=0.0)
+            choose("train", "the same", label_smoothing=0.0)
         choose("model", "the fewer the pairs, the more a model overfits", dropout=size.dropout)
 
         hardware = "GPU" if corpus.gpu else "CPU"
@@ -106,6 +146,9 @@ class Draft:
         epochs = FINE_TUNING["epochs"] if self.model else size.epochs
         fewest = FINE_TUNING["min_steps"] if self.model else MIN_STEPS
         steps = max(int(fewest), round_to_two_digits(epochs * per_epoch))
+        if corpus.minutes:
+            steps = round_to_two_digits(corpus.minutes * UPDATES_PER_MINUTE)
+            choose("train", "the length of the schedule, which is compressed to the time budget", steps=steps)
         choose("train", f"about {steps / per_epoch:.0f} epochs", steps=steps)
         steps = train["steps"]
 
@@ -127,9 +170,9 @@ class Draft:
         if corpus.has_valid:
             choose(
                 "train",
-                "the best model by chrF on the validation pairs is kept",
-                patience=PATIENCE,
-                early_stopping_metric="chrf",
+                "the best model by this metric on the validation pairs is kept",
+                patience=VALIDATIONS if is_exact else PATIENCE,
+                early_stopping_metric="exact" if is_exact else "chrf",
             )
         try:
             return Recipe.from_tables(tables), choices

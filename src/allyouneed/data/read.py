@@ -93,9 +93,11 @@ def read_part(
     report: DataReport,
     *,
     progress: ProgressCallback = lambda what, done, total: None,
+    most: int | None = None,
 ) -> ReadPairs:
     """All pairs of one part, cleaned, in the order of the corpora; `report` counts what was read and dropped.
 
+    `most` limits the rows that are read of each corpus, from its beginning.
     Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
     and an empty one.
     """
@@ -109,7 +111,7 @@ def read_part(
                 name, before, malformed = source_name(where), counts.read, counts.dropped["malformed"].count
                 rows = open_pairs(where, folder=data.data_dir, columns=corpus.columns, limit=limit, seed=data.seed)
                 for pairs in chunks(
-                    clean_rows(rows, clean, counts, name=name, max_malformed=data.max_malformed), CHUNK
+                    clean_rows(islice(rows, most), clean, counts, name=name, max_malformed=data.max_malformed), CHUNK
                 ):
                     source.add_texts([pair.source for pair in pairs])
                     target.add_texts([pair.target for pair in pairs])

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from ..auto import Corpus, Draft
+from ..auto import Corpus, Draft, choose_from_pairs
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.prepare import prepare, prepared_folder
@@ -61,6 +61,8 @@ def set_up(
 
     `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
     """
+    if isinstance(recipe, Draft):
+        recipe = choose_from_pairs(recipe)
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
     device = pick_device(plan.train.device)
     initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
@@ -76,7 +78,8 @@ def set_up(
     )
     messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
     if isinstance(recipe, Draft):
-        plan, choices = recipe.complete(_corpus(plan, data, device))
+        messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
+        plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
 
     torch.manual_seed(plan.train.seed)
@@ -133,15 +136,16 @@ def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> 
     return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
 
 
-def _corpus(plan: Recipe, data: PreparedData, device: torch.device) -> Corpus:
+def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:
     sides = (data.train.source, data.train.target)
     return Corpus(
         pairs=len(data.train),
         tokens=max(len(side.ids) for side in sides),
         longest=max(side.length_quantile(1) for side in sides),
         has_valid=data.valid is not None,
-        exact=plan.data.vocabulary == "characters",
+        exact=draft.is_exact,
         gpu=device.type != "cpu",
+        minutes=draft.preliminary.train.minutes,
     )
 
 

@@ -1,0 +1,176 @@
+"""Statistics of pairs: what can be known about a task without training a model.
+
+A *word* is a run of letters and their marks; of a script that does not separate its words by spaces, one character.
+A *unit* is a word, a digit or a punctuation mark.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ..corpus.pair import Pair
+
+MOST_MEASURED = 20_000  # pairs
+MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
+
+# Scripts without spaces between words: Thai to Tibetan, Myanmar, Khmer, Chinese and Japanese.
+_UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3041-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_OTHER = r"\s\d!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u2e7f\u3000-\u3040"  # spaces, digits, punctuation and symbols
+_UNITS = re.compile(rf"[{_UNSPACED}]|[^{_OTHER}{_UNSPACED}]+|\S")
+_WORD = re.compile(rf"[^{_OTHER}]")
+
+
+@dataclass(frozen=True, slots=True)
+class SideStatistics:
+    """What one side of the pairs looks like; lengths are means.
+
+    `novel` is the share of the units in the last tenth of the texts that do not occur in the others, from 0 to 1: an
+    open vocabulary has many. `distinct` is the number of different words, and `repeated` the share of the texts that
+    equal an earlier one.
+    """
+
+    script: str
+    characters: float
+    words: float
+    word_length: float
+    distinct: int
+    alphabet: int
+    novel: float
+    repeated: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairStatistics:
+    """What some pairs look like; shares from 0 to 1.
+
+    `shared_characters` and `shared_words` are the shares of the target that its source contains too. `functional` is
+    the share of the sources that have only one target, among those that occur several times, or among all if none
+    does. `monotonic` is the share of neighbouring target units whose most associated source units are in the same
+    order: about 0.5 where order means nothing.
+    """
+
+    pairs: int
+    source: SideStatistics
+    target: SideStatistics
+    shared_characters: float
+    shared_words: float
+    functional: float
+    monotonic: float
+
+    def describe(self) -> str:
+        """The statistics in one line."""
+        sides = (
+            f"{side.characters:.0f} characters ({side.script}), {side.words:.1f} words, {side.distinct:,} different, "
+            f"{side.novel:.1%} of words, digits and marks new"
+            for side in (self.source, self.target)
+        )
+        return (
+            f"{' → '.join(sides)}; {self.shared_characters:.0%} of the target's characters and "
+            f"{self.shared_words:.0%} of its words occur in the source; {self.functional:.0%} of the sources have one "
+            f"target; {self.monotonic:.0%} in the same order; {self.target.repeated:.0%} of the targets are repeated"
+        )
+
+
+def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
+    """The statistics of some pairs, at least one; of many, evenly spaced ones are measured."""
+    measured = pairs[:: max(1, -(-len(pairs) // MOST_MEASURED))]
+    sources, targets = [pair.source for pair in measured], [pair.target for pair in measured]
+    units = [(split_units(pair.source), split_units(pair.target)) for pair in measured]
+    return PairStatistics(
+        pairs=len(pairs),
+        source=_measure_side(sources, [source for source, _ in units]),
+        target=_measure_side(targets, [target for _, target in units]),
+        shared_characters=_share_in_common(zip(sources, targets, strict=True)),
+        shared_words=_share_in_common((_words(source), _words(target)) for source, target in units),
+        functional=_share_with_one_target(measured),
+        monotonic=_share_in_order(_linked(measured, units)[:: max(1, len(units) // MOST_LINKED)]),
+    )
+
+
+def split_units(text: str) -> list[str]:
+    """The words, digits and punctuation marks of a text, without the spaces."""
+    return _UNITS.findall(text)
+
+
+def _words(units: Iterable[str]) -> list[str]:
+    return [unit for unit in units if _WORD.match(unit)]
+
+
+def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideStatistics:
+    words = Counter(word for text in units for word in _words(text))
+    characters = Counter(character for text in texts for character in text)
+    total = sum(words.values())
+    return SideStatistics(
+        script=_script(characters),
+        characters=sum(characters.values()) / len(texts),
+        words=total / len(texts),
+        word_length=sum(len(word) * count for word, count in words.items()) / max(1, total),
+        distinct=len(words),
+        alphabet=len(characters),
+        novel=_share_of_new(units),
+        repeated=1 - len(set(texts)) / len(texts),
+    )
+
+
+def _script(characters: Counter[str]) -> str:
+    """The script of most letters, as Unicode names it, such as "Latin"; "no letters" if there is none."""
+    scripts = Counter[str]()
+    for character, count in characters.items():
+        if character.isalpha():
+            scripts[unicodedata.name(character, "unknown").partition(" ")[0].capitalize()] += count
+    return scripts.most_common(1)[0][0] if scripts else "no letters"
+
+
+def _share_of_new(units: Sequence[Sequence[str]]) -> float:
+    known = {unit for number, text in enumerate(units) if number % 10 != 9 for unit in text}
+    later = [unit for text in units[9::10] for unit in text]
+    return sum(unit not in known for unit in later) / max(1, len(later))
+
+
+def _share_in_common(sides: Iterable[tuple[Sequence[str], Sequence[str]]]) -> float:
+    common = total = 0
+    for source, target in sides:
+        common += (Counter(source) & Counter(target)).total()
+        total += len(target)
+    return common / max(1, total)
+
+
+def _share_with_one_target(pairs: Sequence[Pair]) -> float:
+    targets: dict[str, list[str]] = defaultdict(list)
+    for pair in pairs:
+        targets[pair.source].append(pair.target)
+    several = [some for some in targets.values() if len(some) > 1] or list(targets.values())
+    return sum(len(set(some)) == 1 for some in several) / len(several)
+
+
+def _linked(pairs: Sequence[Pair], units: Sequence[tuple[list[str], list[str]]]) -> Sequence[tuple[Any, Any]]:
+    """The symbols whose order is compared: units, or characters where a side has only a unit or two."""
+    few = min(sum(map(len, side)) for side in zip(*units, strict=True)) < 3 * len(units)
+    return [(pair.source, pair.target) for pair in pairs] if few else units
+
+
+def _share_in_order(units: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
+    """Link every target unit to the source unit with which it occurs most exclusively (Dice), and compare the order."""
+    cut = [(source[:MOST_LINKED_UNITS], target[:MOST_LINKED_UNITS]) for source, target in units]
+    of_source, of_target = (Counter(unit for pair in cut for unit in set(pair[side])) for side in (0, 1))
+    together = Counter((s, t) for source, target in cut for s in set(source) for t in set(target))
+    in_order = total = 0
+    for source, target in cut:
+        if not source:
+            continue
+
+        def link(j: int, source: Sequence[str] = source, target: Sequence[str] = target) -> int:
+            t, diagonal = target[j], j * len(source) / len(target)
+            return max(
+                range(len(source)),
+                key=lambda i: (together[source[i], t] / (of_source[source[i]] + of_target[t]), -abs(i - diagonal)),
+            )
+
+        links = [link(j) for j in range(len(target))]
+        in_order += sum(first <= second for first, second in pairwise(links))
+        total += max(0, len(links) - 1)
+    return in_order / total if total else 1.0

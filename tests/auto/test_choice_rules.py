@@ -1,0 +1,100 @@
+import random
+
+import pytest
+
+from allyouneed.auto import Corpus, Draft
+from allyouneed.auto.choice_rules import EXACT_SIZES, choose_exact_size, choose_vocabulary, task_kind
+from allyouneed.auto.statistics import measure_pairs
+from allyouneed.corpus.pair import Pair
+
+RNG = random.Random(1)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SOUNDS = {letter: f"{letter.upper()}H{number % 3}" for number, letter in enumerate(LETTERS)}
+
+
+def word() -> str:
+    return "".join(RNG.choices(LETTERS, k=RNG.randint(4, 9)))
+
+
+WORDS = [word() for _ in range(900)]
+NAMES, TABLES = ["title", "price", "date", "name"], ["orders", "cities", "people"]
+
+
+def sentence(words: list[str]) -> str:
+    return " ".join(RNG.choices(words, k=8))
+
+
+def question() -> Pair:
+    column, table, number = RNG.choice(NAMES), RNG.choice(TABLES), RNG.randint(1, 9_999)
+    return Pair(f"find the {column} of {table} above {number}", f"SELECT {column} FROM {table} WHERE id > {number};")
+
+
+def total() -> Pair:
+    first, second = RNG.randint(1, 999), RNG.randint(1, 999)
+    return Pair(f"{first}+{second}", str(first + second))
+
+
+def pronounced(text: str) -> Pair:
+    return Pair(text, " ".join(SOUNDS[letter] for letter in text))
+
+
+def cyrillic(text: str) -> str:
+    return "".join(chr(ord("а") + ord(letter) - ord("a")) for letter in text)
+
+
+TASKS = {
+    "sums": [total() for _ in range(400)],
+    "questions": [question() for _ in range(400)],
+    "sounds": [pronounced(word()) for _ in range(400)],
+    "letters": [Pair(text := word(), cyrillic(text)) for _ in range(400)],
+    "translations": [Pair(sentence(WORDS), sentence(WORDS)) for _ in range(400)],
+    "Chinese": [Pair("".join(chr(0x4E00 + RNG.randrange(900)) for _ in range(9)), sentence(WORDS)) for _ in range(400)],
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "vocabulary"),
+    [
+        ("sums", "templates", {"vocabulary": "characters", "byte_fallback": True}),
+        ("questions", "templates", {}),
+        ("sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400}),
+        ("letters", "strings", {"vocabulary": "characters", "byte_fallback": True}),
+        ("translations", "text", {}),
+        ("Chinese", "text", {}),
+    ],
+)
+def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabulary: dict[str, object]) -> None:
+    statistics = measure_pairs(TASKS[task])
+    assert task_kind(statistics)[0] == kind
+    assert choose_vocabulary(statistics)[0] == vocabulary
+
+
+@pytest.mark.parametrize("task", ["sums", "questions", "sounds", "letters"])
+def test_where_one_target_is_right_nothing_is_regularized(task: str) -> None:
+    draft = Draft({}).with_statistics(measure_pairs(TASKS[task]))
+    recipe, _ = draft.complete(Corpus(5_000, 50_000, 30, has_valid=True, exact=draft.is_exact, gpu=False))
+    assert (recipe.model.dropout, recipe.train.label_smoothing) == (0, 0)
+    assert recipe.train.early_stopping_metric == "exact"
+
+
+def test_translations_are_chosen_for_as_without_statistics() -> None:
+    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=False)
+    draft = Draft({}).with_statistics(measure_pairs(TASKS["translations"]))
+    assert draft.complete(corpus) == Draft({}).complete(corpus)
+
+
+def test_a_longer_budget_buys_a_wider_model() -> None:
+    widths = [
+        choose_exact_size(Corpus(40_000, 400_000, 30, has_valid=True, exact=True, gpu=False, minutes=minutes))[
+            0
+        ].d_model
+        for minutes in (1, 2, 10, 30, 600)
+    ]
+    assert widths == sorted(widths)
+    assert widths[0] == EXACT_SIZES[min(EXACT_SIZES)]["d_model"]
+
+
+def test_a_vocabulary_that_is_set_stays() -> None:
+    draft = Draft({"data": {"vocab_size": 700}}).with_statistics(measure_pairs(TASKS["sounds"]))
+    assert draft.tables["data"] == {"vocab_size": 700}
+    assert not draft.chosen
