@@ -123,3 +123,15 @@ def test_a_part_is_what_was_read(tmp_path: Path) -> None:
     part: ReadPairs = read_part("train", data, CleanConfig(), tmp_path, report)
     assert list(part.pairs(range(len(part)))) == [("a", "b")]
     assert report.train.dropped["empty"].count == 1
+
+
+def test_synthetic_pairs_are_trained_on_and_not_held_out(tmp_path: Path) -> None:
+    lines = "".join(f"made {i}\tmade by a program {i}\n" for i in range(1_000))
+    (tmp_path / "made.tsv").write_text(lines + "made again\ttarget 7\n")
+    corpus = [{"train": "made.tsv", "synthetic": True}]
+    selected, train, _ = chosen(tmp_path, load_pairs(1_000), corpus=corpus)
+    alone, real, _ = chosen(tmp_path, load_pairs(1_000))
+    assert (selected.valid, selected.test) == (alone.valid, alone.test)
+    held_out = {pair.target for pair in selected.valid + selected.test}
+    again = [] if "target 7" in held_out else ["made again"]
+    assert train == [*real, *(f"made {i}" for i in range(1_000)), *again]

@@ -26,6 +26,9 @@ class CorpusConfig(Checked):
         "how many times an epoch contains the training pairs; 0.5: half of them",
         Range(more_than=0, at_most=10_000),
     )
+    synthetic: bool = setting(
+        False, "pairs that a program made, such as back-translations: none is held out for validation or test"
+    )
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)

@@ -1,7 +1,7 @@
 """The cleaning rules that compare pairs, and the split into training, validation and test pairs."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..corpus.clean import PAIR_RULES, as_example
 from ..corpus.data_report import MAX_EXAMPLES, DataReport, PartReport
 from ..corpus.pair import Pair
 from ..errors import DataError
-from .read import RULE_NUMBERS, Hashes, PairKeys, ReadPairs
+from .read import RULE_NUMBERS, CorpusEnd, Hashes, PairKeys, ReadPairs
 from .store import Indices
 
 Mask = NDArray[np.bool_]
@@ -43,7 +43,7 @@ def select_pairs(
     """
     keys = train.keys
     keep = np.ones(len(keys), bool)
-    checked = ~_is_of_task(train)
+    checked = ~_mask_corpora(train, lambda corpus: corpus.is_task)
     broken = np.frombuffer(keys.rule, np.uint8)
     rules = [(rule, checked & (broken == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
     if clean.deduplicate:
@@ -54,6 +54,7 @@ def select_pairs(
     held_out_hashes = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
+        parts[_mask_corpora(train, lambda corpus: corpus.is_synthetic)] = 0
         usable = int(keep.sum())
         for number in range(1, parts.max(initial=1) + 1):
             mask = _first_shuffled(
@@ -140,12 +141,13 @@ def _share_repeated(hashes: Hashes) -> float:
     return float(counts[counts > 1].sum() / max(1, len(hashes)))
 
 
-def _is_of_task(train: ReadPairs) -> Mask:
+def _mask_corpora(train: ReadPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
+    """The pairs of the corpora that fulfil a condition."""
     mask = np.zeros(len(train), bool)
     begin = 0
-    for end, _, is_task in train.ends:
-        mask[begin:end] = is_task
-        begin = end
+    for corpus in train.ends:
+        mask[begin : corpus.end] = condition(corpus)
+        begin = corpus.end
     return mask
 
 

@@ -135,7 +135,7 @@ def _write_ids(
     begin = 0
     rows = array("i")
     with open_writers(folder, "train", dtype) as (source, target):
-        for (end, weight, _), counts in zip(train.ends, report.sources, strict=True):
+        for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
             before = len(rows)
             first, last = np.searchsorted(indices, [begin, end])
             for chunk in chunks(indices[first:last], CHUNK):

@@ -29,6 +29,8 @@ def compute_provenance(
             files = local_paths(where, folder=data.data_dir)
             provenance[f"{name}.{part}"] = " + ".join(map(_file_fingerprint, files)) if files else str(where)
         provenance |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
+        if corpus.synthetic:
+            provenance[f"{name}.synthetic"] = "True"
     if data.bpe_codes:
         provenance["data.bpe_codes"] = _file_fingerprint(Path(data.data_dir, data.bpe_codes))
     provenance |= {

@@ -58,11 +58,12 @@ class PairKeys:
 
 
 class CorpusEnd(NamedTuple):
-    """Where the pairs of one corpus end among all that were read, its weight, and whether it is a task."""
+    """Where the pairs of one corpus end among all that were read, its weight, and what made the pairs."""
 
     end: int
     weight: float
     is_task: bool
+    is_synthetic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def read_part(
                     progress("reading", len(keys), None)
                 if (counts.read, counts.dropped["malformed"].count) == (before, malformed):
                     raise DataError(f"{name} is empty; expected pairs in data.{part}")
-                ends.append(CorpusEnd(len(keys), corpus.weight, is_task(where)))
+                ends.append(CorpusEnd(len(keys), corpus.weight, is_task(where), corpus.synthetic))
                 if part == "train":
                     report.sources.append(SourceCount(name, read=counts.read - before))
     return ReadPairs(*open_sides(folder, text_stem(part), "uint8"), keys, ends)
