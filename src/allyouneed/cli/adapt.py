@@ -38,6 +38,9 @@ def adapt(
         float,
         typer.Option(min=0, max=100, help="Known pairs that an epoch has for every correction: more forget less."),
     ] = 1.0,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="The time that training may take; 0: as long as its updates take.")
+    ] = 10.0,
     sources: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +81,7 @@ def adapt(
     from .screen import TrainingScreen, console
 
     path = output or bundle.with_name(f"{bundle.resolve().name}-adapted")
-    settings = apply_overrides({}, overrides or [])
+    settings = apply_overrides({}, [f"train.minutes={minutes}", *(overrides or [])])
     configure_process()
     pairs = _read_corrections(corrections, bundle, columns)
     texts = [line for line in read_lines(sources) if line.strip()] if sources else []

@@ -11,7 +11,7 @@ output/…                                           the run and its bundle (run
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
@@ -93,7 +93,7 @@ def adapt_bundle(
         prepared = plan.prepare(base, callback, resume=resume)
     parts = {name: plan.read(name) for name in ("corrections", "known")}
     recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
-    judge = _Judge(parts["corrections"].valid, prepared["known_chrf"], are_outputs=prepared["are_outputs"])
+    judge = _Judge(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
     bundle = run_training(recipe, output, callback=callback, evaluate=judge, resume=resume)
     after = _scores(bundle, parts)
     write_whole(output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n")
@@ -145,7 +145,6 @@ class _Plan:
         table = {
             "origin": origin,
             "are_outputs": known.are_outputs,
-            "known_chrf": evaluate_greedily(base, parts["known"].valid).scores["chrf"],
             "before": _scores(base, parts),
         }
         write_whole(manifest, to_json(table, indent=2) + "\n")
@@ -167,16 +166,20 @@ class _Plan:
 class _Judge:
     """Scores a model on both kinds of validation pairs, and joins the scores to one, "joint"."""
 
-    corrections: list[Pair]
-    known_chrf: float
+    base: Bundle
+    corrections: frozenset[Pair]
     are_outputs: bool
+    before: dict[tuple[Pair, ...], float] = field(default_factory=dict)  # chrF of the base on some known pairs
 
     def __call__(self, bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
         """The chrF of both, and that of the corrections less a penalty for what the known pairs lost."""
-        corrected = set(self.corrections)
-        new = evaluate_greedily(bundle, [pair for pair in pairs if pair in corrected])
-        known = evaluate_greedily(bundle, [pair for pair in pairs if pair not in corrected])
-        loss = self.known_chrf - known.scores["chrf"] - _TOLERANCE["outputs" if self.are_outputs else "pairs"]
+        known_pairs = tuple(pair for pair in pairs if pair not in self.corrections)
+        new = evaluate_greedily(bundle, [pair for pair in pairs if pair in self.corrections])
+        known = evaluate_greedily(bundle, known_pairs)
+        if known_pairs not in self.before:
+            self.before[known_pairs] = evaluate_greedily(self.base, known_pairs).scores["chrf"]
+        lost = self.before[known_pairs] - known.scores["chrf"]
+        loss = lost - _TOLERANCE["outputs" if self.are_outputs else "pairs"]
         scores = {"new": new.scores["chrf"], "known": known.scores["chrf"]}
         return Evaluation(scores | {"joint": scores["new"] - PENALTY * max(0.0, loss)}, [*new.samples, *known.samples])
 
