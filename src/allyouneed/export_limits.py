@@ -1,21 +1,42 @@
 """The formats that a bundle can be exported to (docs/export.md), and why a format cannot express some models."""
 
+import json
+from collections.abc import Sequence
+from typing import Protocol
+
 from .config import ModelConfig
 
 
-def exportable(config: ModelConfig) -> dict[str, str]:
-    """For every format why a model with this config cannot be exported to it, in a sentence; empty where it can."""
+class AnyTokenizer(Protocol):
+    """What of a `Tokenizer` the limits depend on."""
+
+    symbols: tuple[str, ...] | None
+
+    def __len__(self) -> int: ...
+
+    def to_json(self) -> str: ...
+
+    def foreign_part(self) -> str: ...
+
+
+def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> dict[str, str]:
+    """For every format why a model with this config cannot be exported to it, in a sentence; empty where it can.
+
+    `tokenizers` are those of the source and of the target; without them, the limits of vocabularies are left out.
+    """
     return {
         "ctranslate2": _width_limit(config, "CTranslate2"),
         "onnx": "",
-        "huggingface": _marian_limit(config) or _width_limit(config, "MarianMTModel"),
-        "html": "",
+        "huggingface": _marian_limit(config)
+        or _width_limit(config, "MarianMTModel")
+        or (_table_limit(*tokenizers) if tokenizers else ""),
+        "html": next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
     }
 
 
-def describe_exports(config: ModelConfig) -> str:
+def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> str:
     """The formats in a line: those that are possible, and the reason of every other."""
-    reasons = exportable(config)
+    reasons = exportable(config, tokenizers)
     possible = ", ".join(name for name, reason in reasons.items() if not reason)
     return "; ".join([possible, *(f"not {name}: {reason}" for name, reason in reasons.items() if reason)])
 
@@ -28,6 +49,22 @@ def _marian_limit(config: ModelConfig) -> str:
     if config.target_vocab_size is not None and config.tied_embeddings != "all":
         return "MarianMTModel has one table of ids for both sides; this model has a vocabulary for each side"
     return ""
+
+
+def _table_limit(source: AnyTokenizer, target: AnyTokenizer) -> str:
+    """What the tokenizers of transformers cannot express."""
+    if surplus := max(0, len(json.loads(source.to_json())["model"]["vocab"]) - len(source)):
+        return (
+            f"{surplus} symbols of the vocabulary's merges stand for <unk>, which a tokenizer of transformers cannot "
+            "express"
+        )
+    if source is not target and (source.symbols is None or source.symbols != target.symbols):
+        return "MarianMTModel has one table of ids for both sides; this model has a vocabulary for each"
+    return ""
+
+
+def _page_limit(part: str) -> str:
+    return f"the page cannot encode text with this vocabulary: {part}"
 
 
 def _width_limit(config: ModelConfig, program: str) -> str:

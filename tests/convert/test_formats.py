@@ -17,7 +17,11 @@ from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.proof import ConvertedModel, banned_ids, prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
 from allyouneed.export_limits import describe_exports, exportable
+from allyouneed.text.sentencepiece import SentencePieceModel
+from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from bundles import make_bundle
+from marian_checkpoints import ENGLISH, train_spm
+from vocabularies import VOCABULARIES
 
 LIBRARIES = {
     "ctranslate2": "ctranslate2",
@@ -175,6 +179,28 @@ def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
     assert describe_exports(make_bundle(norm="pre").model.config) == (
         'ctranslate2, onnx, html; not huggingface: MarianMTModel is post-norm alone; this model has model.norm="pre"'
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "to", "why"),
+    [("codes", "huggingface", "symbols of the vocabulary's merges stand for <unk>"), ("spm", "html", "list of their")],
+)
+def test_a_run_knows_which_formats_its_vocabulary_has(kind: str, to: str, why: str, tmp_path: Path) -> None:
+    if kind == "spm":
+        train_spm(ENGLISH, tmp_path / "a.spm", 120)
+        model = SentencePieceModel.load(tmp_path / "a.spm")
+        symbols = ["<eos>", "<unk>", *(piece for piece, _ in model.pieces), "<pad>"]
+        tokenizer = make_tokenizer(model, symbols, start=None)
+    else:
+        tokenizer = VOCABULARIES[kind]()
+    bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)
+    bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
+    reasons = exportable(bundle.model.config, (tokenizer, tokenizer))
+    assert [name for name, reason in reasons.items() if reason] == [to]
+    assert why in reasons[to]
+    with pytest.raises(ExportError) as refusal:
+        export_bundle(bundle, tmp_path / "out", to=to)
+    assert str(refusal.value) == reasons[to]
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

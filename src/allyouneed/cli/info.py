@@ -54,6 +54,7 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
     from ..export_limits import exportable
 
     model, config = bundle.model, bundle.model.config
+    tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
     parts = {
         "embeddings and projection": {id(p): p.numel() for name, p in model.named_parameters() if _is_table(name)},
         "encoder": {id(p): p.numel() for p in model.encoder.parameters()},
@@ -78,7 +79,7 @@ def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> di
         "parameters": {**counts, "all": model.parameter_count()},
         "checksums": _compare(checksums),
         "files": {file.name: f"{file.stat().st_size:,} bytes" for file in files},
-        "export": {name: reason or "yes" for name, reason in exportable(config).items()},
+        "export": {name: reason or "yes" for name, reason in exportable(config, tokenizers).items()},
     }
 
 

@@ -73,7 +73,7 @@ def export_bundle(
         raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
     if custom := find_custom_part(bundle.model):
         raise ExportError(f"{custom}, which is not exported; only models as their config makes them are")
-    if reason := exportable(bundle.model.config)[to]:
+    if reason := exportable(bundle.model.config, (bundle.source_tokenizer, bundle.target_tokenizer))[to]:
         raise ExportError(reason)
     if sentences < 1:
         raise ConfigError(f"sentences must be at least 1; got {sentences}")

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..bundle import Bundle
 from ..config import ModelConfig
-from ..errors import ExportError, MissingExtraError
+from ..errors import MissingExtraError
 from .precision import ExportPrecision
 from .proof import ConvertedModel
 from .web_model import read_web_file, web_library, web_model
@@ -36,10 +36,7 @@ class HTMLExporter:
         _library()
 
     def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
-        """Write `index.html`. Refuses a vocabulary that the page's tokenizer does not know."""
-        for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer):
-            if part := tokenizer.foreign_part():
-                raise ExportError(f"the page cannot encode text with this vocabulary: {part}")
+        """Write `index.html`."""
         model = web_model(bundle, precision)
         title = _title(bundle)
         parts = {

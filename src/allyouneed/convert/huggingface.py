@@ -7,7 +7,6 @@ reads or writes the residual stream, and the two models are exactly equal.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from torch import Tensor
 
 from ..bundle import Bundle
 from ..config import ModelConfig
-from ..errors import ExportError, MissingExtraError, OutputError
+from ..errors import MissingExtraError, OutputError
 from ..files import write_whole
 from ..nn.weights import weights
 from .exported_tokenizer import save_tokenizer
@@ -99,15 +98,6 @@ class HuggingFaceExporter:
 
     def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
         """Write `bundle` as a folder for `MarianMTModel` and `AutoTokenizer`."""
-        symbols = len(json.loads(bundle.source_tokenizer.to_json())["model"]["vocab"])
-        if symbols > len(bundle.source_tokenizer):
-            raise ExportError(
-                f"{symbols - len(bundle.source_tokenizer)} symbols of the vocabulary's merges stand for <unk>, "
-                "which a tokenizer of transformers cannot express"
-            )
-        source, target = bundle.source_tokenizer, bundle.target_tokenizer
-        if source is not target and (source.symbols is None or source.symbols != target.symbols):
-            raise ExportError("MarianMTModel has one table of ids for both sides; this model has a vocabulary for each")
         library = _library()
         model = library.MarianMTModel(_config(library, bundle)).eval()
         missing, unexpected = model.load_state_dict(marian_weights(bundle), strict=False)

@@ -89,7 +89,10 @@ def set_up(
     languages, guess = find_languages(plan)
     messages += [("languages", guess)] if guess else []
     messages += [("model", f"{describe_model(model)}, products in {dtype}")]
-    messages += [("exports", describe_exports(model.config)), ("program", versions())]
+    messages += [
+        ("exports", describe_exports(model.config, (data.vocabulary.source, data.vocabulary.target))),
+        ("program", versions()),
+    ]
     refuse_patience_without_metric(plan, data, evaluate)
     threads = torch.get_num_threads()
     is_standard = optimizer_factory is make_optimizer
