@@ -2,10 +2,12 @@
 
 import multiprocessing
 import os
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -20,7 +22,9 @@ from allyouneed.train.loop import add_gradients
 from allyouneed.train.workers import WorkerGroup, Workers
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["allyouneed.train", "torch._dynamo"])  # the second, Adam imports in its first call
+FORKS.set_forkserver_preload(
+    ["allyouneed.run.sharded_checkpoint", "allyouneed.train.sharding", "torch._dynamo"]  # the last, Adam imports
+)
 
 MODEL = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0)
 TRAIN = TrainConfig(steps=6, warmup=3, learning_rate=0.01, schedule="constant", clip_norm=0.5, accumulate_steps=2)
@@ -53,12 +57,23 @@ def train_part(workers: Workers, config: TrainConfig = TRAIN) -> tuple[list[floa
 
 def run_ranks(folder: Path, count: int, act: Callable[[Path], None], **environment: str) -> None:
     """Call `act` with the folder in `count` processes of one group; refuses a process that fails."""
-    processes = [FORKS.Process(target=_run, args=(folder, rank, count, act, environment)) for rank in range(count)]
+    assert _exit_codes(_run, [(folder, rank, count, act, environment) for rank in range(count)]) == [0] * count
+
+
+def run_torchrun(folder: Path, count: int, act: Callable[[Path], None]) -> list[int | None]:
+    """The exit codes of `count` processes that call `act` as if torchrun had started them."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return _exit_codes(_run_as_torchrun, [(folder, rank, count, act, port) for rank in range(count)])
+
+
+def _exit_codes(act: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> list[int | None]:
+    processes = [FORKS.Process(target=act, args=some) for some in arguments]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
-    assert [process.exitcode for process in processes] == [0] * count
+    return [process.exitcode for process in processes]
 
 
 def save_trained(folder: Path) -> None:
@@ -99,3 +114,10 @@ def _run(folder: Path, rank: int, count: int, act: Callable[[Path], None], envir
     os.environ.update(environment, GLOO_SOCKET_IFNAME="lo")
     with process_group(f"file://{folder}/store", rank=rank, count=count):
         act(folder)
+
+
+def _run_as_torchrun(folder: Path, rank: int, count: int, act: Callable[[Path], None], port: int) -> None:
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(count), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(count))
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+    act(folder)

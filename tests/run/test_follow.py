@@ -1,13 +1,20 @@
-"""Workers that torchrun starts: one run, which goes on after one of them was killed."""
+"""Workers that torchrun starts, on one machine or on two: one run, which goes on after one of them was killed."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+from torch._C._distributed_c10d import TCPStore
+
 from allyouneed.bundle import Bundle
+from allyouneed.run.processes import agent_store, store_for_start, was_restarted
 
 RECIPE = """
 [data]
@@ -32,29 +39,43 @@ tensorboard = false
 """
 
 
-def worker(agent: int, rank: int) -> int:
-    """The process of a worker that an agent of torchrun has started."""
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+def worker(agents: list[int], rank: int) -> int:
+    """The process of a worker that one of some agents of torchrun has started."""
     for path in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == agent and f"\0RANK={rank}\0" in (path / "environ").read_text():
+            if parent in agents and f"\0RANK={rank}\0" in (path / "environ").read_text():
                 return int(path.name)
         except OSError:
             continue
     raise AssertionError(f"no worker {rank}")
 
 
-def test_a_killed_worker_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "tiny.toml").write_text(RECIPE)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1"]
-    agent = subprocess.Popen(
-        [*torchrun, "-m", "allyouneed", "train", "tiny.toml", "-o", "run"],
-        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+def start_agent(folder: Path, *options: str) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-m", "torch.distributed.run", "--max-restarts=1", *options]
+    return subprocess.Popen(
+        [*words, "-m", "allyouneed", "train", "tiny.toml", "-o", "run"],
+        cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    while not (tmp_path / "run/config.json").exists():
+
+
+def wait_for(path: Path, agent: "subprocess.Popen[str]") -> None:
+    while not path.exists():
         assert agent.poll() is None, agent.communicate()
         time.sleep(0.02)
-    os.kill(worker(agent.pid, 1), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    agent = start_agent(tmp_path, "--nproc-per-node=2")
+    wait_for(tmp_path / "run/config.json", agent)
+    os.kill(worker([agent.pid], 1), signal.SIGKILL)
     output, errors = agent.communicate(timeout=120)
     assert agent.returncode == 0, errors
     assert output == ""
@@ -65,3 +86,49 @@ def test_a_killed_worker_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None
     assert Bundle.load(tmp_path / "run").model.config.d_model == 8
     steps = [line.split(",")[0] for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert len(steps) == len(set(steps)) == 8
+
+
+def test_two_machines_train_one_sharded_model_and_go_on_after_a_worker_of_one_was_killed(tmp_path: Path) -> None:
+    """Two agents of torchrun, each with one worker."""
+    recipe = RECIPE.replace("steps = 400", "steps = 60").replace("validate_every = 50", "validate_every = 20")
+    (tmp_path / "tiny.toml").write_text(recipe + 'sharding = "full"\n')
+    meeting = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+    options = ("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", meeting, "--local-addr=127.0.0.1")
+    agents = [start_agent(tmp_path, *options) for _ in range(2)]
+    wait_for(tmp_path / "run/config.json", agents[0])
+    os.kill(worker([agent.pid for agent in agents], 1), signal.SIGKILL)
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda agent: agent.communicate(timeout=120), agents))
+    assert [agent.returncode for agent in agents] == [0, 0], results
+    assert sum(errors.count("The model is in run") for _, errors in results) == 1
+    log = (tmp_path / "run/log.txt").read_text()
+    assert log.count("resume   continuing after update ") == 1
+    assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[TCPStore]:
+    """The store that torchrun keeps while it starts the workers again."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    settings = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "RANK": "0", "WORLD_SIZE": "2"}
+    for name, value in (settings | {"TORCHELASTIC_USE_AGENT_STORE": "True"}).items():
+        monkeypatch.setenv(name, value)
+    yield store
+    was_restarted.cache_clear()
+
+
+def test_a_worker_waits_for_the_first_one_of_this_start_and_not_of_an_earlier_one(kept: TCPStore) -> None:
+    kept.set("address of allyouneed", f"127.0.0.1 {free_port()}")
+    with ThreadPoolExecutor() as pool:
+        second = pool.submit(store_for_start, agent_store(), 1, 2)
+        time.sleep(0.2)
+        assert not second.done()
+        first = store_for_start(agent_store(), 0, 2)
+        first.set("key", "value")
+        assert second.result().get("key") == b"value"
+
+
+def test_a_second_start_is_seen_where_torchrun_has_not_counted_it(kept: TCPStore) -> None:
+    assert [was_restarted(), was_restarted()] == [False, False]
+    was_restarted.cache_clear()
+    assert was_restarted()

@@ -24,8 +24,9 @@ from .log import RunLog, read_plans
 from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
-from .run import CHECKPOINT, OptimizerFactory, Run
+from .run import CHECKPOINT, SHARDED_CHECKPOINTS, OptimizerFactory, Run
 from .setup import Setup, set_up
+from .sharded_checkpoint import newest_checkpoint, read_sharded_state
 
 
 def run_training(
@@ -66,12 +67,15 @@ def run_training(
         else:
             refuse_a_run(output)
         with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
-            starts = not (resume and (output / CHECKPOINT).exists())
+            starts = not (
+                resume and ((output / CHECKPOINT).exists() or newest_checkpoint(output / SHARDED_CHECKPOINTS))
+            )
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
                 starts=starts, resume=resume,
             )  # fmt: skip
-            if isinstance(recipe, Draft) and not (setup.recipe.train.minutes and starts):
+            settings = setup.recipe.train
+            if isinstance(recipe, Draft) and not (settings.sharding == "full" or (settings.minutes and starts)):
                 setup.messages.extend(describe_time(setup, optimizer))
             return _train(setup, output, callback, evaluate, stopwatch, starts=starts, changes=changes)
 
@@ -120,13 +124,13 @@ def _train(
         if plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:
             raise no_time_left(plan.train, stopwatch.seconds())
     else:
-        state = load_checkpoint(output / CHECKPOINT, model, setup.optimizer, data=data.identity())
+        state = _load_state(output, setup)
         stopwatch.before = max([state.used_seconds, *(plan.seconds for plan in read_plans(output))])
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
             callback.on_message("resume", text)
-            with running_workers(1, threads=setup.threads) as workers:
+            with running_workers(1, plan.train, threads=setup.threads) as workers:
                 workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads, is_finished=True))
             return Bundle.load(output, device=setup.device)
 
@@ -134,7 +138,7 @@ def _train(
         RunLog(output, tensorboard=plan.train.tensorboard) as log,
         catch_interrupts() as interrupt,
         using_threads(setup.threads),
-        running_workers(setup.workers, threads=setup.threads) as workers,
+        running_workers(setup.workers, plan.train, threads=setup.threads) as workers,
     ):
         run = Run(
             plan, output, data, model, setup.optimizer, state, languages=setup.languages, callback=callback,
@@ -144,7 +148,7 @@ def _train(
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         data.save(output)
         if starts:
-            run.save()
+            run.save_start()
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:
@@ -156,6 +160,13 @@ def _train(
         finally:
             write_report(output)
     return Bundle.load(output, device=setup.device)
+
+
+def _load_state(output: Path, setup: Setup) -> TrainState:
+    """The state of the run to continue; model and optimizer are restored with it, unless the run is sharded."""
+    if (sharded := newest_checkpoint(output / SHARDED_CHECKPOINTS)) is not None:
+        return read_sharded_state(sharded, data=setup.data.identity())
+    return load_checkpoint(output / CHECKPOINT, setup.model, setup.optimizer, data=setup.data.identity())
 
 
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:

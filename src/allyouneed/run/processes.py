@@ -5,19 +5,22 @@ checkpoint, and train with it.
 """
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
+from torch._C._distributed_c10d import Store, TCPStore
 from torch.distributed.rendezvous import rendezvous
 
 from ..config import Recipe, TrainConfig
@@ -83,9 +86,16 @@ def is_follower() -> bool:
     return started_by_torchrun() and os.environ["RANK"] != "0"
 
 
+@cache
 def was_restarted() -> bool:
-    """Whether torchrun has started all workers again, because one has failed."""
-    return started_by_torchrun() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    """Whether torchrun has started all workers again, because one has failed; only the first worker calls this.
+
+    The agent of a machine whose workers have not failed starts them again without counting it.
+    """
+    if not started_by_torchrun():
+        return False
+    counted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return counted or (has_agent_store() and agent_store().add("starts of allyouneed", 1) > 1)
 
 
 @contextmanager
@@ -107,19 +117,33 @@ def group_of_torchrun() -> Iterator[None]:
         ) from error
 
 
+def join_group(config: TrainConfig) -> WorkerGroup:
+    """This process as one of the workers of the default process group."""
+    if config.sharding == "none":
+        return WorkerGroup()
+    try:
+        from ..train.sharding import ShardedGroup  # slow to import, and rarely needed
+    except ImportError as error:
+        raise ConfigError(
+            f'train.sharding="full" needs a newer PyTorch than {torch.__version__}, which has FSDP2; it is tested '
+            "with 2.13"
+        ) from error
+    return ShardedGroup(config)
+
+
 @contextmanager
-def running_workers(count: int, *, threads: int) -> Iterator[Workers]:
+def running_workers(count: int, config: TrainConfig, *, threads: int) -> Iterator[Workers]:
     """The workers of a run, of which this process is the first: `count` that are started, or those of torchrun."""
     if started_by_torchrun():
-        yield WorkerGroup()
-    elif count == 1:
+        yield join_group(config)
+    elif count == 1 and config.sharding == "none":
         yield Workers()
     else:
         with tempfile.TemporaryDirectory() as folder, _helpers(Path(folder, "store"), count, threads) as helpers:
             try:
                 _wait_until_ready(helpers)
                 with process_group(f"file://{folder}/store", rank=0, count=count):
-                    yield WorkerGroup()
+                    yield join_group(config)
             except RuntimeError as error:
                 if reason := _reason(helpers):
                     raise TrainingError(reason) from error
@@ -130,14 +154,50 @@ def running_workers(count: int, *, threads: int) -> Iterator[Workers]:
 def process_group(address: str, *, rank: int, count: int) -> Iterator[None]:
     """The default group of `torch.distributed` inside the block."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    store, rank, count = next(iter(rendezvous(address, rank, count, timeout=TIMEOUT)))
-    # Torchrun may keep its store when it starts the workers again, with the addresses of those that have ended.
-    store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    if started_by_torchrun() and has_agent_store():
+        rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        store = store_for_start(agent_store(), rank, count)
+    else:
+        store, rank, count = next(iter(rendezvous(address, rank, count, timeout=TIMEOUT)))
     dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=TIMEOUT)
     try:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def has_agent_store() -> bool:
+    """Whether torchrun keeps a store for the workers, however often it starts them."""
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def agent_store() -> Store:
+    """The store that torchrun keeps."""
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return TCPStore(host, port, is_master=False, timeout=TIMEOUT)
+
+
+def store_for_start(kept: Store, rank: int, count: int) -> Store:
+    """A new store for this start of the workers, in the first of them, which the others learn of from a `kept` one.
+
+    A kept store has the addresses of workers that have ended; torchrun's number of restarts may differ by machine.
+    """
+    key = "address of allyouneed"
+    if rank == 0:
+        with socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))) as connection:
+            here, there = connection.getsockname()[0], connection.getpeername()[0]
+        host = os.environ["MASTER_ADDR"] if here == there else here
+        store = TCPStore(host, 0, count, is_master=True, timeout=TIMEOUT, wait_for_workers=False)
+        kept.set(key, f"{host} {store.port}")
+        return store
+    while True:
+        host, port = kept.get(key).decode().split()
+        try:
+            socket.create_connection((host, int(port)), LAST_SECONDS).close()
+        except OSError:  # the first worker of an earlier start, which has ended
+            time.sleep(0.1)
+        else:
+            return TCPStore(host, int(port), count, is_master=False, timeout=TIMEOUT, wait_for_workers=False)
 
 
 @contextmanager

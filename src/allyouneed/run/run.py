@@ -3,7 +3,7 @@
 output/recipe.toml               the recipe with every setting
 output/data/                     the pairs, encoded; data-report.json lists those dropped
 output/plans.jsonl               with a time budget, how many updates it allowed, and when
-output/checkpoint.safetensors    everything needed to resume
+output/checkpoint.safetensors    everything needed to resume; of a sharded run checkpoints/
 output/snapshots/                weights at the last few validations, for their average
 output/…                         the bundle, and what log.py writes
 
@@ -47,8 +47,9 @@ from .interrupts import InterruptRequest
 from .log import RunLog, read_plans
 from .model_card import model_card
 from .report import write_report
+from .sharded_checkpoint import load_sharded, newest_checkpoint, save_sharded
 
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT, SHARDED_CHECKPOINTS = "checkpoint.safetensors", "checkpoints"
 PROBES = 20  # sources of validation pairs that a bundle keeps
 
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
@@ -83,6 +84,7 @@ class Run:
         self.model, self.optimizer, self.state = model, optimizer, state
         self._languages, self._callback, self._evaluate, self._log = languages, callback, evaluate, log
         self._workers = workers
+        self._whole = model  # the model with all its weights, while the first worker validates or saves it
         stopwatch = stopwatch or Stopwatch()
         self._now = stopwatch.now
         self._start = self._now() - state.seconds
@@ -100,6 +102,8 @@ class Run:
         """Train to the end. After a signal, save and raise `Interrupted`."""
         settings = self.recipe.train
         self._workers.attach(self.model, self.optimizer)
+        if self._workers.is_sharded:
+            self._load_or_save()
         self._set_plan(self._budget.begin)
         self._callback.on_train_begin(self.state.step, self.state.last_step(settings))
         self._speed.restart()
@@ -123,6 +127,8 @@ class Run:
                     reason = "the weights were not finite"
                 if not reason and validates:
                     reason = self._on_first(partial(self._validate, update.learning_rate))
+                    if not reason:
+                        self._save_validated()
                 if reason:
                     self._rollback(reason)
                 if reason or self.state.stopped_early:
@@ -130,23 +136,48 @@ class Run:
                 if signal:
                     self._stop(signal, is_saved=validates)
         self._on_first(self._finish)
+        self.save()
 
     def save(self) -> None:
-        """Write the checkpoint, from which a killed run resumes."""
+        """Write the checkpoint, from which a killed run resumes; all workers take part."""
         self.state.seconds = self._now() - self._start
         begin = self.state.used_seconds = self._budget.used()
-        save_checkpoint(self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity())
+        if self._workers.is_sharded:
+            data = self.data.identity()
+            save_sharded(self._shards, self.model, self.optimizer, self.state, data=data, workers=self._workers)
+        else:
+            with self._workers.whole_optimizer(self.optimizer):
+                self._workers.from_first(self._write_checkpoint)
         self._budget.count_save(self.state, begin)
+
+    def save_start(self) -> None:
+        """Write the checkpoint that the other workers of a run start with; the first worker calls this alone."""
+        if not self._workers.is_sharded:
+            self._write_checkpoint()
+
+    def _write_checkpoint(self) -> None:
+        save_checkpoint(self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity())
 
     def restore(self) -> TrainState:
         """Restore model, optimizer and random numbers from the checkpoint; returns its state."""
-        return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
+        data = self.data.identity()
+        if (path := newest_checkpoint(self._shards)) and self._workers.is_sharded:
+            return load_sharded(path, self.model, self.optimizer, data=data, workers=self._workers)
+        return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=data)
+
+    def _load_or_save(self) -> None:
+        """Continue from the sharded checkpoint, or write the first one."""
+        if newest_checkpoint(self._shards):
+            self.state = self.restore()
+        else:
+            self.save()
 
     def _on_first(self, act: Callable[[], _Result]) -> _Result:
-        """The result of `act`, which only the first worker calls, with the state of the whole optimizer."""
-        threads = torch.get_num_threads() * self._workers.count
-        with self._workers.whole_optimizer(self.optimizer), using_threads(threads):
+        """The result of `act`, which only the first worker calls, with all the weights."""
+        self._whole = self._workers.whole_model(self.model)
+        with using_threads(torch.get_num_threads() * self._workers.count):
             result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
+        self._whole = self.model
         for name, value in scalars.items():
             setattr(self.state, name, value)
         return result
@@ -192,9 +223,9 @@ class Run:
         self._callback.on_update(update)
 
     def _validate(self, learning_rate: float) -> str:
-        """Validate and save everything; or, if the model has diverged, only return the reason."""
+        """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason."""
         settings, state, begin = self.recipe.train, self.state, self._budget.used()
-        with swapped_weights(self.model, state.ema) if state.ema else nullcontext():
+        with swapped_weights(self._whole, state.ema) if state.ema else nullcontext():
             validation = self._measure(learning_rate)
             if not _is_finite(validation):
                 return "the validation loss was not finite"
@@ -204,15 +235,21 @@ class Run:
         if state.skipped_in_a_row == 0:
             state.rollbacks = 0
         if settings.average_checkpoints > 1:
-            save_snapshot(self._snapshots, self.model, step=state.step)
+            save_snapshot(self._snapshots, self._whole, step=state.step)
             state.snapshots = [*state.snapshots, state.step][-settings.average_checkpoints :]
         self._log.updates(self._course())
         state.losses.clear()
         state.gradient_norms.clear()
         self._record(validation)
         self._budget.count_validation(state, begin)
+        return ""
+
+    def _save_validated(self) -> None:
+        """Write the checkpoint of a validation, and remove the snapshots that no later one needs."""
+        settings, state = self.recipe.train, self.state
         self.save()
-        remove_snapshots(self._snapshots, keep=state.snapshots)
+        if self._workers.rank == 0:
+            remove_snapshots(self._snapshots, keep=state.snapshots)
         self._speed.restart()
         if state.stopped_early:
             self.message(
@@ -220,11 +257,10 @@ class Run:
                 f"{settings.patience} validations without a {settings.early_stopping_metric} better by "
                 f"{MIN_GAIN:.1%}; the best model, after update {state.best_step:,}, is kept",
             )
-        return ""
 
     def _stop(self, signal: int, *, is_saved: bool) -> None:
         if not is_saved:
-            self._on_first(self.save)
+            self.save()
         raise Interrupted(
             f"stopped after update {self.state.step:,} and saved; the same command with --resume continues",
             signal=signal,
@@ -235,7 +271,7 @@ class Run:
         self.state = rollback(self.state, reason, self.restore)
         self._set_plan(self._budget.begin)
         self._workers.attach(self.model, self.optimizer)
-        self._on_first(self.save)
+        self.save()
         self._speed.restart()
         self.message(
             "rollback",
@@ -246,7 +282,7 @@ class Run:
     def _finish(self) -> None:
         steps = self.state.snapshots
         if len(steps) > 1 and not self.state.finished:
-            with swapped_weights(self.model, average_snapshots(self._snapshots, steps)):
+            with swapped_weights(self._whole, average_snapshots(self._snapshots, steps)):
                 validation = replace(self._measure(0.0), averaged=len(steps))
                 if _is_finite(validation) and self._is_to_be_kept(validation):
                     self._save_bundle(validation)
@@ -258,7 +294,6 @@ class Run:
                 f"{self.output}/metrics.jsonl has the values; choose another train.early_stopping_metric"
             )
         self.state.finished = True
-        self.save()
 
     def _is_to_be_kept(self, validation: Validation) -> bool:
         settings = self.recipe.train
@@ -275,13 +310,13 @@ class Run:
         loss = torch.stack(state.losses).mean().item() if state.losses else None
         valid_loss, accuracy, evaluation = None, None, Evaluation({})
         if self.data.valid is not None:
-            valid_loss, accuracy = validate(self.model, self.data.valid, batch_tokens=settings.batch_tokens)
+            valid_loss, accuracy = validate(self._whole, self.data.valid, batch_tokens=settings.batch_tokens)
         is_finite = valid_loss is None or isfinite(valid_loss)
         if is_finite and self._evaluate and (pairs := self.data.validation_samples(settings.validate_samples)):
-            self.model.eval()
+            self._whole.eval()
             with torch.inference_mode():
                 evaluation = self._evaluate(self._bundle(), self._affordable(pairs, self._evaluate))
-            self.model.train()
+            self._whole.train()
         seconds = self._now() - self._start
         return Validation(
             state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, seconds, state.skipped,
@@ -308,7 +343,7 @@ class Run:
         data = self.recipe.data
         card = model_card(
             self.output.name,
-            self.model,
+            self._whole,
             validation,
             pairs=len(self.data.train),
             languages=self._languages,
@@ -322,7 +357,7 @@ class Run:
     def _bundle(self, card: str = "") -> Bundle:
         vocabulary = self.data.vocabulary
         return Bundle(
-            self.model,
+            self._whole,
             vocabulary.source,
             vocabulary.target,
             self.recipe.decode,
@@ -358,6 +393,10 @@ class Run:
     @property
     def _checkpoint(self) -> Path:
         return self.output / CHECKPOINT
+
+    @property
+    def _shards(self) -> Path:
+        return self.output / SHARDED_CHECKPOINTS
 
     @property
     def _snapshots(self) -> Path:

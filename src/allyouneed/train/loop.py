@@ -135,13 +135,13 @@ def projected_loss(
     )
 
 
-def autocast_dtype(precision: str, model: Transformer) -> torch.dtype:
-    """The dtype of the products in `model`; weights and sums are always float32.
+def autocast_dtype(precision: str, model: Transformer, device: torch.device | None = None) -> torch.dtype:
+    """The dtype of the products in `model`, on its device or on `device`; weights and sums are always float32.
 
     "auto" is bfloat16 where the device has fast instructions for it and the products are large enough to gain.
     """
     if precision == "auto":
-        gains = model.config.d_model >= WIDE and has_fast_bfloat16(next(model.parameters()).device)
+        gains = model.config.d_model >= WIDE and has_fast_bfloat16(device or next(model.parameters()).device)
         precision = "bfloat16" if gains else "float32"
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 

@@ -42,6 +42,7 @@ class Workers:
     """The workers of a run: this process alone. `WorkerGroup` is the same for several."""
 
     rank, count = 0, 1
+    is_sharded = False  # whether every worker has only a part of the weights
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
@@ -69,13 +70,21 @@ class Workers:
     def end_update(self) -> None:
         """Return when every worker has updated its weights."""
 
+    def gather(self, number: int) -> list[int]:
+        """The numbers that the workers pass, in their order."""
+        return [number]
+
     def agree(self, number: int) -> int:
         """The largest of the numbers that the workers pass."""
-        return number
+        return max(self.gather(number))
 
     def from_first(self, act: Callable[[], _Result]) -> _Result:
         """The result of `act`, which only the first worker calls."""
         return act()
+
+    def whole_model(self, model: Transformer) -> Transformer:
+        """The model with all its weights, on the first worker."""
+        return model
 
     @contextmanager
     def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
@@ -130,8 +139,8 @@ class WorkerGroup(Workers):
         if self._weights.is_divided:
             dist.barrier()
 
-    def agree(self, number: int) -> int:
-        return int(self._gather([number]).max())
+    def gather(self, number: int) -> list[int]:
+        return [int(row) for row in self._gather([number])]
 
     def from_first(self, act: Callable[[], _Result]) -> _Result:
         results = [act() if self.rank == 0 else None]
