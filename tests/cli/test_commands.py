@@ -137,9 +137,9 @@ def test_train_translate_evaluate(tmp_path: Path) -> None:
     scored = run_here("evaluate", tmp_path / "run", "--source", text, "--target", tmp_path / "out")
     assert scored.returncode == 0
     report = scored.stdout.decode()
-    assert re.search(r"^BLEU +\d+\.\d\d +nrefs:1\|case:mixed\|eff:no\|tok:13a", report, re.MULTILINE)
-    assert re.search(r"^chrF2 +\d+\.\d\d +nrefs:1", report, re.MULTILINE)
-    assert re.search(r"^exact match +100\.00 +equal:3\|of:3", report, re.MULTILINE)
+    assert re.search(r"^BLEU +\d+\.\d\d +[\d.]+ to [\d.]+ +nrefs:1\|case:mixed\|eff:no\|tok:13a", report, re.MULTILINE)
+    assert re.search(r"^chrF2 +\d+\.\d\d +[\d.]+ to [\d.]+ +nrefs:1", report, re.MULTILINE)
+    assert re.search(r"^exact match +100\.00 +100\.00 to 100\.00 +equal:3\|of:3", report, re.MULTILINE)
 
 
 def test_what_training_prints_at_its_end_can_be_copied_whatever_the_folder_is_called(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
     (tmp_path / "test.jsonl").write_text("".join(rows))
     named = run_here("evaluate", tmp_path / "run", "--pairs", tmp_path / "test.jsonl", "--columns", "en,de")
     assert named.stdout == scored.stdout
-    assert scored.stdout.count(b"\n") == 3
+    assert scored.stdout.count(b"\n") == 6
 
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
@@ -232,9 +232,9 @@ def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same
         (tmp_path / name / "recipe.toml").write_text("")
         (tmp_path / name / "data/test.jsonl").write_text(f'["a {seed}", "b"]\n')
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
-    assert read_test_set([one, two], None, None, None, ()).sources == ["a 1"]
+    assert read_test_set([[one, two]], None, None, None, ()).sources == ["a 1"]
     with pytest.raises(ConfigError, match="one and .*three held out different test pairs; name the test set"):
-        read_test_set([one, two, three], None, None, None, ())
+        read_test_set([[one, two, three]], None, None, None, ())
 
 
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:

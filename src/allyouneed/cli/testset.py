@@ -8,7 +8,7 @@ from ..corpus.lines import ARCHIVES
 from ..corpus.pair import Pair
 from ..corpus.readers import READERS, pair_lines, read_lines, read_pairs
 from ..errors import ConfigError, DataError
-from ..evaluation.held_out import NAME_A_TEST_SET, held_out_pairs
+from ..evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
 
 
 class EvaluationSet(NamedTuple):
@@ -20,18 +20,24 @@ class EvaluationSet(NamedTuple):
 
 
 def read_test_set(
-    bundles: Sequence[Path], source: Path | None, target: Path | None, pairs: Path | None, columns: Sequence[str]
+    models: Sequence[Sequence[Path]],
+    source: Path | None,
+    target: Path | None,
+    pairs: Path | None,
+    columns: Sequence[str],
 ) -> EvaluationSet:
-    """The test set that options name; without options, that of the runs in the folders `bundles`.
+    """The test set that options name; without options, what the runs of the models held out.
 
-    Refuses runs that held out different pairs: a model may have learned from those that another held out.
+    A model is one bundle, or several that translate together, whose runs must have held out the same pairs: one may
+    have learned from those of another. Of two models that are compared, the pairs are those that both held out.
     """
     if not (source or target or pairs):
-        test_sets = [held_out_pairs(bundle) for bundle in bundles]
-        for bundle, test_set in zip(bundles, test_sets, strict=True):
-            if test_set != test_sets[0]:
-                raise ConfigError(f"{bundles[0]} and {bundle} held out different test pairs; {NAME_A_TEST_SET}")
-        return as_test_set(str(bundles[0]), test_sets[0])
+        for first, *others in models:
+            for other in others:
+                if held_out_pairs(other) != held_out_pairs(first):
+                    raise ConfigError(f"{first} and {other} held out different test pairs; {NAME_A_TEST_SET}")
+        runs = [first for first, *_ in models]
+        return as_test_set(str(runs[0]), common_held_out_pairs(runs) if len(runs) > 1 else held_out_pairs(runs[0]))
     if source and target and not pairs:
         return as_test_set(str(source), pair_lines(source, target))
     if not pairs or source or target:

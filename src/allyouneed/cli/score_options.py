@@ -1,0 +1,112 @@
+"""The options that commands which score translations have in common, and the limits that some of them set."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ..metrics import Metric
+
+TokenizeOption = Annotated[
+    str, typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenised already.')
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+WrongOption = Annotated[
+    str,
+    typer.Option(
+        "--wrong",
+        metavar="N|FILE",
+        help="List the N worst translations that equal no reference, or write all of them to FILE, tab-separated; of "
+        "two models those that are worse by the second.",
+        show_default=False,
+    ),
+]
+AtLeastOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at-least",
+        metavar="METRIC=NUMBER",
+        help="Exit with code 1 if this score is lower: bleu, chrf, chrf++, exact, comet; of two models the second's. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+AtMostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at-most",
+        metavar="METRIC=NUMBER",
+        help="Exit with code 1 if this error rate is higher: ter, cer. May be repeated.",
+        show_default=False,
+    ),
+]
+NoWorseOption = Annotated[
+    bool,
+    typer.Option("--no-worse", help="Exit with code 1 if the second is significantly worse by any metric (p < 0.05)."),
+]
+CometOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="CHECKPOINT", help="Measure COMET too, with this model and the program comet-score.", show_default=False
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The lowest or the highest value that a score may have."""
+
+    name: str
+    value: float
+
+    def missed(self, score: float, metric: "Metric", system: str) -> str:
+        """A line if the score is beyond the limit, else nothing."""
+        if score >= self.value if metric.higher_is_better else score <= self.value:
+            return ""
+        option = "--at-least" if metric.higher_is_better else "--at-most"
+        return f"{metric.title} of {system} is {score:.2f}, and {option} asks for {self.value:g}"
+
+
+def make_chosen_metrics(comet: Path | None, sources: Sequence[str], *, tokenize: str) -> "dict[str, Metric]":
+    """All metrics, and COMET if its checkpoint is named."""
+    from ..metrics import METRICS, make_metrics
+
+    metrics = make_metrics(METRICS, tokenize=tokenize)
+    if comet:
+        from ..evaluation.comet import make_comet
+
+        metrics["comet"] = make_comet(comet, sources)
+    return metrics
+
+
+def parse_limits(
+    metrics: "Mapping[str, Metric]", at_least: Sequence[str] | None, at_most: Sequence[str] | None
+) -> list[Limit]:
+    """The limits that options name. Refuses an unknown metric, no number, and a limit on the wrong side."""
+    from ..errors import ConfigError
+
+    limits = []
+    for option, texts in (("--at-least", at_least or ()), ("--at-most", at_most or ())):
+        for text in texts:
+            name, _, number = text.partition("=")
+            if name not in metrics:
+                raise ConfigError(f'{option} {text}: there is no metric "{name}"; known metrics: {", ".join(metrics)}')
+            if metrics[name].higher_is_better != (option == "--at-least"):
+                other = "--at-least" if metrics[name].higher_is_better else "--at-most"
+                raise ConfigError(f"{option} {text}: a good {name} is on the other side; write {other} {text}")
+            try:
+                limits.append(Limit(name, float(number)))
+            except ValueError:
+                raise ConfigError(f"{option} is written METRIC=NUMBER, like chrf=55; got {text!r}") from None
+    return limits
+
+
+def check_wrong_file(wrong: str, *, overwrite: bool) -> None:
+    """Refuse a file for the wrong translations that exists already."""
+    from ..files import check_output_file
+
+    if wrong and not wrong.isdigit():
+        check_output_file(Path(wrong), what="the list", overwrite=overwrite)

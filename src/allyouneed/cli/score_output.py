@@ -1,0 +1,143 @@
+"""How the scores of one system, or of two compared, are printed, checked against limits, and written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .score_options import Limit
+
+if TYPE_CHECKING:
+    from ..evaluation import ScoredSet
+    from ..metrics import PairedScore
+    from ..run import Sample
+
+
+def show_scores(
+    systems: "Sequence[ScoredSet]", limits: Sequence[Limit], *, as_json: bool, wrong: str, no_worse: bool
+) -> None:
+    """Print the scores of one system, or compare two, and exit with code 1 if a limit is missed."""
+    from ..files import to_json
+    from .screen import console
+
+    comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
+    count = int(wrong) if wrong.isdigit() else 0
+    rows = list(_wrong_rows(systems)) if wrong else []
+    last = systems[-1]
+    name = last.translated.name
+    missed = [limit.missed(last.counts[limit.name].score, last.metrics[limit.name], name) for limit in limits]
+    worse = [score.name for score in comparison.values() if score.better == 0]
+    if no_worse and worse:
+        missed.append(f"{name} is significantly worse by {', '.join(worse)}")
+    missed = list(filter(None, missed))
+    if as_json:
+        table = {**_as_table(systems, comparison), "missed": missed} | (
+            {"wrong": rows[:count]} if wrong.isdigit() else {}
+        )
+        print(to_json(table))
+    else:
+        for line in _lines(systems, comparison):
+            print(line)
+        width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
+        for row in rows[:count]:
+            print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
+    if wrong and not wrong.isdigit():
+        _write_rows(Path(wrong), rows)
+    if missed:
+        console.print(f"allyouneed: {'; '.join(missed)}")
+        raise typer.Exit(1)
+
+
+def _lines(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore]") -> Iterator[str]:
+    if not comparison:
+        for one in systems[0].intervals().values():
+            ends = f"{one.low:>6.2f} to {one.high:.2f}"
+            yield f"{one.name:<12}{one.value:>7.2f}   {ends:<16} {one.signature}"
+        return
+    names = [one.translated.name for one in systems]
+    first, second = (max(8, len(name) + 2) for name in names)
+    yield f"{'':<12}{names[0]:>{first}}{names[1]:>{second}}{'difference':>12}{'p':>8}"
+    for score in comparison.values():
+        finding = "" if score.better is None else f"   {names[score.better]} is better"
+        yield (
+            f"{score.name:<12}{score.first:>{first}.2f}{score.second:>{second}.2f}"
+            f"{score.second - score.first:>+12.2f}{score.p_value:>8.3f}{finding}"
+        )
+
+
+def _as_table(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore]") -> dict[str, Any]:
+    names = [one.translated.name for one in systems]
+    table: dict[str, Any] = {
+        "pairs": len(systems[0].translated.sources),
+        "systems": [
+            {
+                "name": one.translated.name,
+                "scores": {
+                    name: {"score": score.value, "low": score.low, "high": score.high, "signature": score.signature}
+                    for name, score in one.intervals().items()
+                },
+            }
+            for one in systems
+        ],
+    }
+    if comparison:
+        table["comparison"] = {
+            name: {
+                "difference": score.second - score.first,
+                "p_value": score.p_value,
+                "better": None if score.better is None else names[score.better],
+            }
+            for name, score in comparison.items()
+        }
+    return table
+
+
+def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
+    """The wrong translations of one system, or those of two that the second has worse, worst first."""
+    if len(systems) == 1:
+        for sample in systems[0].translated.wrong():
+            yield {
+                "source": sample.source, "output": sample.output, "reference": sample.reference,
+                "chrF2": f"{sample.score:.1f}",
+            }  # fmt: skip
+        return
+    first, second = (one.translated for one in systems)
+    changes = sorted(zip(first.samples(), second.samples(), strict=True), key=_change)
+    for before, after in changes:
+        if _change((before, after)) < 0:
+            yield {
+                "source": before.source, first.name: before.output, second.name: after.output,
+                "reference": after.reference, "chrF2": f"{before.score:.1f} to {after.score:.1f}",
+            }  # fmt: skip
+
+
+def _change(samples: "tuple[Sample, Sample]") -> float:
+    return samples[1].score - samples[0].score
+
+
+def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    from ..files import write_whole
+
+    lines = [list(rows[0])] if rows else []
+    lines += [list(row.values()) for row in rows]
+    write_whole(path, "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines))
+
+
+def write_translations(path: Path, systems: "Sequence[ScoredSet]") -> None:
+    """Write the translations, a pair a line and those of two systems tab-separated; with all of a pair as .jsonl."""
+    from ..files import to_json, write_whole
+
+    if path.suffix == ".jsonl":
+        samples = [[asdict(sample) for sample in one.translated.samples()] for one in systems]
+        rows = [
+            {"source": some[0]["source"], "references": list(references),
+             "outputs": {one.translated.name: sample["output"] for one, sample in zip(systems, some, strict=True)},
+             "chrf": {one.translated.name: sample["score"] for one, sample in zip(systems, some, strict=True)}}
+            for *some, references in zip(*samples, systems[0].translated.references, strict=True)
+        ]  # fmt: skip
+        write_whole(path, "".join(to_json(row) + "\n" for row in rows))
+        return
+    outputs = zip(*(one.translated.outputs for one in systems), strict=True)
+    write_whole(path, "".join("\t".join(" ".join(text.split("\t")) for text in some) + "\n" for some in outputs))

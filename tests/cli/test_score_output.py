@@ -1,0 +1,166 @@
+"""`allyouneed evaluate` and `score --reference`: tables, JSON, limits, lists."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed.bundle import Bundle
+from allyouneed.metrics import make_metrics, paired_bootstrap
+from allyouneed.nn import Transformer
+from allyouneed.translator import Translator
+from shell import refusal, run_here
+
+REFERENCES = [f"the cat number {i} sat on the mat" for i in range(30)]
+WORSE = [text.replace("cat", "dog") if i % 2 else text for i, text in enumerate(REFERENCES)]
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two translations of a text, and its reference."""
+    for name, lines in {"good": REFERENCES, "bad": WORSE, "reference": REFERENCES, "source": REFERENCES}.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def models(bundle: Bundle, saved: Path, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Two bundles, and pairs whose references the first one writes."""
+    torch.manual_seed(1)
+    replace(bundle, model=Transformer(bundle.model.config).eval()).save(tmp_path / "other")
+    sources = ["abc", "cab", "hij", "fed"]
+    rows = zip(sources, Translator(bundle).translate(sources), strict=True)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    return saved, tmp_path / "other", tmp_path / "pairs.tsv"
+
+
+def test_two_models_are_compared_on_the_same_pairs(models: tuple[Path, Path, Path]) -> None:
+    first, second, pairs = models
+    compared = run_here("evaluate", first, second, pairs)
+    lines = compared.stdout.decode().splitlines()
+    assert lines[0].split() == [str(first), str(second), "difference", "p"]
+    assert [line[:12].strip() for line in lines[1:]] == ["BLEU", "chrF2", "chrF++", "TER", "CER", "exact match"]
+    assert re.match(r"exact match +100\.00 +0\.00 +-100\.00 +0\.001", lines[-1])
+    assert lines[-1].endswith(f"{first} is better")
+    turned = run_here("evaluate", second, first, pairs, "--no-worse")
+    assert turned.returncode == 0
+
+
+def test_limits_are_for_the_second_model_and_end_with_code_1(models: tuple[Path, Path, Path]) -> None:
+    first, second, pairs = models
+    assert run_here("evaluate", first, pairs, "--at-least", "chrf=99", "--at-most", "cer=1").returncode == 0
+    missed = run_here("evaluate", second, pairs, "--at-least", "chrf=99", "--at-most", "cer=1")
+    assert missed.returncode == 1
+    assert missed.stdout.startswith(b"BLEU")  # the scores are printed nevertheless
+    (line,) = missed.stderr.decode().splitlines()
+    assert line.startswith(f"allyouneed: chrF2 of {second} is ")
+    assert "--at-least asks for 99; CER of" in line
+    assert "--at-most asks for 1" in line
+    worse = run_here("evaluate", first, second, pairs, "--no-worse")
+    assert worse.returncode == 1
+    assert re.search(rf"{second} is significantly worse by .*exact match", worse.stderr.decode())
+
+
+def test_the_translations_of_both_are_written(models: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    first, second, pairs = models
+    both = [Translator.load(model).translate(["abc", "cab", "hij", "fed"]) for model in (first, second)]
+    assert run_here("evaluate", first, second, pairs, "--output", tmp_path / "out").returncode == 0
+    assert [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()] == [
+        list(row) for row in zip(*both, strict=True)
+    ]
+    assert "out exists already" in refusal("evaluate", first, pairs, "--output", tmp_path / "out")
+    assert run_here("evaluate", first, pairs, "-o", tmp_path / "out", "--overwrite").returncode == 0
+    assert (tmp_path / "out").read_text().splitlines() == both[0]
+    assert run_here("evaluate", first, first, pairs, "-o", tmp_path / "rows.jsonl").returncode == 0
+    row = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[1])
+    assert (row["source"], row["references"]) == ("cab", [both[0][1]])
+    assert row["outputs"] == {str(first): both[0][1], f"{first} again": both[0][1]}
+
+
+def test_what_cannot_be_compared_is_refused(models: tuple[Path, Path, Path]) -> None:
+    first, second, pairs = models
+    assert "evaluate compares two models; got 3" in refusal("evaluate", first, second, first, pairs)
+    assert "cannot both be the file of pairs" in refusal("evaluate", first, pairs, "--pairs", pairs)
+    assert "--no-worse compares two models" in refusal("evaluate", first, pairs, "--no-worse")
+    assert "nowhere does not exist" in refusal("evaluate", first, "nowhere")
+    assert 'no metric "blue"; known metrics: bleu, ' in refusal("evaluate", first, pairs, "--at-least", "blue=3")
+    assert "write --at-most ter=3" in refusal("evaluate", first, pairs, "--at-least", "ter=3")
+    assert "written METRIC=NUMBER, like chrf=55" in refusal("evaluate", first, pairs, "--at-least", "chrf=high")
+
+
+def test_two_runs_are_compared_on_the_pairs_that_both_held_out(models: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    first, second, _ = models
+    for model, held_out in ((first, ["abc", "cab"]), (second, ["cab", "hij"])):
+        (model / "data").mkdir()
+        (model / "recipe.toml").write_text("")
+        (model / "data/test.jsonl").write_text("".join(f'["{text}", "b"]\n' for text in held_out))
+    compared = run_here("evaluate", first, second, "--json")
+    assert json.loads(compared.stdout)["pairs"] == 1
+    assert f"1 test pairs that {first} and {second} both held out" in compared.stderr.decode()
+    (second / "data/test.jsonl").write_text('["j", "b"]\n')
+    assert "have no test pairs in common; name the test set by" in refusal("evaluate", first, second)
+
+
+def test_translations_of_any_program_are_scored_against_references(texts: Path) -> None:
+    scored = run_here("score", "--target", "bad", "--reference", "reference", "--json")
+    table = json.loads(scored.stdout)
+    (system,) = table["systems"]
+    assert (table["pairs"], system["name"], table["missed"]) == (30, "bad", [])
+    assert system["scores"]["exact"] == {
+        "score": 50.0,
+        "low": 33 + 1 / 3,
+        "high": 200 / 3,
+        "signature": "equal:15|of:30",
+    }
+    two = json.loads(
+        run_here("score", "--target", "bad", "--target", "good", "--reference", "reference", "--json").stdout
+    )
+    metrics = make_metrics(["bleu", "ter"])
+    for name, ours in zip(metrics, paired_bootstrap(WORSE, REFERENCES, REFERENCES, metrics), strict=True):
+        assert two["comparison"][name] == {
+            "difference": ours.second - ours.first, "p_value": ours.p_value, "better": "good",
+        }  # fmt: skip
+
+
+def test_the_wrong_ones_are_listed_worst_first(texts: Path) -> None:
+    words = ["score", "--target", "bad", "--reference", "reference", "--source", "source"]
+    listed = run_here(*words, "--wrong", "2").stdout.decode().split("\n\n")[1:]
+    assert len(listed) == 2
+    assert listed[0].splitlines()[1].split(maxsplit=1)[1] in WORSE
+    rows = json.loads(run_here(*words, "--wrong", "99", "--json").stdout)["wrong"]
+    assert len(rows) == 15
+    scores = [float(row["chrF2"]) for row in rows]
+    assert scores == sorted(scores)
+    assert run_here(*words, "--wrong", "wrong.tsv").returncode == 0
+    lines = (texts / "wrong.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == ["source", "output", "reference", "chrF2"]
+    assert len(lines) == 16
+    assert "wrong.tsv exists already" in refusal(*words, "--wrong", "wrong.tsv")
+    lost = run_here("score", "--target", "good", "--target", "bad", "--reference", "reference", "--wrong", "99")
+    assert lost.stdout.decode().count("chrF2  ") == 16  # the table, and the fifteen that became worse
+    gained = run_here("score", "--target", "bad", "--target", "good", "--reference", "reference", "--wrong", "99")
+    assert gained.stdout.decode().count("reference  ") == 0
+
+
+def test_several_references_count(texts: Path) -> None:
+    words = ("score", "--target", "bad", "--reference", "reference", "--reference", "bad")
+    assert b"equal:30|of:30" in run_here(*words).stdout
+
+
+def test_a_call_of_score_that_makes_no_sense_is_refused(texts: Path, saved: Path) -> None:
+    (texts / "short").write_text("a\n")
+    assert "name BUNDLE, --source and one --target" in refusal("score", "--target", "bad")
+    assert "--at-least: this compares with references" in refusal(
+        "score", saved, "--source", "source", "--target", "bad", "--at-least", "chrf=3"
+    )
+    assert "--reference scores without a model; leave out" in refusal(
+        "score", saved, "--target", "bad", "--reference", "reference"
+    )
+    words = ("score", "--reference", "reference", "--target", "bad")
+    assert "scores one --target, or compares two; got 1" in refusal(*words, "--no-worse")
+    assert "short has 1 lines but the first --target has 30" in refusal(*words, "--target", "short")
+    assert "COMET reads the source too" in refusal(*words, "--comet", "x")
