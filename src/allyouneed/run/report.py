@@ -102,7 +102,7 @@ def _held_out(test: HeldOutResult | None) -> str:
         ),
         wide_table("Test pairs", test.header(), test.rows()),
         *(paragraph(f"{note}.") for note in test.notes),
-        *([f"<h3>What to try next</h3><ul>{advice}</ul>"] if advice else []),
+        *([f"<h3>What to try next</h3><ul class='advice'>{advice}</ul>"] if advice else []),
         details(f"{len(samples)} translations of test pairs", _output_list(samples)),
     )
 
