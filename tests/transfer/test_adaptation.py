@@ -138,6 +138,11 @@ def test_an_output_that_exists_is_refused(base: Path, adapted: Path) -> None:
         adapt_bundle(base, CORRECTIONS, adapted, settings=QUICK)
 
 
+def test_a_run_that_is_no_adaptation_is_not_resumed(base: Path) -> None:
+    with pytest.raises(ConfigError, match="contains a run that is no adaptation"):
+        adapt_bundle(base, CORRECTIONS, base, settings=QUICK, resume=True)
+
+
 def test_two_at_once_are_refused(base: Path, tmp_path: Path) -> None:
     with (
         locked(tmp_path / "run", what="run"),

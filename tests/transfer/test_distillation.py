@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allyouneed import DataError, Draft, Interrupted, OutputError, Recipe, Translator, fit
+from allyouneed import ConfigError, DataError, Draft, Interrupted, OutputError, Recipe, Translator, fit
 from allyouneed.corpus.readers import read_pairs
 from allyouneed.data.prepare import prepare
 from allyouneed.transfer import distillation
@@ -130,6 +130,8 @@ def test_another_teacher_and_other_pairs_do_not_resume(recipe: Recipe, teacher: 
 def test_a_folder_with_a_run_is_refused(recipe: Recipe, teacher: Path) -> None:
     with pytest.raises(OutputError, match="already contains a run"):
         with_teacher(recipe, [teacher], teacher)
+    with pytest.raises(ConfigError, match="contains a run without a teacher"):
+        with_teacher(recipe, [teacher], teacher, resume=True)
 
 
 def test_a_source_that_the_teacher_refuses_is_left_out(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:

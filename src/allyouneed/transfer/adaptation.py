@@ -86,18 +86,24 @@ def adapt_bundle(
     pairs = list(dict.fromkeys(pair for pair in pairs if pair.source and pair.target))
     if not pairs:
         raise DataError("there is no correction to learn: expected pairs of a source and its translation")
-    with locked(output, what=str(output)):
-        if not (resume and has_run(output)):
-            refuse_a_run(output)
-        plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
-        prepared = plan.prepare(base, callback, resume=resume)
-    parts = {name: plan.read(name) for name in ("corrections", "known")}
-    recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
-    judge = _Judge(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
-    bundle = run_training(recipe, output, callback=callback, evaluate=judge, resume=resume)
-    after = _scores(bundle, parts)
-    write_whole(output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n")
-    return Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+    # The lock of a run is held while pairs are collected, and again while it trains; this one also in between.
+    with locked(output.with_name(f"{output.name}.pairs"), what=str(output)):
+        with locked(output, what=str(output)):
+            plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
+            if not (resume and has_run(output)):
+                refuse_a_run(output)
+            elif not plan.manifest.is_file():
+                raise ConfigError(f"{output} contains a run that is no adaptation; name another folder with --output")
+            prepared = plan.prepare(base, callback, resume=resume)
+        parts = {name: plan.read(name) for name in ("corrections", "known")}
+        recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
+        judge = _Judge(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
+        bundle = run_training(recipe, output, callback=callback, evaluate=judge, resume=resume)
+        after = _scores(bundle, parts)
+        write_whole(
+            output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"
+        )
+        return Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +124,8 @@ class _Plan:
             "sources": _digest(self.sources),
             "mix": self.mix,
         }
-        manifest = self.folder / "adaptation.json"
-        if resume and manifest.is_file():
-            stored: dict[str, Any] = parse_json(read_whole(manifest))
+        if resume and self.manifest.is_file():
+            stored: dict[str, Any] = parse_json(read_whole(self.manifest))
             if changed := [name for name, value in origin.items() if stored["origin"][name] != value]:
                 raise ConfigError(
                     f"{self.folder.parent} was started with other values of: {', '.join(changed)}; resume with the "
@@ -147,8 +152,13 @@ class _Plan:
             "are_outputs": known.are_outputs,
             "before": _scores(base, parts),
         }
-        write_whole(manifest, to_json(table, indent=2) + "\n")
+        write_whole(self.manifest, to_json(table, indent=2) + "\n")
         return table
+
+    @property
+    def manifest(self) -> Path:
+        """What the pairs were made from."""
+        return self.folder / "adaptation.json"
 
     def read(self, name: str) -> Parts:
         """The stored corrections or known pairs."""

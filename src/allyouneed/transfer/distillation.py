@@ -28,11 +28,11 @@ from ..corpus.readers import is_task
 from ..data.filter import select_pairs
 from ..data.provenance import compute_provenance, describe_difference
 from ..data.read import chunks, read_part
-from ..errors import DataError, InputError, Interrupted
+from ..errors import ConfigError, DataError, InputError, Interrupted
 from ..files import locked, parse_json, read_whole, to_json, write_whole, written_whole
 from ..run import Draft, SilentCallback, TrainingCallback
 from ..run.interrupts import InterruptRequest, catch_interrupts
-from ..run.resume import refuse_a_run
+from ..run.resume import has_run, refuse_a_run
 from ..translator import Translator
 
 TRANSLATED_AT_ONCE = 1_000  # sources whose translations are written together
@@ -67,6 +67,8 @@ def with_teacher(
                 raise DataError(
                     f"{output} was distilled from other data or settings: {describe_difference(stored, origin)}"
                 )
+        elif resume and has_run(output):
+            raise ConfigError(f"{output} contains a run without a teacher; name another folder with --output")
         else:
             refuse_a_run(output)
             shutil.rmtree(manifest.parent, ignore_errors=True)
