@@ -10,6 +10,7 @@
 It contains no code, and loading it runs none.
 """
 
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -33,6 +34,8 @@ from .settings import build_settings
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
+
+LICENSE = re.compile(r"^license:\s*['\"]?([A-Za-z0-9.+-]{1,60})['\"]?\s*$", re.MULTILINE)
 
 FORMAT = 2  # 1: version 0.1
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
@@ -64,6 +67,13 @@ class Bundle:
     def vocabulary(self) -> Vocabulary:
         """The tokenizers of both sides."""
         return Vocabulary(self.source_tokenizer, self.target_tokenizer)
+
+    @property
+    def license(self) -> str:
+        """The license that the head of its card names, as model hubs read it; empty if there is none."""
+        head = re.match(r"---\r?\n(.*?\n)---\s", self.card, re.DOTALL)
+        named = LICENSE.search(head[1]) if head else None
+        return named[1] if named else ""
 
     def save(self, folder: str | Path) -> None:
         """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs."""

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,6 +114,26 @@ def test_fine_tuning_begins_with_the_weights_and_the_vocabulary_of_another(tmp_p
         assert (ours - other).abs().max() < 1e-6
     assert "starting from" in result.card
     assert read_weights(tmp_path / "special") != read_weights(tmp_path / "general")
+
+
+@pytest.mark.parametrize("auto", [False, True])
+def test_fine_tuning_keeps_the_search_and_the_license_of_the_model_unless_the_recipe_says_otherwise(
+    bundle: Bundle, tmp_path: Path, auto: bool
+) -> None:
+    decode = replace(bundle.decode, beam=3, alpha=0.3, forced_eos=True)
+    card = "---\nlicense: cc-by-4.0\n---\n\n# A model\n"
+    replace(bundle, decode=decode, card=card).save(tmp_path / "general")
+    start = {"train": {"init_from": str(tmp_path / "general")}, "data": {"train": "dates:train"}}
+
+    def complete(tables: dict[str, Any]) -> Recipe:
+        draft = Draft.from_tables(tables)
+        return draft.complete(SMALL)[0] if auto else draft.recipe
+
+    kept = complete(start)
+    assert kept.decode == decode
+    assert kept.data.license == "cc-by-4.0"
+    other = complete({**start, "data": {**start["data"], "license": "mit"}, "decode": {"beam": 4}})
+    assert (other.decode.beam, other.decode.alpha, other.data.license) == (4, 0.3, "mit")
 
 
 def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ class Choice:
 class Draft:
     """A recipe's tables; settings that are left out are chosen once the corpus is known.
 
-    `model` holds the sizes of the model that the run is initialized from, if there is one. `chosen` are choices that
+    `model` holds the sizes of the model that the run is initialized from, if there is one, and `inherited` its settings
+    of the search and its license, by section. `chosen` are choices that
     are in the tables already, and `statistics` those of the pairs, if they were measured.
     """
 
@@ -61,21 +62,29 @@ class Draft:
     model: Mapping[str, Any] = field(default_factory=dict)
     chosen: tuple[Choice, ...] = ()
     statistics: PairStatistics | None = None
+    inherited: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """A draft from the tables of a TOML file; a bundle named in `train.init_from` gives the model's sizes."""
+        """A draft from the tables of a TOML file.
+
+        A bundle named in `train.init_from` gives the model's sizes, and the settings of the search and the license that
+        the tables leave out.
+        """
         for name, table in tables.items():
             if not isinstance(table, Mapping):
                 raise ConfigError(f"[{name}] must be a table of settings; got {table!r}")
         start = tables.get("train", {}).get("init_from")
-        sizes = Bundle.load(Path(start)).model.config if start else None
-        return cls(tables, {} if sizes is None else Recipe(model=sizes).tables()["model"])
+        if not start:
+            return cls(tables)
+        bundle = Bundle.load(Path(start))
+        known = Recipe(model=bundle.model.config, decode=bundle.decode).tables()
+        return cls(tables, known["model"], inherited={"decode": known["decode"], "data": {"license": bundle.license}})
 
     @property
     def recipe(self) -> Recipe:
         """The recipe with the paper's values for settings that are left out."""
-        return Recipe.from_tables({**self.tables, "model": {**self.model, **self.tables.get("model", {})}})
+        return Recipe.from_tables({**self.tables, **self.recipe_tables()})
 
     @property
     def preliminary(self) -> Recipe:
@@ -83,7 +92,8 @@ class Draft:
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
             model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
-        return Recipe.from_tables({**self.tables, "model": model, "train": {**ALWAYS, **self.tables.get("train", {})}})
+        train = {**ALWAYS, **self.tables.get("train", {})}
+        return Recipe.from_tables({**self.tables, **self.recipe_tables(), "model": model, "train": train})
 
     @property
     def is_exact(self) -> bool:
@@ -187,6 +197,7 @@ class Draft:
             raise ConfigError(f"{error}{chosen}") from error
 
     def recipe_tables(self) -> dict[str, Mapping[str, Any]]:
-        """All five tables; [model] has the sizes of the initial model."""
-        tables = {name: self.tables.get(name, {}) for name in ("data", "clean", "model", "train", "decode")}
-        return tables | {"model": {**self.model, **tables["model"]}}
+        """All five tables, with what the initial model gives."""
+        from_model = {**self.inherited, "model": self.model}
+        names = ("data", "clean", "model", "train", "decode")
+        return {name: {**from_model.get(name, {}), **self.tables.get(name, {})} for name in names}

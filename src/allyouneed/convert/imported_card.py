@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 
-from ..bundle import Bundle
+from ..bundle import LICENSE, Bundle
 from ..errors import CheckpointError
 from .checkpoint_files import read_limited
 
 LARGEST_CARD = 2**20  # bytes
-LICENSE = re.compile(r"^license:\s*['\"]?([A-Za-z0-9.+-]{1,60})['\"]?\s*$", re.MULTILINE)
 LANGUAGE = re.compile(r"^language:\s*\n((?:\s*- *['\"]?[A-Za-z-]{2,12}['\"]?\s*\n)+)", re.MULTILINE)
 
 
