@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from allyouneed.data.store import Side
 from allyouneed.evaluation import baselines
-from allyouneed.evaluation.baselines import find_nearest, searched_pairs
+from allyouneed.evaluation.baselines import affordable_pairs, find_nearest
 
 SENTENCES = some.lists(some.lists(some.integers(0, 5), max_size=6), max_size=12)
 
@@ -32,12 +32,15 @@ def test_the_order_of_the_tokens_counts() -> None:
     assert find_nearest([[1, 2, 3]], Side.from_sentences(corpus)).tolist() == [2]
 
 
-def test_of_a_large_corpus_evenly_spaced_sources_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baselines, "SEARCHED_AT_ONCE", 4)
-    monkeypatch.setattr(baselines, "MAX_COMPARISONS", 20)
-    assert searched_pairs(queries=2, pairs=100) == 10
-    assert searched_pairs(queries=2, pairs=7) == 7
+def test_of_a_large_corpus_evenly_spaced_sources_are_searched() -> None:
     corpus = Side.from_sentences([[i] for i in range(100)])
-    nearest = find_nearest([[30], [31]], corpus)
+    nearest = find_nearest([[30], [31]], corpus, searched=10)
     assert nearest.tolist() == [30, 0]  # 31 is not among 0, 10, 20, …
     assert nearest.dtype == np.int64
+
+
+def test_less_time_searches_fewer_pairs() -> None:
+    assert affordable_pairs(500, 1_000_000, seconds=3) == 300_000
+    assert affordable_pairs(500, 1_000_000, seconds=0.3) == 30_000
+    assert affordable_pairs(500, 20_000, seconds=3) == 20_000
+    assert affordable_pairs(500, 20_000, seconds=0) == 1

@@ -56,7 +56,7 @@ CometOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ScoreLimit:
     """The lowest or the highest value that a score may have."""
 
     name: str
@@ -84,7 +84,7 @@ def make_chosen_metrics(comet: Path | None, sources: Sequence[str], *, tokenize:
 
 def parse_limits(
     metrics: "Mapping[str, Metric]", at_least: Sequence[str] | None, at_most: Sequence[str] | None
-) -> list[Limit]:
+) -> list[ScoreLimit]:
     """The limits that options name. Refuses an unknown metric, no number, and a limit on the wrong side."""
     from ..errors import ConfigError
 
@@ -98,7 +98,7 @@ def parse_limits(
                 other = "--at-least" if metrics[name].higher_is_better else "--at-most"
                 raise ConfigError(f"{option} {text}: a good {name} is on the other side; write {other} {text}")
             try:
-                limits.append(Limit(name, float(number)))
+                limits.append(ScoreLimit(name, float(number)))
             except ValueError:
                 raise ConfigError(f"{option} is written METRIC=NUMBER, like chrf=55; got {text!r}") from None
     return limits

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .score_options import Limit
+from .score_options import ScoreLimit
 
 if TYPE_CHECKING:
     from ..evaluation import ScoredSet
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_scores(
-    systems: "Sequence[ScoredSet]", limits: Sequence[Limit], *, as_json: bool, wrong: str, no_worse: bool
+    systems: "Sequence[ScoredSet]", limits: Sequence[ScoreLimit], *, as_json: bool, wrong: str, no_worse: bool
 ) -> None:
     """Print the scores of one system, or compare two, and exit with code 1 if a limit is missed."""
     from ..files import to_json

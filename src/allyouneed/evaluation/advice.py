@@ -11,7 +11,7 @@ GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches one of them needs n
 LAST_PART, FALLING = 0.2, 0.02  # the validation loss fell by 2 % in the last fifth of the updates: it still falls
 RISING = 0.05  # it is 5 % above its minimum
 LEARNED_BY_HEART = 0.6  # the training loss is this share of the validation loss
-FEW_PAIRS = 20_000
+TOO_FEW_PAIRS = 20_000
 MANY_DROPPED = 0.05  # share of the pairs that were read
 CONTRADICTED = 0.3  # share of the test sources that occur in the training pairs, of at least 20
 OUT_OF_TRAINING = ("max_train_samples", "max_valid_samples", "deduplicate")  # dropped, but no sign of noise
@@ -107,7 +107,7 @@ def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
 
 
 def _few_pairs(pairs: int | None) -> Iterator[str]:
-    if pairs is not None and pairs < FEW_PAIRS:
+    if pairs is not None and pairs < TOO_FEW_PAIRS:
         yield (
             f"{pairs:,} training pairs are few: more pairs of the kind that fails help most; or start from a model of "
             "the same languages (--init-from)."

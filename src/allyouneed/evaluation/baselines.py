@@ -7,27 +7,26 @@ from numpy.typing import NDArray
 
 from ..data.store import Side
 
-MAX_COMPARISONS = 150_000_000  # of a query with a training source: two seconds
+COMPARISONS_PER_SECOND = 50_000_000  # of a query with a training source; a fast core makes twice as many
 SEARCHED_AT_ONCE = 20_000  # training sources that are searched at a time, so that the numbers fit into a cache
 _BITS = 21  # of an id; a feature of two ids has 42, and the number of a sentence in its chunk fits above
 
 Integers = NDArray[np.int64]
 
 
-def find_nearest(queries: Sequence[Sequence[int]], sources: Side) -> Integers:
+def find_nearest(queries: Sequence[Sequence[int]], sources: Side, *, searched: int | None = None) -> Integers:
     """For each query the number of the training source that is most similar to it; of equal ones the first.
 
     The similarity of two sentences of ids is the Dice coefficient of their ids and pairs of neighbouring ids, each
-    counted once: twice the number that both have, divided by the sum of both numbers. Of a corpus so large that the
-    search would take more than `MAX_COMPARISONS`, evenly spaced sources are searched. Refuses an empty corpus.
-    Returns shape (queries,).
+    counted once: twice the number that both have, divided by the sum of both numbers. `searched` limits
+    the search to as many evenly spaced sources. Refuses an empty corpus. Returns shape (queries,).
     """
     assert len(sources)
     features = [_distinct(_features(np.array(query, np.int64), np.zeros(len(query), np.int64))[1]) for query in queries]
     known = _distinct(np.concatenate([*features, np.zeros(0, np.int64)]))
     columns = [np.searchsorted(known, one) for one in features]
     best, nearest = np.full(len(queries), -1.0), np.zeros(len(queries), np.int64)
-    for rows in _chunks(len(sources), searched_pairs(len(queries), len(sources))):
+    for rows in _chunks(len(sources), min(len(sources), searched or len(sources))):
         sizes, postings, ends = _index(sources, rows, known)
         for number, own_columns in enumerate(columns):
             shared = [postings[ends[column] : ends[column + 1]] for column in own_columns]
@@ -39,9 +38,9 @@ def find_nearest(queries: Sequence[Sequence[int]], sources: Side) -> Integers:
     return nearest
 
 
-def searched_pairs(queries: int, pairs: int) -> int:
-    """How many of the training pairs are searched for this number of queries."""
-    return min(pairs, max(SEARCHED_AT_ONCE, MAX_COMPARISONS // max(1, queries)))
+def affordable_pairs(queries: int, pairs: int, *, seconds: float) -> int:
+    """How many of the training pairs can be searched for this number of queries in the time, on a slow core."""
+    return min(pairs, max(1, int(COMPARISONS_PER_SECOND * seconds) // max(1, queries)))
 
 
 def _chunks(pairs: int, searched: int) -> Iterator[Integers]:

@@ -19,7 +19,7 @@ from ..run.report import write_report
 from ..text.tokenizer import Tokenizer
 from ..translator import Translator
 from .advice import Evidence, advise
-from .baselines import find_nearest, searched_pairs
+from .baselines import affordable_pairs, find_nearest
 from .held_out import find_prepared, held_out_pairs
 from .model_scores import ScoredSet, TranslatedSet
 
@@ -27,7 +27,8 @@ FINAL_TEST_SECONDS = 60.0
 MAX_TEST_PAIRS = 500
 SHOWN_SAMPLES = 20
 FIRST_ROUND = 16  # pairs translated to measure the speed
-TRANSLATING = 0.6  # share of the time; the rest is for the baselines and the scores
+TRANSLATING, SEARCHING = 0.6, 0.1  # shares of the time; the rest is for scores and the report
+MAX_SEARCH_SECONDS = 3.0  # for the nearest training pairs
 
 
 def evaluate_run(
@@ -60,8 +61,8 @@ def evaluate_run(
     systems = {MODEL: outputs, COPY: [pair.source for pair in pairs]}
     evidence = Evidence()
     if sides := open_training_ids(find_prepared(run, Recipe.read(run / "recipe.toml"))):
-        systems[NEAREST], evidence = _nearest_targets(bundle, pairs, *sides)
-        searched = searched_pairs(len(pairs), len(sides[0]))
+        searched = affordable_pairs(len(pairs), len(sides[0]), seconds=min(MAX_SEARCH_SECONDS, SEARCHING * seconds))
+        systems[NEAREST], evidence = _nearest_targets(bundle, pairs, *sides, searched=searched)
         if searched < len(sides[0]):
             notes.append(f"nearest of {searched:,} training pairs, evenly spaced among {len(sides[0]):,}")
     result = _score(bundle, pairs, systems, held_out=len(held_out), refused=refused, notes=notes)
@@ -91,9 +92,11 @@ def translate_within(
     return outputs, len(refused)
 
 
-def _nearest_targets(bundle: Bundle, pairs: Sequence[Pair], sources: Side, targets: Side) -> tuple[list[str], Evidence]:
+def _nearest_targets(
+    bundle: Bundle, pairs: Sequence[Pair], sources: Side, targets: Side, *, searched: int
+) -> tuple[list[str], Evidence]:
     queries = [_encode(bundle.source_tokenizer, pair.source) for pair in pairs]
-    nearest = find_nearest(queries, sources)
+    nearest = find_nearest(queries, sources, searched=searched)
     outputs = bundle.target_tokenizer.decode_all([targets[row] for row in nearest])
     seen = [sources[row] == query for row, query in zip(nearest, queries, strict=True)]
     contradicted = sum(
