@@ -77,7 +77,7 @@ class TrainingScreen:
         if update.step % 10 == 0 or math.isnan(self._loss):  # reading the loss makes a GPU wait
             self._loss = update.loss.item()
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
-        self._bar.update(self._task, completed=update.step, about=about)
+        self._bar.update(self._task, total=update.steps or None, completed=update.step, about=about)
 
     def on_validation(self, validation: "Validation") -> None:
         self._row(validation)

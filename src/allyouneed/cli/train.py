@@ -1,5 +1,6 @@
 """`allyouneed train`: trains a bundle from text pairs or a recipe."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from ..bundle import Bundle
     from ..config import Recipe
-    from ..run import Draft
+    from ..run import Draft, Stopwatch
 
 
 def train(
@@ -83,6 +84,20 @@ def train(
             help="Choose the settings that the recipe leaves out by the size of the corpus, as for a file of pairs.",
         ),
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="N",
+            help="A time budget: the whole run ends within N minutes, with the learning rate at zero; "
+            "the same as train.minutes=N.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop."),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")
     ] = False,
@@ -95,11 +110,18 @@ def train(
     Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
     tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
 
+    With --minutes the run ends in time, however busy the machine is: the number of updates follows from their speed,
+    which is measured all the while. --resume continues with the rest of the time.
+
     Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
 
     [bold]Examples[/bold]
 
       allyouneed train pairs.tsv --output runs/mine
+
+      allyouneed train pairs.tsv --output runs/mine --minutes 10
+
+      allyouneed train pairs.tsv --output runs/mine --minutes 10 --dry-run
 
       allyouneed train train.en train.de --output runs/mine train.steps=2000
 
@@ -113,6 +135,7 @@ def train(
 
       allyouneed train pairs.tsv --teacher runs/large --output runs/small model.d_model=128
     """
+    begun = time.monotonic()  # the imports below take seconds
     from contextlib import nullcontext
 
     from ..errors import ConfigError
@@ -125,18 +148,25 @@ def train(
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = output or Path("runs") / Path(what).name.partition(".")[0]
-    recipe = _recipe(what, more or [], languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
+    more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
+    recipe = _recipe(what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
 
     from ..device import configure_process
     from ..evaluation import fit
-    from ..run import Draft, is_follower, replaced, source_paths, was_restarted
+    from ..run import Draft, Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..transfer.distillation import with_teacher
 
     configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
     if is_follower():
         _follow(recipe, path)
         return
+    if dry_run:
+        if resume or overwrite or teacher:
+            raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite and --teacher")
+        _preview(recipe, path)
+        return
     resume = resume or was_restarted()
+    stopwatch = Stopwatch(begun=begun, closing=True)
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
     with making as folder, TrainingScreen() as screen:
@@ -146,14 +176,25 @@ def train(
             recipe = with_teacher(
                 recipe, named_folders(teacher), folder, originals=with_originals, callback=screen, resume=resume
             )
-        bundle = fit(recipe, folder, callback=screen, resume=resume)
+        bundle = fit(recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch)
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
-        *_final_test(bundle, path),
+        *_final_test(bundle, path, stopwatch),
     ):
         console.print(f"  {line}")
     console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {shell_command('evaluate', path)}")
+
+
+def _preview(recipe: "Recipe | Draft", path: Path) -> None:
+    """Print what a run would do."""
+    from ..evaluation import evaluate_greedily
+    from ..run import preview_training
+    from .screen import TrainingScreen, console
+
+    with TrainingScreen() as screen:
+        preview_training(recipe, path, callback=screen, evaluate=evaluate_greedily)
+    console.print(f"\nNothing was trained. {path}/data has the pairs; the same command without --dry-run uses them.")
 
 
 def _follow(recipe: "Recipe | Draft", path: Path) -> None:
@@ -203,14 +244,18 @@ def _recipe(
     return draft if auto else draft.recipe
 
 
-def _final_test(bundle: "Bundle", run: Path) -> Iterator[str]:
+def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator[str]:
     """The test scores of a finished run beside its baselines, and what to try next if they are poor."""
+    from ..config import Recipe
     from ..errors import AllYouNeedError
     from ..evaluation import evaluate_run
+    from ..evaluation.final_test import FINAL_TEST_SECONDS
     from ..run.held_out_result import SAMPLES_FILE
 
+    minutes = Recipe.read(run / "recipe.toml").train.minutes
+    seconds = min(FINAL_TEST_SECONDS, stopwatch.left_to_close(minutes)) if minutes else FINAL_TEST_SECONDS
     try:
-        result = evaluate_run(bundle, run)
+        result = evaluate_run(bundle, run, seconds=seconds)
     except AllYouNeedError as error:
         yield f"No test scores: {error}."
         return

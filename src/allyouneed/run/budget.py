@@ -19,22 +19,35 @@ PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
 # Of the updates still to come, after which their number is planned again; of all, over which the speed is averaged.
 PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
 # What is kept for closing files and ending the process: of the budget, and at least.
-SPARE_SHARE, SPARE_SECONDS = 0.005, 0.3
+SPARE_SHARE, SPARE_SECONDS = 0.005, 0.5
+# What is kept for the scores of test pairs: of the budget, and seconds at most.
+CLOSING_SHARE, MOST_CLOSING = 0.06, 60.0
+PROCESS_SECONDS = 1.0  # of a command, for the start of Python and the end of the process
 
 
 class Stopwatch:
-    """The seconds since it was made, and those that earlier processes of a run have used, `before`.
+    """The seconds since it was made, or since `begun`, and those that earlier processes of a run have used, `before`.
 
-    `closing` is the share of a budget that whoever calls `fit` needs after it. `now` is a clock.
+    `closing`: the budget includes scores of test pairs, which follow when the run has ended. `now` is a clock.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, *, closing: float = 0.0) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, *, begun: float | None = None, closing: bool = False
+    ) -> None:
         self.now, self.closing, self.before = now, closing, 0.0
-        self._begun = now()
+        self._begun = now() if begun is None else begun
 
     def seconds(self) -> float:
         """The seconds used so far."""
         return self.before + self.now() - self._begun
+
+    def closing_seconds(self, budget: float) -> float:
+        """The part of a budget in seconds that is kept for the scores of test pairs."""
+        return min(MOST_CLOSING, CLOSING_SHARE * budget) + PROCESS_SECONDS if self.closing else 0.0
+
+    def left_to_close(self, minutes: float) -> float:
+        """The seconds that are left of a budget for the scores of test pairs, at least one."""
+        return max(1.0, 60 * minutes - self.seconds() - _spare(60 * minutes) - PROCESS_SECONDS)
 
 
 def within_budget(
@@ -79,9 +92,8 @@ class Budget:
         state.used_seconds = used
         if state.plan is None:
             self._is_unmeasured = True
-            plan = UpdatePlan(
-                state.step, state.step, config.steps, state.step + 1, 0.0, used, used - state.other_seconds
-            )
+            state.other_seconds = used
+            plan = UpdatePlan(state.step, state.step, config.steps, state.step + 1, 0.0, used)
         elif state.minutes != config.minutes:  # the schedule follows the new length
             position = state.position(config) * min(1.0, state.minutes / config.minutes)
             steps = state.step + max(1, ceil(config.steps - position))
@@ -106,7 +118,7 @@ class Budget:
         used = self.used()
         updating = used - state.other_seconds
         count, position = state.step - earlier.step, state.position(config)
-        speed = _recent(earlier, (updating - earlier.updating) / max(1, count), count)
+        speed = _recent(earlier, (updating - earlier.updating) / max(1, count), count, state.step)
         left, most = self._left(state) - self._validations_left(state, position), ceil(config.steps - position)
         fitting = most if left > speed * most else int(left / speed) if left > 0 else 0
         until = max(1, min(ceil(PLANNED_SHARE * fitting), 2 * count))
@@ -143,8 +155,8 @@ class Budget:
         config = self._config
         validations = 2 if config.average_checkpoints > 1 else 1
         end = validations * state.validation_seconds + 2 * self._save_seconds
-        spare = max(SPARE_SECONDS, SPARE_SHARE * self.seconds) + self._stopwatch.closing * self.seconds
-        return self.seconds - self.used() - end - spare
+        kept = _spare(self.seconds) + self._stopwatch.closing_seconds(self.seconds)
+        return self.seconds - self.used() - end - kept
 
     def _validations_left(self, state: TrainState, position: float) -> float:
         """Seconds for the validations before the last."""
@@ -154,9 +166,16 @@ class Budget:
         return max(0.0, min(count * state.validation_seconds, allowed))
 
 
-def _recent(earlier: UpdatePlan, speed: float, count: int) -> float:
-    """Seconds per update: the mean of an earlier one and that of the last `count` updates, by their numbers."""
+def _spare(seconds: float) -> float:
+    return max(SPARE_SECONDS, SPARE_SHARE * seconds)
+
+
+def _recent(earlier: UpdatePlan, speed: float, count: int, step: int) -> float:
+    """Seconds per update: the mean of an earlier one and that of the last `count` updates, by their numbers.
+
+    It is 0 as long as only the first update of the run, which also allocates memory, is measured.
+    """
     if not earlier.seconds_per_update:
-        return speed
-    averaged = max(FEWEST_AVERAGED, AVERAGED_SHARE * earlier.steps)
+        return speed if earlier.until > earlier.step + 1 else 0.0
+    averaged = min(step - 1, max(FEWEST_AVERAGED, AVERAGED_SHARE * earlier.steps))
     return earlier.seconds_per_update + (speed - earlier.seconds_per_update) * min(1.0, count / averaged)
