@@ -1,13 +1,20 @@
+import re
+from dataclasses import replace
 from itertools import repeat
+from pathlib import Path
 
 import pytest
 import torch
 
+from allyouneed import fit
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
+from allyouneed.evaluation import evaluate_greedily
 from allyouneed.nn import Transformer
+from allyouneed.run import Draft, preview_training
 from allyouneed.run.estimate import format_duration, seconds_per_update
 from allyouneed.train import make_optimizer
+from runs import TINY, Notebook
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
 
@@ -28,3 +35,24 @@ def test_measuring_changes_nothing(config: ModelConfig) -> None:
 )
 def test_times_in_words(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
+
+
+@pytest.mark.parametrize("minutes", [0, 5])
+def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs(tmp_path: Path, minutes: float) -> None:
+    draft = Draft({"data": TINY.tables()["data"], "train": {"minutes": minutes, "steps": 20_000, "tensorboard": False}})
+    watch = Notebook()
+    recipe = preview_training(draft, tmp_path / "run", callback=watch, evaluate=evaluate_greedily)
+    assert recipe.train.steps == 20_000
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["data"]
+    lines = [line for line in watch.lines if line.startswith(("plan: ", "budget: "))]
+    if minutes:
+        assert re.match(r"plan: about [\d,]+ updates of \S+ seconds, measured now: .* epochs; weights of ", lines[0])
+        assert re.match(r"plan: of 5 minutes, .* are used to prepare, .* are for updates, the rest for ", lines[1])
+    else:
+        first, second = (int(line.split()[2]) for line in lines[:2])
+        assert lines[0].startswith(f"budget: --minutes {first} would suit this: ")
+        assert lines[1].startswith(f"budget: --minutes {2 * first} would buy ")
+        assert second == 2 * first
+        assert lines[2].startswith("plan: 20,000 updates, ")
+    train = replace(recipe.train, steps=1, warmup=1, cooldown=0, early_stopping_metric="loss")
+    fit(replace(recipe, train=train), tmp_path / "run", evaluate=None)

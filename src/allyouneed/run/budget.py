@@ -15,6 +15,7 @@ from ..train.update_plan import UpdatePlan
 
 # Of the budget, for all validations but the last; and the number of validations that this share must allow at least.
 VALIDATION_SHARE, FEWEST_VALIDATIONS = 0.07, 5
+SAVE_SHARE = 0.02  # of the time, for checkpoints without a validation
 PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
 # Of the updates still to come, after which their number is planned again; of all, over which the speed is averaged.
 PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
@@ -128,6 +129,10 @@ class Budget:
         """Whether one more validation stays within the share of the time used that validations may take."""
         seconds = state.validating_seconds + state.validation_seconds
         return seconds <= VALIDATION_SHARE * self.used()
+
+    def may_save(self, state: TrainState) -> bool:
+        """Whether it is time for a checkpoint without a validation: writing it takes a small share of the time."""
+        return self.used() - state.used_seconds >= self._save_seconds / SAVE_SHARE
 
     def count_samples(self, evaluate: Callable[[list[Pair]], object], pairs: Sequence[Pair]) -> int:
         """How many of some validation pairs to translate, by the time that `evaluate` takes for a few."""

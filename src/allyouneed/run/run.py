@@ -117,7 +117,7 @@ class Run:
                 if self._workers.rank == 0:
                     self._account(update)
                 signal = self._workers.agree(interrupt.signal or 0)
-                is_due = self._is_validation_due()
+                is_due, saves = self._what_is_due()
                 if self.state.plan and self.state.plan.until <= update.step < self.state.plan.steps:
                     self._set_plan(self._budget.plan)
                 is_last = update.step == self.state.last_step(settings)
@@ -133,8 +133,10 @@ class Run:
                     self._rollback(reason)
                 if reason or self.state.stopped_early:
                     break
+                if saves and not validates:
+                    self._on_first(self.save)
                 if signal:
-                    self._stop(signal, is_saved=validates)
+                    self._stop(signal, is_saved=validates or saves)
         self._on_first(self._finish)
         self.save()
 
@@ -193,16 +195,19 @@ class Run:
             self._log.plan(plan)
         self.state.plan = plan
 
-    def _is_validation_due(self) -> bool:
-        """Whether the last update has reached the next validation, and there is time for it."""
+    def _what_is_due(self) -> tuple[bool, bool]:
+        """Whether to validate after the last update, and whether to save: a time budget may allow only the second."""
         state, settings = self.state, self.recipe.train
         if state.plan is None:
-            return state.step % settings.validate_every == 0
+            is_due = state.step % settings.validate_every == 0
+            return is_due, is_due
         before, now = (state.plan.position_at(step, settings) for step in (state.step - 1, state.step))
         if now // settings.validate_every == before // settings.validate_every:
-            return False
-        may_validate = self._workers.rank == 0 and self._budget.may_validate(state)
-        return bool(self._workers.agree(may_validate))
+            return False, False
+        validates, saves = self._workers.from_first(
+            lambda: (self._budget.may_validate(state), self._budget.may_save(state))
+        )
+        return validates, saves
 
     def _account(self, update: Update) -> None:
         self._speed.count(update.tokens)
@@ -328,9 +333,12 @@ class Run:
         state = self.state
         if not self.recipe.train.minutes:
             return pairs
-        if not state.validation_samples:
-            state.validation_samples = self._budget.count_samples(partial(evaluate, self._bundle()), pairs)
-            if (count := len(self.data.validation_samples(state.validation_samples))) < len(pairs):
+        # A model that has learned little may translate slowly; in the first quarter, the number is chosen again.
+        if not state.validation_samples or state.position(self.recipe.train) < self.recipe.train.steps / 4:
+            before, now = state.validation_samples, self._budget.count_samples(partial(evaluate, self._bundle()), pairs)
+            if now != before:
+                state.validation_samples, state.best, state.level = now, None, None  # scores of others do not compare
+            if now != before and (count := len(self.data.validation_samples(now))) < len(pairs):
                 self.message(
                     "budget",
                     f"each validation translates {count} of {len(pairs)} pairs, so that validations take at most "
