@@ -133,7 +133,7 @@ def train(
 
       allyouneed train pairs.tsv --tokenizer tokenizer.json --output runs/mine
 
-      allyouneed train pairs.tsv --teacher runs/large --output runs/small model.d_model=128
+      allyouneed train pairs.tsv --teacher runs/large -o runs/small
     """
     begun = time.monotonic()  # the imports below take seconds
     from contextlib import nullcontext
