@@ -53,7 +53,7 @@ EXACT_SIZES = {
     15.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
     float("inf"): {"d_model": 256, "d_ff": 1024, "heads": 4, "layers": 3},
 }
-FEW_PAIRS = 3_000
+SMALL_CORPUS = 3_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30
 
@@ -134,7 +134,7 @@ def small_vocabulary(statistics: PairStatistics) -> int:
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
     """The size of a model of strings or templates, and why."""
-    if corpus.pairs <= FEW_PAIRS:
+    if corpus.pairs <= SMALL_CORPUS:
         minutes, why = min(EXACT_SIZES), f"one target is right; {corpus.pairs:,} pairs"
     elif corpus.minutes:
         minutes = next(most for most in EXACT_SIZES if corpus.minutes <= most)

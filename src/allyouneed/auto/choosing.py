@@ -1,17 +1,91 @@
-"""From a draft to one that has what its pairs decide: statistics first."""
+"""From a draft to one with all that its pairs decide: their statistics first, then trials, if a time budget has room.
 
-from .corpus_sample import read_corpus_sample
+The decision follows from the statistics and the recorded trials alone.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from .candidates import list_candidates
+from .choice_rules import Corpus
+from .corpus_sample import CorpusSample, read_corpus_sample
 from .draft import Draft
+from .halving import TrialRecord, best_record, count_candidates, next_trial
 from .statistics import measure_pairs
+from .trial_records import TrialFile
+from .trials import Evaluate, Trials
+
+TRIALS_SHARE = 0.15  # of the time budget, at most
+
+Progress = Callable[[str, int, int | None], None]
 
 
-def choose_from_pairs(draft: Draft) -> Draft:
-    """The draft with the statistics of its pairs, and a vocabulary that suits them.
+def choose_from_pairs(
+    draft: Draft, folder: Path, *, evaluate: Evaluate | None, device: torch.device, progress: Progress
+) -> Draft:
+    """The draft with the statistics of its pairs, a vocabulary that suits them, and what trials chose.
 
-    A run that starts from a model stays as it is: it has that model's vocabulary and sizes.
+    A run that starts from a model stays as it is: it has that model's vocabulary and sizes. The trials are recorded in
+    `folder`; those that are recorded there already are not made again. Without a time budget there are none.
     """
     plan = draft.preliminary
-    if draft.model or not any(corpus.train for corpus in plan.data.corpora()):
+    if plan.train.init_from or not any(corpus.train for corpus in plan.data.corpora()):
         return draft
     sample = read_corpus_sample(plan.data, plan.clean)
-    return draft.with_statistics(measure_pairs(sample.train)) if sample.train else draft
+    if not sample.train:
+        return draft
+    draft = draft.with_statistics(measure_pairs(sample.train))
+    seconds = TRIALS_SHARE * 60 * plan.train.minutes
+    return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
+
+
+def _try(
+    draft: Draft,
+    sample: CorpusSample,
+    folder: Path,
+    seconds: float,
+    evaluate: Evaluate | None,
+    device: torch.device,
+    progress: Progress,
+) -> Draft:
+    assert draft.statistics
+    corpus = Corpus(
+        pairs=sample.total,
+        tokens=sum(len(pair.target) for pair in sample.train),
+        longest=1,
+        has_valid=True,
+        exact=draft.is_exact,
+        gpu=device.type != "cpu",
+        minutes=draft.preliminary.train.minutes,
+    )
+    candidates = list_candidates(draft, corpus, count_candidates(seconds))
+    if len(candidates) < 2:
+        return draft
+    file = TrialFile(folder, draft.statistics, candidates, seconds)
+    trials = Trials(sample, "exact" if corpus.exact else "chrf", evaluate, device)
+    while trial := next_trial(len(candidates), file.records, seconds):
+        progress("trying settings", len(file.records), None)
+        settings = candidates[trial.candidate]
+        recipe, _ = draft.with_choice(settings, "").complete(corpus)
+        file.add(trials.run(trial, settings, recipe))
+    best = best_record(len(candidates), file.records)
+    return draft.with_trials(best.settings if best else {}, describe_trials(file.records, best))
+
+
+def describe_trials(records: list[TrialRecord], best: TrialRecord | None) -> str:
+    """What was decided and why, in one line."""
+    count = f"{len(records)} trials in {sum(record.seconds for record in records):.0f} seconds"
+    if best is None:
+        return f"{count} are too few to decide; the rules decide"
+    rules = next(record for record in records if record.round == best.round and not record.candidate)
+    if best is rules:
+        return f"{count}: nothing was better than the rules, {describe_record(rules)}"
+    return f"{count}: {describe_record(best)}; by the rules {describe_record(rules)}"
+
+
+def describe_record(record: TrialRecord) -> str:
+    """Score and loss of a trial."""
+    score = "" if record.score is None else f"{record.metric} {record.score:.1f}, "
+    return f"{score}{'no finite loss' if record.loss is None else f'loss {record.loss:.3g}'}"

@@ -54,8 +54,8 @@ class Draft:
     """A recipe's tables; settings that are left out are chosen once the corpus is known.
 
     `model` holds the sizes of the model that the run is initialized from, if there is one, and `inherited` its settings
-    of the search and its license, by section. `chosen` are choices that
-    are in the tables already, and `statistics` those of the pairs, if they were measured.
+    of the search and its license, by section. `chosen` are choices that are in the tables already, `statistics` those
+    of the pairs, if they were measured, and `outcome` says what trials gave.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -63,6 +63,7 @@ class Draft:
     chosen: tuple[Choice, ...] = ()
     statistics: PairStatistics | None = None
     inherited: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    outcome: str = ""
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
@@ -123,7 +124,16 @@ class Draft:
         for name, value in settings.items():
             section, _, key = name.partition(".")
             tables.setdefault(section, {})[key] = value
-        return replace(self, tables=tables, chosen=(*self.chosen, Choice(settings, reason)))
+        earlier = (
+            Choice({name: value for name, value in choice.settings.items() if name not in settings}, choice.reason)
+            for choice in self.chosen
+        )
+        chosen = (*(choice for choice in earlier if choice.settings), Choice(settings, reason))
+        return replace(self, tables=tables, chosen=chosen)
+
+    def with_trials(self, settings: Mapping[str, object], outcome: str) -> Self:
+        """The draft with the settings of the best trial, if it differs from the rules, and what the trials gave."""
+        return replace(self.with_choice(settings, "better in trials than the rules' choice"), outcome=outcome)
 
     def complete(self, corpus: Corpus) -> tuple[Recipe, list[Choice]]:
         """The whole recipe, and each choice that was made for it."""

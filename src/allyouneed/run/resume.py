@@ -24,6 +24,9 @@ MAY_CHANGE = {
 }
 
 
+UNSTARTED = ("data", "pairs", "trials.jsonl")  # what is in a folder before a run has started
+
+
 def has_run(output: Path) -> bool:
     """Whether this folder contains a run."""
     return (output / "recipe.toml").is_file()
@@ -36,10 +39,10 @@ def refuse_a_run(output: Path) -> None:
             f"{output} already contains a run; continue it with --resume, replace it with --overwrite, "
             "or name another folder with --output"
         )
-    # A process killed right after its start leaves only prepared pairs and a .partial file.
+    # A process killed right after its start leaves only prepared pairs, trials and a .partial file.
     if output.exists() and not (
         output.is_dir()
-        and all(path.suffix == ".partial" or path.name in ("data", "pairs") for path in output.iterdir())
+        and all(path.suffix == ".partial" or path.name in UNSTARTED for path in output.iterdir())
         and not unrelated(output)
     ):
         raise OutputError(

@@ -61,10 +61,11 @@ def set_up(
 
     `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
     """
+    device = pick_device((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.device)
     if isinstance(recipe, Draft):
-        recipe = choose_from_pairs(recipe)
+        progress = within_budget(recipe.preliminary.train, stopwatch, callback.on_prepare)
+        recipe = choose_from_pairs(recipe, output, evaluate=evaluate, device=device, progress=progress)
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    device = pick_device(plan.train.device)
     initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
     vocabulary, notes = _existing_vocabulary(plan, output, initial)
     data = prepare(
@@ -79,6 +80,7 @@ def set_up(
     messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
     if isinstance(recipe, Draft):
         messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
+        messages += [("trials", recipe.outcome)] if recipe.outcome else []
         plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
 

@@ -1,0 +1,65 @@
+"""Candidates: the settings that the rules chose, and the changes of them that the statistics leave open."""
+
+from collections.abc import Iterator, Mapping
+
+from .choice_rules import BYTE_TOKENS, CHARACTERS, Corpus, small_vocabulary, task_kind
+from .draft import VOCABULARY_SETTINGS, Draft
+
+# Settings `section.key` and their values; none: what the rules chose.
+Settings = Mapping[str, object]
+
+NARROW, WIDE, SLOW, FAST = 0.5, 2.0, 0.5, 2.0  # factors of the width and of the learning rate
+REGULARIZED, UNREGULARIZED = 0.1, 0.0  # dropout rates
+LARGER_MERGES = 1_000  # byte pairs of a larger small vocabulary
+
+
+def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Settings]:
+    """At most `count` candidates, what the rules chose first, then changes by their importance.
+
+    A change of a setting that the user has set is left out.
+    """
+    set_by_user = {f"{section}.{key}" for section, table in draft.tables.items() for key in table}
+    set_by_user -= {name for choice in draft.chosen for name in choice.settings}
+    if VOCABULARY_SETTINGS & {name.removeprefix("data.") for name in set_by_user}:
+        set_by_user |= {f"data.{key}" for key in VOCABULARY_SETTINGS}
+    changes = [change for change in _changes(draft, corpus) if not set_by_user & change.keys()]
+    return [{}, *changes][:count]
+
+
+def _changes(draft: Draft, corpus: Corpus) -> Iterator[Settings]:
+    recipe, _ = draft.complete(corpus)
+    model, rate = recipe.model, recipe.train.learning_rate
+    if corpus.exact:
+        yield from _other_vocabularies(draft)
+    if model.d_model >= 128:
+        yield _width(int(NARROW * model.d_model))
+    if corpus.exact:
+        yield _width(int(WIDE * model.d_model))
+    yield {"train.learning_rate": FAST * rate}
+    yield {"train.learning_rate": SLOW * rate}
+    if corpus.exact:
+        yield {"model.dropout": REGULARIZED}
+    else:
+        yield {"model.dropout": UNREGULARIZED, "train.label_smoothing": 0.0}
+    yield {"train.batch_tokens": 2 * recipe.train.batch_tokens}
+    yield {"model.encoder_layers": model.encoder_layers + 1, "model.decoder_layers": model.decoder_layers + 1}
+
+
+def _width(d_model: int) -> Settings:
+    return {"model.d_model": d_model, "model.d_ff": 4 * d_model, "model.heads": 4}
+
+
+def _other_vocabularies(draft: Draft) -> Iterator[Settings]:
+    """Characters instead of byte pairs, and byte pairs instead of characters; not for digits and marks alone."""
+    statistics = draft.statistics
+    if statistics is None or max(side.words for side in (statistics.source, statistics.target)) < 1:
+        return
+    data = draft.preliminary.data
+    characters = {f"data.{key}": value for key, value in CHARACTERS.items()}
+    if data.vocabulary == "bpe":
+        yield {**characters, "data.vocab_size": 0}
+    few = small_vocabulary(statistics) or BYTE_TOKENS + statistics.source.alphabet + statistics.target.alphabet
+    for size in (few, LARGER_MERGES):
+        is_tried = data.vocabulary == "bpe" and data.vocab_size == size
+        if task_kind(statistics)[0] == "strings" and not is_tried:
+            yield {"data.vocabulary": "bpe", "data.vocab_size": size, "data.byte_fallback": False}

@@ -1,0 +1,108 @@
+"""Successive halving (Jamieson and Talwalkar, 2016): which candidate to try next, for how long, and which to take.
+
+All of it follows from the candidates, the records of finished trials and the time, so that a decision can be
+repeated from the records. The first candidate, which the rules chose, stays until the end: the other one in the last
+round has to be better by more than the noise.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Self
+
+from .candidates import Settings
+
+SHORTEST = 4.0  # seconds of a trial in the first round
+COUNTS = (8, 4, 2)  # candidates; as many as the time allows
+TRAINING_SHARE = 0.75  # of a trial; the rest is for its vocabulary and its validation
+SCORE_STEP = 2.0  # differences of scores below this are noise, and the loss decides
+LOSS_GAIN = 0.02  # by which a candidate has to be better than the rules
+
+
+class Trial(NamedTuple):
+    """A candidate by its number, to be trained for some seconds in a round."""
+
+    round: int
+    candidate: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """The result of a trial: `seconds` are those of all its work, `score` is by `metric` and `loss` in nats a pair.
+
+    Both are None where they were not measured or not finite.
+    """
+
+    round: int
+    candidate: int
+    settings: Settings
+    seconds: float
+    updates: int
+    metric: str
+    score: float | None
+    loss: float | None
+
+    def as_table(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
+        """What `as_table` made. Raises TypeError for anything else."""
+        return cls(**table)
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Larger is better."""
+        return int((self.score or 0.0) / SCORE_STEP), -(float("inf") if self.loss is None else self.loss)
+
+
+def count_candidates(seconds: float) -> int:
+    """How many candidates can be tried in some time; 0: none, for it takes two to compare."""
+    return next((count for count in COUNTS if _slot(seconds, count, count) >= SHORTEST), 0)
+
+
+def next_trial(count: int, records: Sequence[TrialRecord], seconds: float) -> Trial | None:
+    """The next trial of `count` candidates; None when the last round is complete or the time used up."""
+    left = seconds - sum(record.seconds for record in records)
+    for number, candidates in enumerate(_rounds(count, records)):
+        tried = {record.candidate for record in records if record.round == number}
+        slot = _slot(seconds, count, len(candidates))
+        if untried := [candidate for candidate in candidates if candidate not in tried]:
+            return Trial(number, untried[0], TRAINING_SHARE * min(slot, left)) if left >= slot / 2 else None
+    return None
+
+
+def best_record(count: int, records: Sequence[TrialRecord]) -> TrialRecord | None:
+    """The record of the best candidate in the last complete round; None if no round is complete."""
+    best = None
+    for number, candidates in enumerate(_rounds(count, records)):
+        finished = {record.candidate: record for record in records if record.round == number}
+        if finished.keys() != set(candidates):
+            break
+        rules, other = finished[0], max((finished[i] for i in candidates if i), key=lambda record: record.rank)
+        best = other if _is_better(other, rules) else rules
+    return best
+
+
+def _is_better(record: TrialRecord, rules: TrialRecord) -> bool:
+    if record.rank[0] != rules.rank[0]:
+        return record.rank > rules.rank
+    return record.loss is not None and (rules.loss is None or record.loss < (1 - LOSS_GAIN) * rules.loss)
+
+
+def _rounds(count: int, records: Sequence[TrialRecord]) -> list[list[int]]:
+    """The candidates of every round up to the first that is incomplete."""
+    rounds = [list(range(count))]
+    while True:
+        finished = [record for record in records if record.round == len(rounds) - 1]
+        if len(finished) < len(rounds[-1]) or len(finished) <= 2:
+            return rounds
+        others = sorted((record for record in finished if record.candidate), key=lambda record: record.rank)[::-1]
+        rounds.append([0, *(record.candidate for record in others[: len(finished) // 2 - 1])])
+
+
+def _slot(seconds: float, count: int, candidates: int) -> float:
+    """The time of one of `candidates` trials of a round; all rounds have the same time."""
+    rounds = max(1, (count - 1).bit_length())
+    return seconds / rounds / candidates

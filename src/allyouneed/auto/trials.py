@@ -1,0 +1,148 @@
+"""Short trainings in memory, of models of half the width, whose results decide between candidates.
+
+What is learned from them carries to the wider model: its learning rate is that of its width (`peak_learning_rate`),
+times the factor that was tried.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import takewhile
+from math import isfinite
+from typing import Any, Protocol
+
+import torch
+
+from ..bundle import Bundle
+from ..config import DataConfig, ModelConfig, Recipe, TrainConfig
+from ..corpus.normalize import Normalization
+from ..corpus.pair import Pair
+from ..data.sampler import batches
+from ..data.store import EncodedPairs, encode_pairs
+from ..nn import Transformer
+from ..text.vocabulary import Vocabulary, train_vocabulary
+from ..train.loop import add_gradients
+from ..train.optimizer import make_optimizer
+from ..train.validation import validate
+from .candidates import Settings
+from .choice_rules import WARMUP_SHARE, peak_learning_rate
+from .corpus_sample import CorpusSample
+from .halving import Trial, TrialRecord
+
+PROXY, NARROWEST = 2, 32  # the width of a trial's model is divided by the first, down to the second
+MOST_VALIDATED = 200  # validation pairs
+
+
+class Scores(Protocol):
+    """What an evaluator returns."""
+
+    @property
+    def scores(self) -> Mapping[str, float]: ...
+
+
+Evaluate = Callable[[Bundle, Sequence[Pair]], Scores]
+
+
+class Trials:
+    """Trains candidates on a sample of the pairs. `now` is a clock."""
+
+    def __init__(
+        self,
+        sample: CorpusSample,
+        metric: str,
+        evaluate: Evaluate | None,
+        device: torch.device,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        apart = max(1, -(-len(sample.valid) // MOST_VALIDATED))
+        self._train, self._valid, self._total = sample.train, sample.valid[::apart], sample.total
+        self._metric, self._evaluate, self._device, self._now = metric, evaluate, device, now
+        self._encoded = cache(self._encode)
+
+    def run(self, trial: Trial, settings: Settings, recipe: Recipe) -> TrialRecord:
+        """Train the model of a recipe, narrowed, for the time of the trial, and validate it."""
+        begin = self._now()
+        vocabulary, train, valid = self._encoded(recipe.data, recipe.model.max_length)
+        proxy = narrowed(recipe)
+        torch.manual_seed(proxy.train.seed)
+        model = Transformer(vocabulary.with_vocab_size(proxy.model)).to(self._device)
+        updates = self._fit(model, vocabulary, train, proxy.train, trial.seconds)
+        score, loss = self._validate(model, vocabulary, valid, proxy)
+        return TrialRecord(
+            trial.round, trial.candidate, settings, round(self._now() - begin, 2), updates, self._metric, score, loss
+        )
+
+    def _encode(self, data: DataConfig, max_length: int) -> tuple[Vocabulary, EncodedPairs, EncodedPairs]:
+        vocabulary = train_vocabulary(
+            data,
+            lambda: (pair.source for pair in self._train),
+            lambda: (pair.target for pair in self._train),
+            pairs=self._total,
+        )
+        train, valid = (
+            encode_pairs(pairs, vocabulary.source, vocabulary.target, max_length=max_length)
+            for pairs in (self._train, self._valid)
+        )
+        return vocabulary, train, valid
+
+    def _fit(
+        self, model: Transformer, vocabulary: Vocabulary, pairs: EncodedPairs, config: TrainConfig, seconds: float
+    ) -> int:
+        """Train with the learning rate of a whole run, warmup to zero, by the clock; returns the number of updates."""
+        longest = max(side.length_quantile(1) for side in (pairs.source, pairs.target))
+        feed = batches(
+            pairs,
+            batch_tokens=max(config.batch_tokens, longest),
+            seed=config.seed,
+            pad_id=vocabulary.source.pad_id,
+            target_pad_id=vocabulary.target.pad_id,
+        )
+        optimizer, begin, updates = make_optimizer(model, config), self._now(), 0
+        model.train()
+        progress = ((self._now() - begin) / seconds for _ in iter(int, 1))
+        for share, batch in zip(takewhile(lambda share: share < 1, progress), feed, strict=False):
+            updates += 1
+            learning_rate = config.learning_rate * min(1.0, max(share, 0.001) / WARMUP_SHARE) * (1 - share)
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate
+            loss = add_gradients(model, [batch], config)
+            if not isfinite(loss.item()):
+                break
+            optimizer.step()
+            optimizer.zero_grad()
+        return updates
+
+    def _validate(
+        self, model: Transformer, vocabulary: Vocabulary, valid: EncodedPairs, recipe: Recipe
+    ) -> tuple[float | None, float | None]:
+        """The score, and the loss in nats a pair, which does not depend on how pairs are cut into tokens."""
+        model.eval()
+        tokens = len(valid.target.ids) - len(valid)
+        loss = validate(model, valid, batch_tokens=recipe.train.batch_tokens)[0] * tokens / len(valid)
+        if not isfinite(loss):
+            return None, None
+        if self._evaluate is None:
+            return None, round(loss, 4)
+        bundle = Bundle(
+            model,
+            vocabulary.source,
+            vocabulary.target,
+            recipe.decode,
+            normalization=Normalization.from_config(recipe.clean),
+        )
+        with torch.inference_mode():
+            score = self._evaluate(bundle, self._valid).scores.get(self._metric)
+        return None if score is None or not isfinite(score) else round(score, 2), round(loss, 4)
+
+
+def narrowed(recipe: Recipe) -> Recipe:
+    """The recipe of a model of half the width, and with the learning rate that suits this."""
+    model, train = recipe.model, recipe.train
+    width = model.d_model // PROXY
+    if width < NARROWEST or width % (2 * model.heads):
+        return recipe
+    sizes: dict[str, Any] = {"d_model": width, "d_ff": max(1, model.d_ff // PROXY)}
+    factor = peak_learning_rate(width, train.optimizer) / peak_learning_rate(model.d_model, train.optimizer)
+    narrow: ModelConfig = replace(model, **sizes)
+    return replace(recipe, model=narrow, train=replace(train, learning_rate=factor * train.learning_rate))

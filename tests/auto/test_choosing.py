@@ -1,0 +1,115 @@
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+import torch
+
+from allyouneed import DataError, Evaluation, Recipe, fit
+from allyouneed.auto import Draft, choose_from_pairs, choosing
+from allyouneed.auto.candidates import Settings
+from allyouneed.auto.halving import Trial, TrialRecord
+from allyouneed.auto.trial_records import TRIALS, read_trials
+from allyouneed.auto.trials import Trials
+from allyouneed.run.report import write_report
+from runs import Notebook
+
+SIZES = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{n}+{m}\t{n + m}\n" for n in range(40) for m in range(20)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The candidates that are trained; a clock that goes on by half a second whenever it is read."""
+    ticks, candidates = count(), list[int]()
+    monkeypatch.setattr(choosing, "Trials", partial(Trials, now=lambda: next(ticks) / 2))
+    run = Trials.run
+
+    def counted(self: Trials, trial: Trial, settings: Settings, recipe: Recipe) -> TrialRecord:
+        candidates.append(trial.candidate)
+        return run(self, trial, settings, recipe)
+
+    monkeypatch.setattr(Trials, "run", counted)
+    return candidates
+
+
+def choose(path: Path, folder: Path, **train: object) -> Draft:
+    draft = Draft.from_tables(
+        {"data": {"train": str(path)}, "model": SIZES, "train": {"minutes": 1.0, "threads": 1, **train}}
+    )
+    cpu = torch.device("cpu")
+    return choose_from_pairs(
+        draft, folder, evaluate=lambda *_: Evaluation({"exact": 0.0}), device=cpu, progress=lambda *_: None
+    )
+
+
+def test_trials_decide_and_the_same_records_decide_the_same(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
+    first = choose(pairs, tmp_path / "run")
+    assert trained == [0, 1]
+    assert "2 trials in" in first.outcome
+    assert choose(pairs, tmp_path / "run") == first
+    assert len(trained) == 2, "recorded trials were repeated"
+
+
+def test_trials_that_were_stopped_go_on_after_the_last_recorded_one(
+    pairs: Path, tmp_path: Path, trained: list[int]
+) -> None:
+    first = choose(pairs, tmp_path / "run")
+    file = tmp_path / "run" / TRIALS
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:2]))
+    assert choose(pairs, tmp_path / "run").tables == first.tables
+    assert len(trained) == 2 + 1
+    assert len(read_trials(tmp_path / "run")) == 2
+
+
+def test_other_pairs_or_another_budget_are_tried_anew(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
+    choose(pairs, tmp_path / "run")
+    choose(pairs, tmp_path / "run", minutes=1.1)
+    assert len(trained) == 4
+
+
+def test_without_a_budget_or_room_in_it_nothing_is_tried(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
+    for minutes in (0.0, 0.5):
+        assert choose(pairs, tmp_path / "run", minutes=minutes).outcome == ""
+    assert not trained
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_of_the_user_are_not_varied(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
+    draft = choose(pairs, tmp_path / "run", learning_rate=0.02, batch_tokens=300)
+    names = {name for record in read_trials(tmp_path / "run") for name in record.settings}
+    assert names
+    assert not names & {"train.learning_rate", "train.batch_tokens"}
+    assert draft.tables["train"]["learning_rate"] == 0.02
+
+
+def test_damaged_records_are_refused_in_one_line(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
+    (tmp_path / "run").mkdir()
+    for text in ("no json\n", '{"a": 1}\n{"b": 2}\n'):
+        (tmp_path / "run" / TRIALS).write_text(text)
+        with pytest.raises(DataError, match=r"trials\.jsonl is damaged: .*; remove it to try the settings again"):
+            choose(pairs, tmp_path / "run")
+
+
+def test_a_run_shows_its_trials(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
+    draft = Draft.from_tables(
+        {
+            "data": {"train": str(pairs)},
+            "model": SIZES,
+            "train": {"minutes": 1.0, "steps": 2, "threads": 1, "tensorboard": False},
+        }
+    )
+    watch = Notebook()
+    fit(draft, tmp_path / "run", callback=watch)
+    assert any(line.startswith("trials: 2 trials in") for line in watch.lines)
+    assert any(line.startswith("pairs: ") for line in watch.lines)
+    write_report(tmp_path / "run")
+    page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert "<h2>Trials</h2>" in page
+    assert page.count("those of the rules") == 1
