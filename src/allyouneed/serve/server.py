@@ -1,5 +1,6 @@
 """The process of a server: its socket, its logs, and how it stops."""
 
+import gc
 import logging
 import signal
 import socket
@@ -65,6 +66,9 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # What the libraries have defined stays until the end; each collection would look through all of it, for which
+        # every request would wait.
+        gc.freeze()
         if self.started:
             self._on_ready()
 
