@@ -114,6 +114,13 @@ def test_a_character_outside_the_vocabulary_is_refused_by_place_and_line() -> No
     assert refused.value.line == 2
 
 
+def test_a_message_shows_no_more_of_a_long_text_and_of_a_long_alphabet_than_one_can_read() -> None:
+    tokenizer = Tokenizer.characters(chr(0x4E00 + number) for number in range(3_000))
+    with pytest.raises(InputError, match="'x' at position 5001") as refusal:
+        tokenizer.encode("\u4e00" * 5_000 + "x")
+    assert len(str(refusal.value)) < 300
+
+
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
         Tokenizer.train_bpe(LINES, vocab_size=100)

@@ -47,6 +47,8 @@ from .tokenizer_format import (
 BLANK = "▁"  # how SentencePiece writes a space
 LANGUAGE_TAG = re.compile(r">>[^<>]+<<")
 
+_QUOTED = 100  # characters of a text or an alphabet that a message shows
+
 
 class Tokenizer:
     """Encodes sentences as ids and decodes them; made by a class method such as `train_bpe`, or by `load`.
@@ -320,7 +322,7 @@ class Tokenizer:
         if unknown is not None:
             known = "".join(sorted(self._spellable))
             raise InputError(
-                f"{unknown!r} at position {text.index(unknown) + 1} of {text!r} "
-                f"is not in the vocabulary; it knows {known!r}",
+                f"{unknown!r} at position {text.index(unknown) + 1} of {text[:_QUOTED]!r}{'…' * (len(text) > _QUOTED)} "
+                f"is not in the vocabulary; it knows {known[:_QUOTED]!r}{'…' * (len(known) > _QUOTED)}",
                 line=line,
             )
