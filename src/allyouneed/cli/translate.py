@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -61,6 +61,15 @@ def translate(
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     compiled: CompiledOption = None,
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Translate on the Ray cluster at this address; local: on one of this machine.",
+            show_default=False,
+        ),
+    ] = "",
     glossary: Annotated[
         Path | None,
         typer.Option(
@@ -117,8 +126,12 @@ def translate(
       allyouneed translate runs/mine manual.docx --output manual.it.docx
 
       allyouneed translate runs/seed1,runs/seed2 news.en --output news.de
+
+      allyouneed translate runs/mine news.en --output news.de --ray 10.0.0.1:6379
     """  # fmt: skip
+    from contextlib import nullcontext
     from dataclasses import asdict
+    from functools import partial
 
     from ..checksums import files_digest
     from ..documents import DocumentOptions
@@ -127,13 +140,13 @@ def translate(
     from ..text.glossary import Glossary
     from .flow import Chunk, read_chunks
     from .resumable import check_output, line_writer, partial_path
-    from .rows import as_json, as_text
     from .screen import announce_pipes, console, progress, prompt
 
     if stream:
         _refuse_beside_stream(
             {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
              "--prefix": prefix,
+             "--ray": ray,
              **{f"--{name.replace('_', '-')}": decode.get(name) for name in ("nbest", "beam", "beam_groups")}}
         )  # fmt: skip
     if resume and (output is None or overwrite):
@@ -150,7 +163,7 @@ def translate(
         documents.refuse_beside_document(
             output,
             {"--stream": stream, "--json": json, "--alignments": align, "--alternatives": alternatives,
-             "--prefix": prefix, "--resume": resume, "--nbest": decode.get("nbest")},
+             "--prefix": prefix, "--ray": ray, "--resume": resume, "--nbest": decode.get("nbest")},
         )  # fmt: skip
     inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
     folders = named_folders(bundle)
@@ -167,6 +180,7 @@ def translate(
     from ..bundle import model_files, read_languages
     from ..device import retain_freed_memory
     from ..translator import WINDOW, Translator
+    from .chunk_translation import RowOptions, rows_on_cluster
 
     if kind:
         source, target = read_languages(folders[0])
@@ -176,14 +190,16 @@ def translate(
         )  # fmt: skip
         document = documents.open_document(file, kind, options)
     retain_freed_memory()
-    translator = Translator.load(
-        *folders,
+    load = partial(
+        Translator.load,
+        *(folder.resolve() for folder in folders),
         device=device,
         precision=precision,
         compiled="auto" if compiled is None else compiled,
         glossary=terms,
         **decode,
     )
+    translator = load()
 
     if kind and output:
         code = documents.translate_file(
@@ -198,21 +214,13 @@ def translate(
         raise typer.Exit(code)
 
     name = "standard input" if file == "-" else file
+    row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
 
     def work(chunk: Chunk) -> Iterator[str]:
         if stream:
             yield from _streamed(translator, chunk, skip_refused=skip_refused)
             return
-
-        def refuse(error: InputError) -> None:
-            chunk.refused[cast(int, error.line)] = str(error)
-
-        translations = translator.translations(
-            chunk.lines, prefix=prefix, alternatives=alternatives, align=align, first_line=chunk.first,
-            on_refused=refuse if skip_refused else None,
-        )  # fmt: skip
-        for number, one in enumerate(translations, start=chunk.first):
-            yield f"{as_json(one, error=chunk.refused.get(number)) if json else as_text(one)}\n"
+        yield from row_options.rows(translator, chunk)
 
     provenance = {
         "model": files_digest(*(path for folder in folders for path in model_files(folder))),
@@ -223,19 +231,32 @@ def translate(
     } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch_size
     asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
-    with line_writer(output, provenance=provenance, size=size, resume=resume) as out, asking as done:
-        for chunk in read_chunks(file, size=size, live=output is None, skip_refused=skip_refused):
-            if not out.has(chunk):
-                try:
-                    for text in work(chunk):
-                        out.write(text)
-                        if stream:
-                            out.file.flush()
-                except InputError as error:
-                    raise locate_error(error, name, partial_path(output) if output and out.lines else None) from error
-                for number, reason in sorted(chunk.refused.items()):
-                    console.print(f"{name}, line {number}, left out: {reason}")
-                out.done(chunk)
+    here = nullcontext(lambda chunks: ((chunk, work(chunk)) for chunk in chunks))
+    workers = rows_on_cluster(ray, load, row_options) if ray else here
+    with (
+        workers as chunk_rows,
+        line_writer(output, provenance=provenance, size=size, resume=resume) as out,
+        asking as done,
+    ):
+
+        def missing_chunks() -> Iterator[Chunk]:
+            for chunk in read_chunks(file, size=size, live=output is None, skip_refused=skip_refused):
+                if out.has(chunk):
+                    done(len(chunk.lines))
+                else:
+                    yield chunk
+
+        for chunk, rows in chunk_rows(missing_chunks()):
+            try:
+                for text in rows:
+                    out.write(text)
+                    if stream:
+                        out.file.flush()
+            except InputError as error:
+                raise locate_error(error, name, partial_path(output) if output and out.lines else None) from error
+            for number, reason in sorted(chunk.refused.items()):
+                console.print(f"{name}, line {number}, left out: {reason}")
+            out.done(chunk)
             done(len(chunk.lines))
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
