@@ -7,6 +7,7 @@ from typing import Any
 from ..run.held_out_result import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult
 from ..run.record import RunRecord
 
+METRIC = "chrf"  # by which a model is compared with the baselines
 GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches one of them needs no advice
 LAST_PART, FALLING = 0.2, 0.02  # the validation loss fell by 2 % in the last fifth of the updates: it still falls
 RISING = 0.05  # it is 5 % above its minimum
@@ -27,22 +28,24 @@ class Evidence:
 
 def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: int | None) -> list[str]:
     """What to try next, the most promising first; nothing for a good model. `pairs` is the number it was trained on."""
-    baseline = list(_below_baselines(result))
-    if not baseline and any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items()):
+    if as_good := _best_baseline(result):
+        first = [
+            f"It is not clearly better than the {SYSTEMS[as_good]} ({SCORE_TITLES[METRIC]} "
+            f"{result.scores[MODEL][METRIC]:.1f} against {result.scores[as_good][METRIC]:.1f}): check that line n of "
+            f"the source belongs to line n of the target; if so, train longer ({_longer(run)})."
+        ]
+    elif any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items()):
         return []
-    return [*baseline, *_course(run), *_noise(run, evidence), *_few_pairs(pairs)]
+    else:
+        first = list(_course(run))
+    return [*first, *_noise(run, evidence), *_few_pairs(pairs)]
 
 
-def _below_baselines(result: HeldOutResult) -> Iterator[str]:
-    name = "chrf"
-    value, low = result.scores[MODEL][name], result.intervals[name][0]
-    for system in (COPY, NEAREST):
-        baseline = result.scores.get(system, {}).get(name)
-        if baseline is not None and baseline >= low:
-            yield (
-                f"It is not clearly better than the {SYSTEMS[system]} ({SCORE_TITLES[name]} {value:.1f} against "
-                f"{baseline:.1f}): check that line n of the source belongs to line n of the target, and train longer."
-            )
+def _best_baseline(result: HeldOutResult) -> str:
+    """The better of the baselines if it is as good as the lower end of the model's interval, else nothing."""
+    baselines = {name: result.scores[name][METRIC] for name in (COPY, NEAREST) if name in result.scores}
+    best = max(baselines, key=lambda name: baselines[name])
+    return best if baselines[best] >= result.intervals[METRIC][0] else ""
 
 
 def _course(run: RunRecord) -> Iterator[str]:
@@ -62,7 +65,7 @@ def _course(run: RunRecord) -> Iterator[str]:
     elif fall >= FALLING:
         yield (
             f"The validation loss still fell by {fall:.0%} in the last fifth of the run, to {last:.3f}: train longer, "
-            f"for example twice as long ({_longer(run, validations[-1])})."
+            f"for example twice as long ({_longer(run)})."
         )
     elif run.has_comparable_losses() and training is not None and training < LEARNED_BY_HEART * last:
         yield (
@@ -84,10 +87,10 @@ def _last_fall(validations: list[dict[str, Any]]) -> float:
     return 0.0 if not before else float(1 - after / before)
 
 
-def _longer(run: RunRecord, last: dict[str, Any]) -> str:
+def _longer(run: RunRecord) -> str:
     if minutes := run.setting("train", "minutes", 0):
         return f"--minutes {2 * minutes:g}"
-    return f"the same command with --resume and train.steps={2 * last['step']}"
+    return f"the same command with --resume and train.steps={2 * run.last_step()}"
 
 
 def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
