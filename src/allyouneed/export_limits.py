@@ -53,6 +53,8 @@ def _marian_limit(config: ModelConfig) -> str:
 
 def _table_limit(source: AnyTokenizer, target: AnyTokenizer) -> str:
     """What the tokenizers of transformers cannot express."""
+    if any(one.symbols is not None and json.loads(one.to_json())["model"]["type"] == "BPE" for one in (source, target)):
+        return "a SentencePiece model of type BPE is not written back as a file of SentencePiece"
     if surplus := max(0, len(json.loads(source.to_json())["model"]["vocab"]) - len(source)):
         return (
             f"{surplus} symbols of the vocabulary's merges stand for <unk>, which a tokenizer of transformers cannot "

@@ -203,6 +203,14 @@ def test_a_run_knows_which_formats_its_vocabulary_has(kind: str, to: str, why: s
     assert str(refusal.value) == reasons[to]
 
 
+def test_merges_of_sentencepiece_are_not_written_back(tmp_path: Path) -> None:
+    train_spm(ENGLISH, tmp_path / "a.spm", 120, model_type="bpe")
+    model = SentencePieceModel.load(tmp_path / "a.spm")
+    tokenizer = make_tokenizer(model, ["<eos>", "<unk>", *(piece for piece, _ in model.pieces), "<pad>"], start=None)
+    config = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id).model.config
+    assert "type BPE" in exportable(config, (tokenizer, tokenizer))["huggingface"]
+
+
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from safetensors import SafetensorError
     from transformers import MarianMTModel

@@ -38,9 +38,10 @@ def ids(tokenizer: Tokenizer, reference: SentencePieceProcessor, text: str) -> l
     return [names.get(piece, 1) for piece in reference.encode(text, out_type=str)]
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("rule", ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "identity"])
-def test_the_pieces_are_those_of_sentencepiece(tmp_path: Path, rule: str) -> None:
-    train_spm([*ENGLISH, *ITALIAN], tmp_path / "a.spm", 130, normalization_rule_name=rule)
+def test_the_pieces_are_those_of_sentencepiece(tmp_path: Path, rule: str, kind: str) -> None:
+    train_spm([*ENGLISH, *ITALIAN], tmp_path / "a.spm", 130, normalization_rule_name=rule, model_type=kind)
     tokenizer, reference = load(tmp_path / "a.spm")
     for text in [*ENGLISH, *ITALIAN, *TEXTS, "  two  blanks ", "ÀÉ ① ㎏ ｆｕｌｌ", "<s> </s> <unk>"]:
         assert tokenizer.encode(text)[:-1] == ids(tokenizer, reference, text), text
@@ -56,7 +57,7 @@ def test_the_settings_are_read(spm: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"model_type": "bpe"}, "must be a unigram model"),
+        ({"model_type": "char"}, "must be a unigram model or BPE"),
         ({"add_dummy_prefix": False}, "add_dummy_prefix is off"),
         ({"remove_extra_whitespaces": False}, "remove_extra_whitespaces is off"),
         ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
@@ -112,6 +113,23 @@ def test_a_damaged_character_map_in_a_tokenizer_file_is_refused(spm: Path) -> No
     table["normalizer"]["normalizers"][0]["precompiled_charsmap"] = base64.b64encode(mapped).decode()
     with pytest.raises(DataError, match="the character map of its normalizer is damaged"):
         Tokenizer.from_json(json.dumps(table))
+
+
+def test_runs_and_mixtures_have_the_same_pieces_by_merges(tmp_path: Path) -> None:
+    """Of several merges that make the same piece, the leftmost comes first: in runs of a sign there are many."""
+    pages = (Path(__file__).parents[2] / "docs").glob("*.md")
+    lines = [line.strip() for page in sorted(pages) for line in page.read_text(encoding="utf-8").splitlines()]
+    lines = [" ".join(line.split()) for line in lines if line.strip()]
+    train_spm(lines, tmp_path / "a.spm", 1_500, model_type="bpe")
+    tokenizer, reference = load(tmp_path / "a.spm")
+    again = Tokenizer.from_json(tokenizer.to_json())
+    rng = random.Random(1)
+    runs = ["".join(rng.choice("-=.`a#| ") * rng.randint(1, 30) for _ in range(3)) for _ in range(1_000)]
+    mixtures = ["".join(rng.choice("abnst☃") for _ in range(rng.randint(1, 20))) for _ in range(1_000)]
+    for text in [*lines[:2_000], *runs, *mixtures]:
+        expected = ids(tokenizer, reference, text)
+        assert tokenizer.encode(text)[:-1] == expected, ascii(text)
+    assert again.encode_all(lines[:50]) == tokenizer.encode_all(lines[:50])
 
 
 def test_random_text_of_many_scripts_has_the_same_pieces(spm: Path) -> None:

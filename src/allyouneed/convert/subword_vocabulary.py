@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import CheckpointError, DataError, InputError
 from ..text.backends import EOS, PAD, SOS, SPECIALS, UNK, merges_backend
-from ..text.sentencepiece import SentencePieceModel
+from ..text.sentencepiece import BPE, SentencePieceModel
 from ..text.sentencepiece_vocabulary import make_tokenizer
 from ..text.tokenizer import Tokenizer
 from .checkpoint_files import read_limited
@@ -56,6 +56,10 @@ def sentencepiece_side(path: Path, symbols: Sequence[str], *, start: str | None,
     model = SentencePieceModel.load(path)
     if restricted:
         known = set(symbols)
+        if model.kind == BPE and any(piece not in known and len(piece) > 1 for piece, _ in model.pieces):
+            raise CheckpointError(
+                f"{path} is a BPE model with pieces that the vocabulary lacks, which cannot be imported"
+            )
         model = replace(model, pieces=tuple(part for part in model.pieces if part[0] in known or len(part[0]) == 1))
     return ImportedSide(make_tokenizer(model, symbols, start=start), torch.arange(len(symbols)))
 

@@ -1,4 +1,4 @@
-"""SentencePiece models: what a .spm file holds, and the same unigram model in the tokenizers library.
+"""SentencePiece models: what a .spm file holds, and the same unigram or BPE model in the tokenizers library.
 
 A .spm file is a protocol buffer (sentencepiece_model.proto in google/sentencepiece). The few fields that encoding text
 depends on are read here, with all sizes checked, because such a file may come from a stranger: the libraries that read
@@ -26,23 +26,29 @@ LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
 MOST_PIECES = 2**20
 UNKNOWN_PIECE = " "  # no text is encoded as it: blanks have become ▁ before
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-UNIGRAM = 1
+UNIGRAM, BPE = 1, 2
+LONGEST_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 if it is not told otherwise
 
 Field = tuple[int, int | bytes]  # its number, and its value
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePieceModel:
-    """A unigram model: its normal pieces and their log-probabilities, and how text is normalized before."""
+    """A model: its normal pieces and their scores, and how text is normalized before.
+
+    A score is the log-probability of a piece of a unigram model, and the rank of a piece of BPE: the highest is merged
+    first.
+    """
 
     pieces: tuple[tuple[str, float], ...]
     names: tuple[str, ...]  # of all ids, those of control pieces included
     character_map: bytes  # a trie of replacements, as SentencePiece compiles it; empty: none
     normalization: str  # the name of the character map, such as nmt_nfkc
+    kind: int = UNIGRAM
 
     @classmethod
     def load(cls, path: Path) -> SentencePieceModel:
-        """Read a .spm file. Refuses what is no unigram model, and settings that the tokenizers library lacks."""
+        """Read a .spm file. Refuses what is no unigram model or BPE, and settings that the tokenizers library lacks."""
         try:
             content = read_whole(path, LARGEST_SPM + 1)
             if len(content) > LARGEST_SPM:
@@ -67,8 +73,9 @@ class SentencePieceModel:
                 trainer = dict(_fields(_message(value)))
             elif number == 3:
                 normalizer = dict(_fields(_message(value)))
-        if trainer.get(3, UNIGRAM) != UNIGRAM:
-            raise ValueError("it must be a unigram model; other kinds cannot be imported")
+        kind = cast(int, trainer.get(3, UNIGRAM))
+        if kind not in (UNIGRAM, BPE):
+            raise ValueError("it must be a unigram model or BPE; other kinds cannot be imported")
         for number, default, name in ((3, 1, "add_dummy_prefix"), (4, 1, "remove_extra_whitespaces"), (5, 1, "escape")):
             if normalizer.get(number, default) != default:
                 raise ValueError(f"its setting {name} is off, which cannot be imported")
@@ -79,16 +86,17 @@ class SentencePieceModel:
         pieces = tuple((piece, score) for piece, score, kind in stored if kind == NORMAL)
         if not pieces or len({piece for piece, _ in pieces}) != len(pieces):
             raise ValueError("it must have pieces, none of them twice")
+        if longest := [piece for piece, _ in pieces if len(piece) > LONGEST_PIECE]:
+            raise ValueError(f"it has a piece of {len(longest[0]):,} characters; at most {LONGEST_PIECE:,} can be read")
         character_map = _message(normalizer.get(2, b""))
         if character_map:
             check_character_map(character_map)
         name = _message(normalizer.get(1, b"")).decode()
-        return cls(pieces, tuple(piece for piece, _, _ in stored), character_map, name)
+        return cls(pieces, tuple(piece for piece, _, _ in stored), character_map, name, kind)
 
     def backend(self) -> Backend:
         """The same model in the tokenizers library: its tokens are the pieces, and unknown text as it stands."""
-        lowest = min(score for _, score in self.pieces)
-        backend = Backend(models.Unigram([*self.pieces, (UNKNOWN_PIECE, lowest)], unk_id=len(self.pieces)))
+        backend = Backend(self._bpe() if self.kind == BPE else self._unigram())
         blanks = [normalizers.Replace(Regex(EDGE_BLANKS), ""), normalizers.Replace(Regex(REPEATED_BLANKS), " ")]
         mapped = [normalizers.Precompiled(self.character_map)] if self.character_map else []
         backend.normalizer = normalizers.Sequence([*mapped, *blanks])
@@ -96,6 +104,21 @@ class SentencePieceModel:
         backend.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=not inner)
         backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=not inner)
         return backend
+
+    def _unigram(self) -> models.Unigram:
+        lowest = min(score for _, score in self.pieces)
+        return models.Unigram([*self.pieces, (UNKNOWN_PIECE, lowest)], unk_id=len(self.pieces))
+
+    def _bpe(self) -> models.BPE:
+        """SentencePiece merges any two neighbours that make a piece, the piece of the highest score first."""
+        ids = {piece: i for i, (piece, _) in enumerate(self.pieces)}
+        merges = [
+            (piece[:cut], piece[cut:])
+            for piece, _ in sorted(self.pieces, key=lambda one: -one[1])
+            for cut in range(1, len(piece))
+            if piece[:cut] in ids and piece[cut:] in ids
+        ]
+        return models.BPE({**ids, UNKNOWN_PIECE: len(ids)}, merges, unk_token=UNKNOWN_PIECE, fuse_unk=True)
 
 
 def _piece(content: bytes) -> tuple[str, float, int]:
