@@ -1,16 +1,17 @@
-# make demo · test · check · bench · bench-decode · docs: each works on a fresh checkout
+# make demo · test · check · bench · bench-gpu · bench-decode · docs: each works on a fresh checkout
 # make bench-decode WITH='--bundle runs/mine --file test.en' adds whole files, through a model of your own
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check format bench bench-decode docs
+.PHONY: demo test check format bench bench-gpu bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
 test: .venv/installed-dev ; $(BIN)/pytest
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py
+bench-gpu: .venv/installed-huggingface ; $(BIN)/python benchmarks/gpu.py $(WITH)
 bench-decode: .venv/installed-dev ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
 docs: .venv/installed-docs
 	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack

@@ -50,7 +50,7 @@ def our_updates(setup: dict[str, Any], pairs: Pairs, dtype: Any) -> Iterator[obj
     from allyouneed.train import make_optimizer, updates
 
     configure_process(1)
-    model = Transformer(ModelConfig(**setup["model"]))
+    model = Transformer(ModelConfig(**setup["model"])).to(setup.get("device", "cpu"))
     config = TrainConfig(steps=10**6, precision=dtype, optimizer=setup["optimizer"], clip_norm=0.0)
     return updates(model, make_optimizer(model, config), (Batch(*pair) for pair in pairs), config)
 
@@ -100,7 +100,7 @@ def transformers_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Ite
         output = model(input_ids=source, attention_mask=source != pad_id, decoder_input_ids=target_in, use_cache=False)
         return output.logits  # type: ignore[no-any-return]
 
-    yield from usual_loop(model, logits, pairs, dtype, pad_id)
+    yield from usual_loop(model.to(setup.get("device", "cpu")), logits, pairs, dtype, pad_id)
 
 
 def usual_loop(
@@ -109,8 +109,10 @@ def usual_loop(
     """The loop that users of PyTorch write: autocast, cross entropy, AdamW."""
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
-    for source, target in pairs:
-        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
+    device = next(model.parameters()).device
+    for pair in pairs:
+        source, target = (side.to(device) for side in pair)
+        with torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
             outputs = logits(source, target[:, :-1])
         loss = F.cross_entropy(
             outputs.flatten(0, 1).float(), target[:, 1:].flatten(), ignore_index=pad_id, label_smoothing=0.1
