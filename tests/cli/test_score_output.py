@@ -89,7 +89,9 @@ def test_what_cannot_be_compared_is_refused(models: tuple[Path, Path, Path]) -> 
     assert "nowhere does not exist" in refusal("evaluate", first, "nowhere")
     assert 'no metric "blue"; known metrics: bleu, ' in refusal("evaluate", first, pairs, "--at-least", "blue=3")
     assert "write --at-most ter=3" in refusal("evaluate", first, pairs, "--at-least", "ter=3")
-    assert "written METRIC=NUMBER, like chrf=55" in refusal("evaluate", first, pairs, "--at-least", "chrf=high")
+    for limit in ("chrf=high", "chrf=nan", "chrf"):
+        assert "written METRIC=NUMBER, like chrf=55" in refusal("evaluate", first, pairs, "--at-least", limit)
+    assert "--wrong takes a number from 0 or a file; got -3" in refusal("evaluate", first, pairs, "--wrong", "-3")
 
 
 def test_two_runs_are_compared_on_the_pairs_that_both_held_out(models: tuple[Path, Path, Path], tmp_path: Path) -> None:

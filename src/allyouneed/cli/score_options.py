@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,15 +99,21 @@ def parse_limits(
                 other = "--at-least" if metrics[name].higher_is_better else "--at-most"
                 raise ConfigError(f"{option} {text}: a good {name} is on the other side; write {other} {text}")
             try:
-                limits.append(ScoreLimit(name, float(number)))
+                value = float(number)
             except ValueError:
-                raise ConfigError(f"{option} is written METRIC=NUMBER, like chrf=55; got {text!r}") from None
+                value = nan
+            limits.append(ScoreLimit(name, value))
+            if not isfinite(value):
+                raise ConfigError(f"{option} is written METRIC=NUMBER, like chrf=55; got {text!r}")
     return limits
 
 
 def check_wrong_file(wrong: str, *, overwrite: bool) -> None:
-    """Refuse a file for the wrong translations that exists already."""
+    """Refuse a negative number, and a file for the wrong translations that exists already."""
+    from ..errors import ConfigError
     from ..files import check_output_file
 
+    if wrong.startswith("-"):
+        raise ConfigError(f"--wrong takes a number from 0 or a file; got {wrong}")
     if wrong and not wrong.isdigit():
         check_output_file(Path(wrong), what="the list", overwrite=overwrite)
