@@ -71,7 +71,7 @@ def adapt(
 
       allyouneed adapt runs/en-it suggestions.jsonl
 
-      allyouneed adapt imported/en-it corrections.tsv --sources news.en -o runs/better
+      allyouneed adapt en-it corrections.tsv --sources news.en -o runs/better
     """
     from ..corpus.lines import read_lines
     from ..device import configure_process

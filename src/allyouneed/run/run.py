@@ -134,7 +134,7 @@ class Run:
                 if reason or self.state.stopped_early:
                     break
                 if saves and not validates:
-                    self._on_first(self.save)
+                    self.save()
                 if signal:
                     self._stop(signal, is_saved=validates or saves)
         self._on_first(self._finish)
