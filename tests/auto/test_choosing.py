@@ -113,3 +113,12 @@ def test_a_run_shows_its_trials(pairs: Path, tmp_path: Path, trained: list[int])
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
     assert "<h2>Trials</h2>" in page
     assert page.count("those of the rules") == 1
+
+
+def test_pairs_that_are_too_long_for_the_model_leave_the_decision_to_the_rules(
+    tmp_path: Path, trained: list[int]
+) -> None:
+    path = tmp_path / "long.tsv"
+    path.write_text("".join(f"{n} {'x ' * 700}\t{'y ' * 700}{n}\n" for n in range(900)), encoding="utf-8")
+    draft = choose(path, tmp_path / "run")
+    assert "nothing was better than the rules, no finite loss" in draft.outcome

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import takewhile
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any, Protocol
 
 import torch
@@ -20,6 +20,7 @@ from ..corpus.normalize import Normalization
 from ..corpus.pair import Pair
 from ..data.sampler import batches
 from ..data.store import EncodedPairs, encode_pairs
+from ..device import using_threads
 from ..nn import Transformer
 from ..text.vocabulary import Vocabulary, train_vocabulary
 from ..train.loop import add_gradients
@@ -31,7 +32,7 @@ from .corpus_sample import CorpusSample
 from .halving import Trial, TrialRecord
 
 PROXY, NARROWEST = 2, 32  # the width of a trial's model is divided by the first, down to the second
-MOST_VALIDATED = 200  # validation pairs
+MOST_VALIDATED, VALIDATED_PER_SECOND = 200, 10  # validation pairs: at most, and for a second of the trial
 
 
 class Scores(Protocol):
@@ -55,8 +56,7 @@ class Trials:
         device: torch.device,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        apart = max(1, -(-len(sample.valid) // MOST_VALIDATED))
-        self._train, self._valid, self._total = sample.train, sample.valid[::apart], sample.total
+        self._train, self._valid, self._total = sample.train, evenly(sample.valid, MOST_VALIDATED), sample.total
         self._metric, self._evaluate, self._device, self._now = metric, evaluate, device, now
         self._encoded = cache(self._encode)
 
@@ -67,8 +67,14 @@ class Trials:
         proxy = narrowed(recipe)
         torch.manual_seed(proxy.train.seed)
         model = Transformer(vocabulary.with_vocab_size(proxy.model)).to(self._device)
-        updates = self._fit(model, vocabulary, train, proxy.train, trial.seconds)
-        score, loss = self._validate(model, vocabulary, valid, proxy)
+        updates, score, loss = 0, None, None
+        if len(train) and len(valid):
+            with using_threads(
+                1
+            ):  # the products are small: a second thread would only wait, above all on a busy machine
+                updates = self._fit(model, vocabulary, train, proxy.train, trial.seconds)
+            pairs = evenly(self._valid, ceil(VALIDATED_PER_SECOND * trial.seconds))
+            score, loss = self._validate(model, vocabulary, valid, pairs, proxy)
         return TrialRecord(
             trial.round, trial.candidate, settings, round(self._now() - begin, 2), updates, self._metric, score, loss
         )
@@ -114,9 +120,9 @@ class Trials:
         return updates
 
     def _validate(
-        self, model: Transformer, vocabulary: Vocabulary, valid: EncodedPairs, recipe: Recipe
+        self, model: Transformer, vocabulary: Vocabulary, valid: EncodedPairs, pairs: Sequence[Pair], recipe: Recipe
     ) -> tuple[float | None, float | None]:
-        """The score, and the loss in nats a pair, which does not depend on how pairs are cut into tokens."""
+        """The score of `pairs`, and the loss of all in nats a pair, whatever tokens they are cut into."""
         model.eval()
         tokens = len(valid.target.ids) - len(valid)
         loss = validate(model, valid, batch_tokens=recipe.train.batch_tokens)[0] * tokens / len(valid)
@@ -132,8 +138,13 @@ class Trials:
             normalization=Normalization.from_config(recipe.clean),
         )
         with torch.inference_mode():
-            score = self._evaluate(bundle, self._valid).scores.get(self._metric)
+            score = self._evaluate(bundle, pairs).scores.get(self._metric)
         return None if score is None or not isfinite(score) else round(score, 2), round(loss, 4)
+
+
+def evenly(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
+    """At most `count` pairs, evenly spaced."""
+    return pairs[:: max(1, ceil(len(pairs) / count))]
 
 
 def narrowed(recipe: Recipe) -> Recipe:

@@ -1,0 +1,80 @@
+"""The best peak learning rate of Muon by the width of the model: the same updates on sums such as 318+259 → 577.
+
+    python benchmarks/rates.py --widths 64 128 256 --rates 0.0025 0.005 0.01 --updates 200
+
+Prints a table of the validation loss, in nats per character. The pairs are made here.
+"""
+
+import argparse
+import random
+from collections.abc import Sequence
+
+import torch
+
+from allyouneed.config import DataConfig, ModelConfig, TrainConfig
+from allyouneed.corpus.pair import Pair
+from allyouneed.data.sampler import batches
+from allyouneed.data.store import encode_pairs
+from allyouneed.nn import Transformer
+from allyouneed.text.vocabulary import train_vocabulary
+from allyouneed.train.loop import updates
+from allyouneed.train.optimizer import make_optimizer
+from allyouneed.train.validation import validate
+
+PAIRS, VALIDATED = 30_000, 1_000
+
+
+def sums(count: int) -> list[Pair]:
+    """Sums of two numbers of three digits, all different, drawn by a fixed seed."""
+    drawn = random.Random(1).sample(range(900 * 900), count)
+    return [Pair(f"{100 + n // 900}+{100 + n % 900}", str(200 + n // 900 + n % 900)) for n in drawn]
+
+
+def validation_loss(pairs: Sequence[Pair], *, width: int, rate: float, steps: int, seed: int) -> float:
+    """The loss of a model of this width after training with this peak learning rate."""
+    data = DataConfig(vocabulary="characters")
+    vocabulary = train_vocabulary(
+        data, lambda: (pair.source for pair in pairs), lambda: (pair.target for pair in pairs), pairs=len(pairs)
+    )
+    train, valid = (
+        encode_pairs(some, vocabulary.source, max_length=32) for some in (pairs[VALIDATED:], pairs[:VALIDATED])
+    )
+    sizes = ModelConfig(
+        d_model=width, d_ff=4 * width, heads=4, encoder_layers=2, decoder_layers=2, dropout=0.0, max_length=32
+    )
+    warmup = max(1, steps // 20)
+    config = TrainConfig(
+        steps=steps, optimizer="muon", schedule="constant", warmup=warmup, cooldown=steps - warmup, learning_rate=rate,
+        label_smoothing=0.0, batch_tokens=1_024, precision="auto", seed=seed,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    model = Transformer(vocabulary.with_vocab_size(sizes))
+    feed = batches(train, batch_tokens=config.batch_tokens, seed=seed, pad_id=vocabulary.source.pad_id)
+    for _ in updates(model, make_optimizer(model, config), feed, config):
+        pass
+    return validate(model, valid, batch_tokens=4_096)[0]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--widths", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.0025, 0.005, 0.01])
+    parser.add_argument("--updates", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    pairs = sums(PAIRS)
+    print("| d_model |", " | ".join(f"{rate:g}" for rate in arguments.rates), "|")
+    print("|---:|", "---:|" * len(arguments.rates), sep="")
+    for width in arguments.widths:
+        losses = [
+            validation_loss(pairs, width=width, rate=rate, steps=arguments.updates, seed=arguments.seed)
+            for rate in arguments.rates
+        ]
+        cells = [f"**{loss:.3f}**" if loss == min(losses) else f"{loss:.3f}" for loss in losses]
+        print(f"| {width} |", " | ".join(cells), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
