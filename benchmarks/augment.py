@@ -7,7 +7,8 @@ forward-translation only the source). A teacher, twice as wide as the students, 
 trained first. Then every student has the same sizes, updates, batches and seed, and so about the same processor time:
 
 plain       the pairs
-distilled   the pairs with the teacher's translations (beam search); +: and the pairs themselves
+distilled   the pairs with the teacher's translations (beam search)
+distilled+  the pairs, and with the teacher's translations
 back        the pairs, and the monolingual targets with sources by the reverse model; sampled: with --sample
 forward     the pairs, and monolingual sources with the teacher's translations
 copied      the pairs, and the monolingual targets as their own sources
@@ -112,8 +113,13 @@ def main() -> None:
             if mined:
                 corpora.append({"train": write(name, mined), "synthetic": True})
             plan = recipe(options.size, options.updates, corpora, held_out)
-            if name.startswith("distilled"):
-                plan = with_teacher(plan, [folder / "teacher"], run, originals=name.endswith("+"), resume=True)
+            if name == "distilled":
+                plan = with_teacher(plan, [folder / "teacher"], run, resume=True)
+            elif name == "distilled+":
+                taught = with_teacher(plan, [folder / "teacher"], folder / "translations", resume=True)
+                tables = (taught.preliminary if isinstance(taught, Draft) else taught).data.corpora()
+                distilled = [{"train": corpus.train} for corpus in tables if corpus.train]
+                plan = recipe(options.size, options.updates, [*pairs, *distilled], held_out)
             train(name, plan)
         scores = evaluate_greedily(Bundle.load(folder / name), test).scores
         print(f"{name:<12}{scores['bleu']:>7.2f}{scores['chrf']:>7.2f}", flush=True)

@@ -51,14 +51,6 @@ def test_a_student_learns_what_the_teacher_says(recipe: Recipe, teacher: Path, t
     assert read_pairs(str(corpora[0].test)) == original.test_pairs
 
 
-def test_the_originals_may_stay(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
-    taught = with_teacher(recipe, [teacher], tmp_path / "run", originals=True)
-    assert isinstance(taught, Recipe)
-    assert [corpus.weight for corpus in taught.data.corpora()] == [1, 2, 1, 2]
-    kept = [pair for corpus in taught.data.corpora()[2:] for pair in read_pairs(str(corpus.train))]
-    assert set(kept) < set(PAIRS)
-
-
 def test_a_draft_stays_a_draft(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
     taught = with_teacher(Draft.from_tables({"data": recipe.tables()["data"]}), [teacher], tmp_path / "run")
     assert isinstance(taught, Draft)
@@ -156,5 +148,4 @@ def test_the_command_trains_a_student_and_resumes_it(recipe: Recipe, teacher: Pa
     rows = [json.loads(line) for line in (tmp_path / "run/pairs/distilled.0.jsonl").read_text().splitlines()]
     assert [row["target"] for row in rows] == Translator.load(teacher).translate([row["source"] for row in rows])
     assert "was finished after update 4" in run_here(*words, "--resume").stderr.decode()
-    assert "goes with --teacher" in refusal("train", tmp_path / "first.tsv", "--with-originals")
     assert "not --overwrite" in refusal(*words, "--overwrite")

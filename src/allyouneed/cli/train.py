@@ -73,10 +73,6 @@ def train(
             show_default=False,
         ),
     ] = "",
-    with_originals: Annotated[
-        bool,
-        typer.Option("--with-originals", help="With --teacher: train on the original translations too."),
-    ] = False,
     auto: Annotated[
         bool,
         typer.Option(
@@ -143,8 +139,6 @@ def train(
     from .program import shell_command
     from .screen import TrainingScreen, console
 
-    if with_originals and not teacher:
-        raise ConfigError("--with-originals goes with --teacher")
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = output or Path("runs") / Path(what).name.partition(".")[0]
@@ -173,9 +167,7 @@ def train(
         if folder != path:
             screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
         if teacher:
-            recipe = with_teacher(
-                recipe, named_folders(teacher), folder, originals=with_originals, callback=screen, resume=resume
-            )
+            recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
         bundle = fit(recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch)
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     for line in (

@@ -4,8 +4,7 @@ The teacher translates the training sources once, and the student is trained on 
 those of people, and so are easier to learn.
 
 output/pairs/distillation.json      what the translations are made from
-output/pairs/originals.N.jsonl      the training pairs of corpus N, cleaned, without those held out
-output/pairs/distilled.N.jsonl      the same with the teacher's translations
+output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
 output/pairs/distilled.N.M.jsonl    part M of these, each written whole; removed when all are joined
 output/pairs/valid.jsonl, test.jsonl    the pairs held out, as they were
 """
@@ -44,13 +43,12 @@ def with_teacher(
     teachers: Sequence[Path],
     output: Path,
     *,
-    originals: bool = False,
     callback: TrainingCallback | None = None,
     resume: bool = False,
 ) -> Recipe | Draft:
     """The recipe with translations by a teacher, or by an ensemble of several, for those of its training pairs.
 
-    With `originals` the student learns from both. The pairs are read, cleaned and split as the recipe says; the
+    The pairs are read, cleaned and split as the recipe says; the
     training sources are translated with the settings of search of the first teacher; all is stored in `output`/pairs.
     With `resume`, what is translated already is not translated again. Refuses to resume with another teacher or other
     pairs, and an `output` that exists. A SIGINT or SIGTERM raises `Interrupted`.
@@ -75,13 +73,13 @@ def with_teacher(
             manifest.parent.mkdir(parents=True)
             write_whole(manifest, to_json(origin, indent=2) + "\n")
         corpora = _write_pairs(plan, output, translator, callback, interrupt)
-    return _reading(recipe, corpora, originals=originals, languages=translator.bundle.languages)
+    return _reading(recipe, corpora, languages=translator.bundle.languages)
 
 
 def _write_pairs(
     plan: Recipe, output: Path, translator: Translator, callback: TrainingCallback, interrupt: InterruptRequest
 ) -> list[dict[str, Any]]:
-    """Write the pairs of all parts; returns a table for each corpus, whose "originals" names the pairs as they were."""
+    """Write the pairs of all parts; returns the table of each corpus."""
     folder, pairs, report = output / ".data.partial", output / "pairs", DataReport()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -92,11 +90,10 @@ def _write_pairs(
         corpora, begin = [], 0
         for number, (end, weight, *_) in enumerate(train.ends):
             indices = selected.train[slice(*np.searchsorted(selected.train, [begin, end]))]
-            files = [pairs / f"{name}.{number}.jsonl" for name in ("distilled", "originals")]
-            write_whole(files[1], _lines(train.pairs(indices)))
-            if not files[0].is_file():
-                _translate(files[0], train.pairs(indices), len(indices), translator, callback, interrupt)
-            corpora.append({"train": str(files[0].resolve()), "originals": str(files[1].resolve()), "weight": weight})
+            file = pairs / f"distilled.{number}.jsonl"
+            if not file.is_file():
+                _translate(file, train.pairs(indices), len(indices), translator, callback, interrupt)
+            corpora.append({"train": str(file.resolve()), "weight": weight})
             begin = end
         for name, some in (("valid", selected.valid), ("test", selected.test)):
             if some:
@@ -148,15 +145,13 @@ def _translations(sources: list[str], translator: Translator) -> list[str]:
 
 
 def _reading(
-    recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, originals: bool, languages: tuple[str, str]
+    recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, languages: tuple[str, str]
 ) -> Recipe | Draft:
     """The recipe with these corpora instead of its own."""
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    tables = [{key: value for key, value in one.items() if key != "originals"} for one in corpora]
-    tables += [{"train": one["originals"], "weight": one["weight"]} for one in corpora if originals]
     generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
     data: dict[str, Any] = {
-        "train": (), "valid": (), "test": "".join(map(str, generated[:1])), "columns": (), "corpus": tuple(tables),
+        "train": (), "valid": (), "test": "".join(map(str, generated[:1])), "columns": (), "corpus": tuple(corpora),
         "held_out": 0.0, "max_train_samples": 0, "data_dir": "",
     }  # fmt: skip
     if not plan.data.source_language and all(languages):
