@@ -50,6 +50,11 @@ def test_two_then_four_processes_then_one_continue_a_run_with_the_losses_of_one(
     assert_same_model(tmp_path / "run", straight)
 
 
+def test_products_in_bfloat16_change_the_losses_only_by_rounding(straight: Path, tmp_path: Path) -> None:
+    assert run_torchrun(tmp_path, 2, partial(train_run, steps=4, precision="bfloat16")) == [0, 0]
+    assert losses(tmp_path / "run") == pytest.approx(losses(straight)[:2], rel=0.01)
+
+
 def test_a_worker_killed_while_a_checkpoint_is_written_leaves_the_one_before(straight: Path, tmp_path: Path) -> None:
     assert run_torchrun(tmp_path, 2, train_and_be_killed) == [1, -signal.SIGKILL]
     newest = newest_checkpoint(tmp_path / "run/checkpoints")

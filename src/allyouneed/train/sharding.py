@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
     FSDPModule,
-    MixedPrecisionPolicy,
     fully_shard,
     register_fsdp_forward_method,
 )
@@ -67,11 +66,9 @@ class ShardedGroup(WorkerGroup):
 
     def _shard(self, model: Transformer) -> None:
         mesh = init_device_mesh(self._device.type, (self.count,))
-        # The products are in this type in any case; gathered in it, the weights also take less memory and time.
-        policy = MixedPrecisionPolicy(param_dtype=self._dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
         for block in (*model.encoder.layers, *model.decoder.layers):
             block.forward = self._memory.guarded(block)
-            fully_shard(block, mesh=mesh, mp_policy=policy)
+            fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh, reshard_after_forward=False)  # the loss needs the projection's table
         register_fsdp_forward_method(model, "hidden_states")
         for module in model.modules():
