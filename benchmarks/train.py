@@ -136,13 +136,13 @@ def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str,
     """A line for each system: medians over the rounds."""
     print(f"\n{name:<24}{'target tokens/s':>16}{'ms/update':>11}{'useful GFLOP/s':>16}{'of product':>12}{'MB':>8}")
     for system in rounds[0]:
-        speeds = [speed(each[system]) for each in rounds]
-        times = [1000 * each[system]["seconds"] / each[system]["updates"] for each in rounds]
+        speeds = [speed(row[system]) for row in rounds]
+        times = [1000 * row[system]["seconds"] / row[system]["updates"] for row in rounds]
         line = f"{system:<24}{statistics.median(speeds):>16,.0f}{statistics.median(times):>11.1f}"
         if "flops" in rounds[0][system]:
-            useful = statistics.median(each[system]["flops"] / each[system]["seconds"] for each in rounds) / 1e9
+            useful = statistics.median(row[system]["flops"] / row[system]["seconds"] for row in rounds) / 1e9
             share = statistics.median(
-                each[system]["flops"] / each[system]["seconds"] / each[system]["product"] for each in rounds
+                row[system]["flops"] / row[system]["seconds"] / row[system]["product"] for row in rounds
             )
             line += f"{useful:>16.0f}{100 * share:>10.0f} %"
         else:
@@ -150,7 +150,7 @@ def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str,
         print(line + f"{memory[system]:>8,.0f}", flush=True)
     for ours in (f"ours {dtype}" for dtype in DTYPES):
         ratios = {
-            system: statistics.median(speed(each[ours]) / speed(each[system]) for each in rounds)
+            system: statistics.median(speed(row[ours]) / speed(row[system]) for row in rounds)
             for system in rounds[0]
             if not system.startswith("ours")
         }

@@ -16,8 +16,8 @@ from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
 from allyouneed.inference import EngineStep, make_engine, pick_precision
-from allyouneed.inference.custom_parts import find_custom_part
 from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
+from allyouneed.nn.custom_parts import find_custom_part
 from allyouneed.translator import Translator
 from conftest import SMALL
 from twins import scatter

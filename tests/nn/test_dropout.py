@@ -3,7 +3,7 @@ import torch
 
 from allyouneed.errors import ConfigError
 from allyouneed.nn import PositionalEncoding, Residual
-from allyouneed.nn.dropout import Dropout, keep_mask
+from allyouneed.nn.dropout import Dropout, keep_factors
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5])
@@ -19,7 +19,7 @@ def test_a_share_p_becomes_zero_and_the_mean_stays(p: float) -> None:
 
 def test_each_number_is_dropped_by_itself() -> None:
     """Of neighbours, whose bits come from one draw, both are dropped as often as chance has it."""
-    zero = ~keep_mask((250_000, 4), 0.5)
+    zero = ~keep_factors(torch.empty(250_000, 4), 0.5).bool()
     for i in range(4):
         for j in range(i):
             torch.testing.assert_close((zero[:, i] & zero[:, j]).float().mean().item(), 0.25, atol=4e-3, rtol=0)
@@ -41,9 +41,9 @@ def test_without_training_or_without_p_nothing_changes() -> None:
 
 def test_the_same_seed_drops_the_same() -> None:
     torch.manual_seed(3)
-    once = keep_mask((5, 7), 0.3)
+    once = keep_factors(torch.empty(5, 7), 0.3)
     torch.manual_seed(3)
-    assert torch.equal(once, keep_mask((5, 7), 0.3))
+    assert torch.equal(once, keep_factors(torch.empty(5, 7), 0.3))
 
 
 def test_a_share_that_is_none_is_refused() -> None:
@@ -54,7 +54,7 @@ def test_a_share_that_is_none_is_refused() -> None:
 def test_a_share_too_near_to_1_is_refused_and_the_next_is_kept_to() -> None:
     with pytest.raises(ConfigError, match=r"dropout must be at most 1 - 2\*\*-16, .* got 0.9999923706"):
         Dropout(1 - 2**-17)
-    assert keep_mask((2_000_000,), 1 - 2**-16).sum() < 70  # 31 are expected
+    assert keep_factors(torch.empty(2_000_000), 1 - 2**-16).count_nonzero() < 70  # 31 are expected
 
 
 def test_no_part_takes_a_share_too_near_to_1() -> None:

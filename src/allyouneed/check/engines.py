@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from ..decode import BeamOptions, SearchLimits, beam_search
 from ..inference import make_engine
-from ..inference.custom_parts import find_custom_part
 from ..inference.quantization import Int8Linear, supports_int8
 from ..nn import Transformer
+from ..nn.custom_parts import find_custom_part
 from ..train.loss import fused_linear_cross_entropy, mean_loss
 from .model import MAX_LOGIT_DIFFERENCE
 from .result import CheckResult, Ids

@@ -11,7 +11,7 @@ from ..config import ModelConfig
 from ..errors import ConfigError, ExportError
 from ..export_limits import exportable
 from ..files import folder_written_whole
-from ..inference.custom_parts import find_custom_part
+from ..nn.custom_parts import find_custom_part
 from .precision import ExportPrecision
 from .proof import ConvertedModel, Proof, probe_sources, prove, random_sources, require_passed
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
+from ..nn.custom_parts import find_custom_part
 from ..nn.transformer import Transformer
 from .auto_engine import AutoEngine, can_auto_compile
-from .custom_parts import find_custom_part
 from .dispatch import int8_pays
 from .eager import EagerEngine
 from .engine import AnyEngine, Precision, UnchangedEngine

@@ -4,9 +4,6 @@ As `torch.nn.Dropout`, which on a CPU draws one random number for each number an
 the rest of a small layer takes. Here one draw of 64 bits decides for four numbers.
 """
 
-import math
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -34,11 +31,11 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.p)
-        return x * keep_mask(x.shape, self.p).to(x.dtype).mul_(1 / (1 - self.p))
+        return x * keep_factors(torch.empty_like(x, requires_grad=False), self.p)
 
 
-def keep_mask(shape: Sequence[int], p: float) -> Tensor:
-    """True with probability 1 − p, rounded to 16 bits, independently; drawn on the CPU."""
-    count = math.prod(shape)
-    draws = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
-    return draws.view(torch.int16)[:count].view(*shape) >= round(p * 2**16) - 2**15
+def keep_factors(out: Tensor, p: float) -> Tensor:
+    """Fill `out`: 1 / (1 − p) with probability 1 − p, rounded to 16 bits, independently, and otherwise 0."""
+    draws = torch.empty(-(-out.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    numbers = draws.view(torch.int16)[: out.numel()].view(out.shape)
+    return torch.ge(numbers, round(p * 2**16) - 2**15, out=out).mul_(1 / (1 - p))  # 1 or 0, then the factor

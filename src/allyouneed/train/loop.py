@@ -16,6 +16,7 @@ from ..config import TrainConfig
 from ..data.batch import Batch
 from ..device import has_fast_bfloat16
 from ..nn import Transformer
+from .fast_forward import hidden_states
 from .loss import fused_linear_cross_entropy
 from .schedule import learning_rate_at
 from .state import TrainState
@@ -108,9 +109,11 @@ def add_gradients(
         for part in batch.micro_batches(micro_batches):
             share = int((part.target_out != pad_id).sum()) / sum(tokens)
             part = (part.duplicated() if config.r_drop else part).to(device)
-            with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-                hidden_states = model.hidden_states(part.source, part.target_in)
-            loss = share * projected_loss(model, hidden_states, part.target_out, config, dtype)
+            if dtype == torch.float32:  # in which the fast way gains nothing
+                vectors = model.hidden_states(part.source, part.target_in)
+            else:
+                vectors = hidden_states(model, part.source, part.target_in, dtype)
+            loss = share * projected_loss(model, vectors, part.target_out, config, dtype)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
     return total

@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .rounding import round_down, round_up
+
 
 def smoothed_cross_entropy(logits: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
     """Cross entropy of `logits` with a target that has probability 1 − ε plus ε/V for every token.
@@ -87,13 +89,19 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         rows, vocabulary = len(vectors), len(table)
         x, w = vectors.to(dtype), table.to(dtype)
+        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x.device))
+        if dtype == torch.bfloat16 and x.device.type == "cpu":
+            block, x = round_down(block), F.pad(x, (0, 0, 0, round_up(rows) - rows))
         for_vectors, for_table = torch.empty_like(x), torch.zeros_like(table)
         total = torch.zeros((), device=x.device)
-        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x.device))
-        for start in range(0, rows, block):
-            block_rows = slice(start, start + block)
-            logits = x[block_rows] @ w.T  # (N, D) → (N, V)
-            for some, right in zip(torch.split(logits, part), torch.split(target[block_rows, None], part), strict=True):
+        logits_of_block = x.new_empty(min(block, len(x)), vocabulary)
+        for start in range(0, len(x), block):
+            block_rows = slice(start, min(start + block, len(x)))
+            logits = torch.mm(x[block_rows], w.T, out=logits_of_block[: len(x[block_rows])])  # (N, D) → (N, V)
+            right_of_block = target[block_rows, None]
+            logits[len(right_of_block) :] = 0
+            real = logits[: len(right_of_block)]
+            for some, right in zip(torch.split(real, part), torch.split(right_of_block, part), strict=True):
                 total += _into_gradient(some, right, smoothing, r_drop)
             torch.mm(logits, w, out=for_vectors[block_rows])
             if dtype == table.dtype:
@@ -104,7 +112,8 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
         total -= spread * (sum_of_vectors @ sum_of_table)
         for_table.sub_(spread * sum_of_vectors).div_(rows)
-        ctx.save_for_backward(((for_vectors - spread * sum_of_table) / rows).to(vectors.dtype), for_table)
+        for_vectors = for_vectors[:rows] - spread * sum_of_table
+        ctx.save_for_backward((for_vectors / rows).to(vectors.dtype), for_table)
         return total / rows
 
     @staticmethod

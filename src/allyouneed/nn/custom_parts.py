@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks_of_all
 
-from ..nn.transformer import Transformer
-from ..nn.uninitialized import UninitializedWeights
+from .transformer import Transformer
+from .uninitialized import UninitializedWeights
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
