@@ -234,6 +234,21 @@ def test_a_budget_for_a_few_updates_is_used(tmp_path: Path) -> None:
     assert len(watch.updates) == 1
 
 
+def test_two_workers_follow_the_plans_of_the_first_and_save_between_validations(tmp_path: Path) -> None:
+    recipe = budget(1, validate_every=50, workers=2, validate_samples=20)
+    clock = Clock()
+
+    def slow(*_: object) -> Evaluation:
+        clock.now += 3
+        return Evaluation({"luck": 7.0})
+
+    watch = Paced(clock)
+    train(recipe, tmp_path / "run", watch, evaluate=slow)
+    assert len(watch.validations) < 15  # of 20; at the others, there is only a checkpoint
+    assert watch.updates[-1].step == watch.updates[-1].steps == watch.validations[-1].step
+    assert 50 < clock.now - 1000 <= 60
+
+
 @pytest.mark.parametrize("minutes", [-1, float("nan"), float("inf"), "ten", True])
 def test_nonsense_is_refused(minutes: Any) -> None:
     with pytest.raises(ConfigError, match="minutes must be "):

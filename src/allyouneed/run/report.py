@@ -128,7 +128,7 @@ def training_points(run: RunRecord, key: str) -> Points:
 
 
 def _curves(run: RunRecord) -> Iterator[str]:
-    warmup, validations = run.setting("train", "warmup", 0), run.validations
+    warmup, validations = _warmup_updates(run), run.validations
     same_axis = run.has_comparable_losses()
     yield draw_curves(
         "Loss",
@@ -154,6 +154,13 @@ def _curves(run: RunRecord) -> Iterator[str]:
     ):  # fmt: skip
         log = curve.name in ("learning rate", "before clipping")
         yield draw_curves(title, [curve], y_title=y_title, log=log, warmup=warmup)
+
+
+def _warmup_updates(run: RunRecord) -> int:
+    """The length of the warmup; a time budget compresses it, so that it ends with the highest learning rate."""
+    if run.setting("train", "minutes", 0.0):
+        return int(max(training_points(run, "learning_rate"), key=lambda point: point[1], default=(0.0, 0.0))[0])
+    return int(run.setting("train", "warmup", 0))
 
 
 def _loss_note(run: RunRecord) -> str:
