@@ -7,7 +7,7 @@ import torch
 
 from allyouneed import DataError, Evaluation, Recipe, fit
 from allyouneed.auto import Draft, choose_from_pairs, choosing
-from allyouneed.auto.candidates import Settings
+from allyouneed.auto.candidates import Change
 from allyouneed.auto.halving import Trial, TrialRecord
 from allyouneed.auto.trial_records import TRIALS, read_trials
 from allyouneed.auto.trials import Trials
@@ -31,7 +31,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(choosing, "Trials", partial(Trials, now=lambda: next(ticks) / 2))
     run = Trials.run
 
-    def counted(self: Trials, trial: Trial, settings: Settings, recipe: Recipe) -> TrialRecord:
+    def counted(self: Trials, trial: Trial, settings: Change, recipe: Recipe) -> TrialRecord:
         candidates.append(trial.candidate)
         return run(self, trial, settings, recipe)
 

@@ -6,14 +6,14 @@ from .choice_rules import BYTE_TOKENS, CHARACTERS, Corpus, small_vocabulary, tas
 from .draft import VOCABULARY_SETTINGS, Draft
 
 # Settings `section.key` and their values; none: what the rules chose.
-Settings = Mapping[str, object]
+Change = Mapping[str, object]
 
 NARROW, WIDE, SLOW, FAST = 0.5, 2.0, 0.5, 2.0  # factors of the width and of the learning rate
 REGULARIZED, UNREGULARIZED = 0.1, 0.0  # dropout rates
 LARGER_MERGES = 1_000  # byte pairs of a larger small vocabulary
 
 
-def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Settings]:
+def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Change]:
     """At most `count` candidates, what the rules chose first, then changes by their importance.
 
     A change of a setting that the user has set is left out.
@@ -26,7 +26,7 @@ def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Settings]:
     return [{}, *changes][:count]
 
 
-def _changes(draft: Draft, corpus: Corpus) -> Iterator[Settings]:
+def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     recipe, _ = draft.complete(corpus)
     model, rate = recipe.model, recipe.train.learning_rate
     if corpus.exact:
@@ -45,11 +45,11 @@ def _changes(draft: Draft, corpus: Corpus) -> Iterator[Settings]:
     yield {"model.encoder_layers": model.encoder_layers + 1, "model.decoder_layers": model.decoder_layers + 1}
 
 
-def _width(d_model: int) -> Settings:
+def _width(d_model: int) -> Change:
     return {"model.d_model": d_model, "model.d_ff": 4 * d_model, "model.heads": 4}
 
 
-def _other_vocabularies(draft: Draft) -> Iterator[Settings]:
+def _other_vocabularies(draft: Draft) -> Iterator[Change]:
     """Characters instead of byte pairs, and byte pairs instead of characters; not for digits and marks alone."""
     statistics = draft.statistics
     if statistics is None or max(side.words for side in (statistics.source, statistics.target)) < 1:

@@ -3,11 +3,11 @@
 The decision follows from the statistics and the recorded trials alone.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
+from ..data.read import ProgressCallback
 from .candidates import list_candidates
 from .choice_rules import Corpus
 from .corpus_sample import CorpusSample, read_corpus_sample
@@ -19,11 +19,9 @@ from .trials import Evaluate, Trials
 
 TRIALS_SHARE = 0.15  # of the time budget, at most
 
-Progress = Callable[[str, int, int | None], None]
-
 
 def choose_from_pairs(
-    draft: Draft, folder: Path, *, evaluate: Evaluate | None, device: torch.device, progress: Progress
+    draft: Draft, folder: Path, *, evaluate: Evaluate | None, device: torch.device, progress: ProgressCallback
 ) -> Draft:
     """The draft with the statistics of its pairs, a vocabulary that suits them, and what trials chose.
 
@@ -48,7 +46,7 @@ def _try(
     seconds: float,
     evaluate: Evaluate | None,
     device: torch.device,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Draft:
     assert draft.statistics
     corpus = Corpus(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
-from .candidates import Settings
+from .candidates import Change
 
 SHORTEST = 4.0  # seconds of a trial in the first round
 COUNTS = (8, 4, 2)  # candidates; as many as the time allows
@@ -35,7 +35,7 @@ class TrialRecord:
 
     round: int
     candidate: int
-    settings: Settings
+    settings: Change
     seconds: float
     updates: int
     metric: str

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..files import parse_json, read_json_lines, to_json, write_whole
-from .candidates import Settings
+from .candidates import Change
 from .halving import TrialRecord
 from .statistics import PairStatistics
 
@@ -17,9 +17,7 @@ TRIALS = "trials.jsonl"
 class TrialFile:
     """The records of the trials that depend on the same statistics, candidates and time; empty where others are."""
 
-    def __init__(
-        self, folder: Path, statistics: PairStatistics, candidates: Sequence[Settings], seconds: float
-    ) -> None:
+    def __init__(self, folder: Path, statistics: PairStatistics, candidates: Sequence[Change], seconds: float) -> None:
         heading = {"statistics": asdict(statistics), "candidates": candidates, "seconds": seconds}
         self._path, self._heading = folder / TRIALS, parse_json(to_json(heading))
         heading_there, self.records = _read(self._path)

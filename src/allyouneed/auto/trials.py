@@ -26,7 +26,7 @@ from ..text.vocabulary import Vocabulary, train_vocabulary
 from ..train.loop import add_gradients
 from ..train.optimizer import make_optimizer
 from ..train.validation import validate
-from .candidates import Settings
+from .candidates import Change
 from .choice_rules import WARMUP_SHARE, peak_learning_rate
 from .corpus_sample import CorpusSample
 from .halving import Trial, TrialRecord
@@ -60,7 +60,7 @@ class Trials:
         self._metric, self._evaluate, self._device, self._now = metric, evaluate, device, now
         self._encoded = cache(self._encode)
 
-    def run(self, trial: Trial, settings: Settings, recipe: Recipe) -> TrialRecord:
+    def run(self, trial: Trial, settings: Change, recipe: Recipe) -> TrialRecord:
         """Train the model of a recipe, narrowed, for the time of the trial, and validate it."""
         begin = self._now()
         vocabulary, train, valid = self._encoded(recipe.data, recipe.model.max_length)
