@@ -116,7 +116,7 @@ def main() -> None:
     scores = {}
     for name, model in models.items():
         scores[name] = [evaluate_greedily(model, tests[one]).scores["bleu"] for one in (known, new)]
-        print(f"{name:<10}{minutes[name]:>9.2f}{scores[name][0]:>18.2f}{scores[name][1]:>18.2f}")
+        print(f"{name:<10}{minutes[name]:>9.2f}{scores[name][0]:>18.2f}{scores[name][1]:>18.2f}", flush=True)
     gains = [scores[name][1] - scores["base"][1] for name in ("adapted", "both")]
     print(f"adapting reaches {gains[0] / gains[1]:.0%} of the gain of training on both from the start,")
     print(f"and changes {known.name} by {scores['adapted'][0] - scores['base'][0]:+.2f} BLEU")
