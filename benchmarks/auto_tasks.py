@@ -1,0 +1,137 @@
+"""Tasks for benchmarks/auto.py: files of pairs that are there, and others that are made here.
+
+roman      1994                  → MCMXCIV
+greek      Θεσσαλονικη           → Thessalonike           invented words, transliterated letter by letter
+spelling   the quikc borwn fox   → the quick brown fox    one letter in eight words wrong
+parts      M8x1,25 bolt zinc 40  → BLT-M08-125-040-ZN     part numbers from orders
+"""
+
+import gzip
+import random
+import string
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+Pairs = list[tuple[str, str]]
+
+
+class Files(NamedTuple):
+    """Where a task's pairs are in the folder of corpora, [source, target] or one file of both; `metric` fits it."""
+
+    train: tuple[str, ...]
+    valid: tuple[str, ...]
+    test: tuple[str, ...]
+    metric: str
+
+
+def strings(name: str) -> Files:
+    """A task of the folder string-tasks, which has no validation pairs."""
+    return Files((f"string-tasks/{name}.train.tsv.gz",), (), (f"string-tasks/{name}.test.tsv.gz",), "exact")
+
+
+def languages(folder: str, source: str, target: str, *, valid: str = "valid", test: str = "test") -> Files:
+    """A translation task: aligned files of two languages."""
+    parts = (tuple(f"{folder}/{part}.{side}.gz" for side in (source, target)) for part in ("train", valid, test))
+    return Files(*parts, "bleu")
+
+
+STORED = {
+    "add": strings("add"),
+    "sql": strings("sql"),
+    "g2p": strings("g2p"),
+    "multi30k": languages("multi30k-en-de/raw", "en", "de", valid="val", test="test_2016_flickr"),
+    "tatoeba-en-it": languages("tatoeba-en-it", "en", "it"),
+    "tatoeba-en-fr": languages("tatoeba-en-fr", "en", "fr"),
+}
+
+
+def read_pairs(files: tuple[Path, ...]) -> Pairs:
+    """The pairs of two aligned files, or of one that is separated by tabs; compressed by gzip."""
+    sides = [gzip.decompress(file.read_bytes()).decode().splitlines() for file in files]
+    if len(sides) == 2:
+        return list(zip(*sides, strict=True))
+    return [(source, target) for source, target in (line.split("\t") for line in sides[0])]
+
+
+def made_pairs(task: str, count: int) -> Pairs:
+    """`count` pairs of a task that is made here, all with different sources; always the same ones."""
+    pairs: dict[str, str] = {}
+    for source, target in MAKERS[task](random.Random(task)):
+        pairs.setdefault(source, target)
+        if len(pairs) == count:
+            return list(pairs.items())
+    raise AssertionError(f"{task} has only {len(pairs)} pairs")
+
+
+def roman(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """Numbers up to 3,999 in Roman numerals."""
+    values = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"))
+    values += ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
+    for number in choice.sample(range(1, 4_000), 3_999):
+        rest, numeral = number, ""
+        for value, letters in values:
+            numeral += rest // value * letters
+            rest %= value
+        yield str(number), numeral
+
+
+def greek(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """Invented words of Greek letters and their transliteration (ISO 843, without accents)."""
+    vowels = dict(zip("αεηιου", "aeiiou", strict=True))
+    consonants = dict(zip("βγδζκλμνξπρστφ", "vgdzklmnxprstf", strict=True)) | {"θ": "th", "χ": "ch", "ψ": "ps"}
+    while True:
+        source = target = ""
+        for _ in range(choice.randint(2, 5)):
+            for letters in (consonants, vowels):
+                letter = choice.choice(list(letters))
+                source, target = source + letter, target + letters[letter]
+        yield source.capitalize(), target.capitalize()
+
+
+WORDS = """
+time year people way day man thing woman life child world school state family student group country problem
+hand part place case week company system program question work government number night point home water room
+mother area money story fact month lot right study book eye job word business issue side kind head house
+service friend father power hour game line end member law car city community name president team minute idea
+body information back parent face others level office door health person art war history party result change
+morning reason research girl guy moment air teacher force education the with from have this that they will
+"""
+
+
+def spelling(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """Common words in random order; in about one of eight a letter is doubled, left out, replaced or exchanged."""
+    while True:
+        words = choice.choices(WORDS.split(), k=choice.randint(2, 5))
+        yield " ".join(misspelled(word, choice) if choice.random() < 1 / 8 else word for word in words), " ".join(words)
+
+
+def misspelled(word: str, choice: random.Random) -> str:
+    """A word with one mistake."""
+    at = choice.randrange(len(word) - 1)
+    head, letter, following, tail = word[:at], word[at], word[at + 1], word[at + 2 :]
+    wrong = (letter * 2 + following, following, choice.choice(string.ascii_lowercase) + following, following + letter)
+    return head + choice.choice(wrong) + tail
+
+
+def parts(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """Orders of bolts, nuts and washers, and their part numbers."""
+    kinds, finishes = {"bolt": "BLT", "nut": "NUT", "washer": "WSH"}, {"zinc": "ZN", "plain": "PL", "black": "BK"}
+    while True:
+        kind, finish = choice.choice(list(kinds)), choice.choice(list(finishes))
+        size, pitch, length = (
+            choice.randint(2, 39),
+            choice.choice(("0,5", "0,75", "1,0", "1,25")),
+            choice.randint(4, 250),
+        )
+        words = [f"M{size}x{pitch}", kind, finish, f"{length}"]
+        if choice.random() < 0.5:
+            words[1], words[2] = words[2], words[1]
+        number = f"{kinds[kind]}-M{size:02}-{pitch.replace(',', '').ljust(3, '0')}-{length:03}-{finishes[finish]}"
+        yield " ".join(words), number
+
+
+MAKERS: dict[str, Callable[[random.Random], Iterator[tuple[str, str]]]] = {
+    "roman": roman, "greek": greek, "spelling": spelling, "parts": parts,
+}  # fmt: skip
+MADE_COUNTS = {"roman": 3_900, "greek": 12_000, "spelling": 12_000, "parts": 12_000}  # the last tenth is the test
