@@ -21,8 +21,7 @@ from typing import NamedTuple
 import torch
 from auto_tasks import MADE_COUNTS, STORED, Pairs, made_pairs, read_pairs
 
-from allyouneed import Bundle
-from allyouneed.evaluation import evaluate_greedily
+from allyouneed import Translator, evaluate
 
 CHARACTERS = "data.vocabulary=characters model.dropout=0 train.label_smoothing=0 train.learning_rate=0.005"
 NARROW = "model.d_model=128 model.d_ff=512 model.heads=4 model.encoder_layers=2 model.decoder_layers=2"
@@ -65,7 +64,7 @@ def run(train: list[str], valid: list[str], test: Pairs, metric: str, *, minutes
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
         processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Result(evaluate_greedily(Bundle.load(output), test).scores[metric], wall, processor)
+        return Result(evaluate(Translator.load(output, beam=1), test).scores[metric], wall, processor)
 
 
 def main() -> None:

@@ -32,8 +32,10 @@ def strings(name: str) -> Files:
 
 def languages(folder: str, source: str, target: str, *, valid: str = "valid", test: str = "test") -> Files:
     """A translation task: aligned files of two languages."""
-    parts = (tuple(f"{folder}/{part}.{side}.gz" for side in (source, target)) for part in ("train", valid, test))
-    return Files(*parts, "bleu")
+    train, validation, tests = (
+        tuple(f"{folder}/{part}.{side}.gz" for side in (source, target)) for part in ("train", valid, test)
+    )
+    return Files(train, validation, tests, "bleu")
 
 
 STORED = {
@@ -66,11 +68,11 @@ def made_pairs(task: str, count: int) -> Pairs:
 
 def roman(choice: random.Random) -> Iterator[tuple[str, str]]:
     """Numbers up to 3,999 in Roman numerals."""
-    values = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"))
-    values += ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
+    values = {1000: "M", 900: "CM", 500: "D", 400: "CD", 100: "C", 90: "XC", 50: "L", 40: "XL"}
+    values |= {10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"}
     for number in choice.sample(range(1, 4_000), 3_999):
         rest, numeral = number, ""
-        for value, letters in values:
+        for value, letters in values.items():
             numeral += rest // value * letters
             rest %= value
         yield str(number), numeral
