@@ -12,6 +12,8 @@ import argparse
 import gzip
 import os
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
-from allyouneed import Bundle, Recipe, Translator
+from allyouneed import Bundle, ModelConfig, Recipe, Tokenizer, Translator
+from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch, pad
 from allyouneed.data.prepare import prepare
 from allyouneed.data.sampler import batches
@@ -32,9 +35,8 @@ from allyouneed.text.vocabulary import Vocabulary
 WARMUP = 1_000
 
 
-def make_marian(bundle: Bundle, *, dropout: float, min_positions: int) -> MarianMTModel:
-    """A Marian model of the sizes of ours, with new weights."""
-    ours, tokenizer = bundle.model.config, bundle.source_tokenizer
+def make_marian(ours: ModelConfig, tokenizer: Tokenizer, *, min_positions: int) -> MarianMTModel:
+    """A Marian model of the sizes and with the dropout of ours, with new weights."""
     return MarianMTModel(
         MarianConfig(
             vocab_size=ours.vocab_size,
@@ -47,7 +49,7 @@ def make_marian(bundle: Bundle, *, dropout: float, min_positions: int) -> Marian
             decoder_ffn_dim=ours.d_ff,
             max_position_embeddings=max(ours.max_length, min_positions),
             activation_function="relu",
-            dropout=dropout,
+            dropout=ours.dropout,
             scale_embedding=True,
             pad_token_id=tokenizer.pad_id,
             bos_token_id=tokenizer.sos_id,
@@ -68,15 +70,22 @@ def batch_loss(model: MarianMTModel, batch: Batch, *, smoothing: float) -> Tenso
     )
 
 
-def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: float, peak: float) -> int:
-    """Train for some minutes of processor time; returns the number of updates."""
+def fit(
+    model: MarianMTModel,
+    settings: TrainConfig,
+    pairs: EncodedPairs,
+    *,
+    minutes: float,
+    peak: float,
+    clock: Callable[[], float] = time.process_time,
+) -> int:
+    """Train for some minutes of `clock`; returns the number of updates."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     model.train()
-    begin = printed = time.process_time()
-    settings = recipe.train
+    begin = printed = clock()
     feed = batches(pairs, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=model.config.pad_token_id)
     for step, batch in enumerate(feed, start=1):
-        spent = (time.process_time() - begin) / (60 * minutes)
+        spent = (clock() - begin) / (60 * minutes)
         if spent >= 1:
             return step - 1
         for group in optimizer.param_groups:
@@ -86,17 +95,19 @@ def fit(model: MarianMTModel, recipe: Recipe, pairs: EncodedPairs, *, minutes: f
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        if time.process_time() - printed > 60:
-            printed = time.process_time()
-            print(f"{(printed - begin) / 60:5.1f} core minutes, update {step:,}, loss {loss.item():.3f}", flush=True)
+        if clock() - printed > 60:
+            printed = clock()
+            print(f"{(printed - begin) / 60:5.1f} minutes, update {step:,}, loss {loss.item():.3f}", flush=True)
     raise AssertionError("batches have no end")
 
 
 @torch.inference_mode()
-def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, batch_size: int = 50) -> list[str]:
-    """Translate all texts by `generate` with a beam of 4, in batches of similar length."""
+def translate(
+    model: MarianMTModel, tokenizer: Tokenizer, texts: list[str], *, beam: int = 4, batch_size: int = 50
+) -> list[str]:
+    """Translate all texts by `generate`, in batches of similar length. One vocabulary has both sides."""
     model.eval()
-    tokenizer = bundle.source_tokenizer
+    special = {tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id}
     sources = tokenizer.encode_all(texts)
     order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
     translations = [""] * len(texts)
@@ -104,15 +115,11 @@ def translate(model: MarianMTModel, bundle: Bundle, texts: list[str], *, batch_s
         indices = order[begin : begin + batch_size]
         ids = pad([sources[i] for i in indices], tokenizer.pad_id)
         outputs = model.generate(
-            input_ids=ids, attention_mask=ids != tokenizer.pad_id, num_beams=4, max_new_tokens=ids.size(1) + 50
+            input_ids=ids, attention_mask=ids != tokenizer.pad_id, num_beams=beam, max_new_tokens=ids.size(1) + 50
         )
         for i, output in zip(indices, outputs.tolist(), strict=True):
-            translations[i] = tokenizer.decode([token for token in output if token not in special_ids(bundle)])
+            translations[i] = tokenizer.decode([token for token in output if token not in special])
     return translations
-
-
-def special_ids(bundle: Bundle) -> set[int]:
-    return {bundle.source_tokenizer.pad_id, bundle.source_tokenizer.sos_id, bundle.source_tokenizer.eos_id}
 
 
 def lines(path: Path) -> list[str]:
@@ -134,8 +141,11 @@ def main() -> None:
     retain_freed_memory()
     bundle, recipe = Bundle.load(options.run), Recipe.read(options.run / "recipe.toml")
     sources, references = lines(options.source), lines(options.target)
-    longest = max(map(len, bundle.source_tokenizer.encode_all(sources)))
-    marian = make_marian(bundle, dropout=recipe.model.dropout, min_positions=longest + 60)
+    tokenizer = bundle.source_tokenizer
+    longest = max(map(len, tokenizer.encode_all(sources)))
+    marian = make_marian(
+        replace(bundle.model.config, dropout=recipe.model.dropout), tokenizer, min_positions=longest + 60
+    )
     vocabulary = Vocabulary(bundle.source_tokenizer, bundle.target_tokenizer)
     with TemporaryDirectory() as folder:
         prepared = prepare(
@@ -146,8 +156,8 @@ def main() -> None:
             f"ours {bundle.model.parameter_count():,}; batches of {recipe.train.batch_tokens:,} tokens",
             flush=True,
         )
-        updates = fit(marian, recipe, prepared.train, minutes=options.core_minutes, peak=options.peak)
-    marian_outputs = translate(marian, bundle, sources)
+        updates = fit(marian, recipe.train, prepared.train, minutes=options.core_minutes, peak=options.peak)
+    marian_outputs = translate(marian, tokenizer, sources)
     our_outputs = Translator(bundle).translate(sources)
     print(f"after {options.core_minutes:g} core minutes and {updates:,} updates; ours is {options.run}")
     for metric in (bleu, chrf):
