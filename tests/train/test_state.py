@@ -37,6 +37,14 @@ def test_a_gain_too_small_to_tell_is_kept_but_does_not_prolong_the_run() -> None
     assert state.validations_since_best == 0
 
 
+def test_of_equal_scores_the_one_of_lower_loss_is_the_best() -> None:
+    state, best = TrainState(), []
+    for state.step, loss in enumerate((0.2, 0.1, 0.15), start=1):
+        best.append(state.update_best(100.0, loss=loss))
+    assert best == [True, True, False]
+    assert (state.best_step, state.best_loss) == (2, 0.1)
+
+
 def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:
     falling = iter(range(9, 0, -1))
     settings = replace(

@@ -307,7 +307,7 @@ class Run:
         value = _metric_value(validation, settings.early_stopping_metric)
         # A model initialized from a trained one is worth comparing from the first validation on.
         first, in_warmup = 0 if settings.init_from else MIN_UPDATES, self.state.position(settings) <= settings.warmup
-        return self.state.update_best(value, first=first, in_warmup=in_warmup)
+        return self.state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
 
     def _measure(self, learning_rate: float) -> Validation:
         """Validation loss and accuracy, and the scores of the evaluator."""

@@ -24,6 +24,7 @@ class TrainState:
     skipped_in_a_row: int = 0
     rollbacks: int = 0  # since the last validation
     best: float | None = None  # highest value of `early_stopping_metric`; only with patience
+    best_loss: float | None = None  # validation loss of that model
     best_step: int = 0
     level: float | None = None  # of `early_stopping_metric` when patience was last reset
     validations_since_best: int = 0
@@ -63,16 +64,17 @@ class TrainState:
         self.skipped += not is_finite
         self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
 
-    def update_best(self, value: float, *, first: int = 0, in_warmup: bool = False) -> bool:
-        """Whether this validation is the best so far (not if it equals the best); more is better.
+    def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
+        """Whether this validation is the best so far; more is better, and of equal values the one of lower `loss`.
 
         Before update `first` every validation counts as the best. Patience is reset in the warmup, and by
         a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
         """
         is_known = self.step >= first
-        is_best = isfinite(value) and (self.best is None or value > self.best)
+        is_lower = loss is not None and self.best_loss is not None and loss < self.best_loss
+        is_best = isfinite(value) and (self.best is None or value > self.best or (value == self.best and is_lower))
         if is_best:
-            self.best, self.best_step = value if is_known else None, self.step
+            self.best, self.best_loss, self.best_step = value if is_known else None, loss, self.step
         resets = not is_known or in_warmup or self.level is None or _is_gain(self.level, value)
         if isfinite(value) and resets:
             self.level, self.validations_since_best = value if is_known else None, 0
