@@ -25,32 +25,31 @@ from torch.optim import Optimizer
 
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
-from ..corpus.normalize import Normalization
 from ..corpus.pair import Pair
 from ..data.prepared_data import PreparedData
 from ..device import using_threads
-from ..errors import ConfigError, Interrupted, TrainingError
+from ..errors import Interrupted, TrainingError
 from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
 from ..train.loop import Update, updates
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
-from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
+from ..train.state import MIN_GAIN, TrainState
 from ..train.update_plan import UpdatePlan
 from ..train.validation import validate
 from ..train.workers import Workers
+from .best_model import is_best
 from .budget import VALIDATION_SHARE, Budget, Stopwatch
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .checkpoint import load_checkpoint, save_checkpoint
 from .course import Speed, course_since_validation, mean_gradient_norm
 from .interrupts import InterruptRequest
 from .log import RunLog, read_plans
-from .model_card import model_card
 from .report import write_report
+from .run_bundle import make_bundle, make_card
 from .sharded_checkpoint import load_sharded, newest_checkpoint, save_sharded
 
 CHECKPOINT, SHARDED_CHECKPOINTS = "checkpoint.safetensors", "checkpoints"
-PROBES = 20  # sources of validation pairs that a bundle keeps
 
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
@@ -234,7 +233,7 @@ class Run:
             validation = self._measure(learning_rate)
             if not _is_finite(validation):
                 return "the validation loss was not finite"
-            if self._is_to_be_kept(validation):
+            if self._is_best(validation):
                 self._save_bundle(validation)
         state.stopped_early = 0 < settings.patience <= state.validations_since_best
         if state.skipped_in_a_row == 0:
@@ -289,7 +288,7 @@ class Run:
         if len(steps) > 1 and not self.state.finished:
             with swapped_weights(self._whole, average_snapshots(self._snapshots, steps)):
                 validation = replace(self._measure(0.0), averaged=len(steps))
-                if _is_finite(validation) and self._is_to_be_kept(validation):
+                if _is_finite(validation) and self._is_best(validation):
                     self._save_bundle(validation)
             self._record(validation)
         if not (self.output / "config.json").exists():
@@ -299,15 +298,6 @@ class Run:
                 f"{self.output}/metrics.jsonl has the values; choose another train.early_stopping_metric"
             )
         self.state.finished = True
-
-    def _is_to_be_kept(self, validation: Validation) -> bool:
-        settings = self.recipe.train
-        if not (settings.patience or (settings.minutes and self.data.valid is not None)):
-            return True
-        value = _metric_value(validation, settings.early_stopping_metric)
-        # A model initialized from a trained one is worth comparing from the first validation on.
-        first, in_warmup = 0 if settings.init_from else MIN_UPDATES, self.state.position(settings) <= settings.warmup
-        return self.state.update_best(value, loss=validation.valid_loss, first=first, in_warmup=in_warmup)
 
     def _measure(self, learning_rate: float) -> Validation:
         """Validation loss and accuracy, and the scores of the evaluator."""
@@ -346,36 +336,17 @@ class Run:
                 )
         return self.data.validation_samples(state.validation_samples)
 
+    def _is_best(self, validation: Validation) -> bool:
+        return is_best(validation, self.recipe, self.state, has_valid=self.data.valid is not None)
+
     def _save_bundle(self, validation: Validation) -> None:
         """Write the bundle, with the model's current weights."""
-        data = self.recipe.data
-        card = model_card(
-            self.output.name,
-            self._whole,
-            validation,
-            pairs=len(self.data.train),
-            languages=self._languages,
-            license=data.license,
-            data=[_corpus_name(corpus.train) for corpus in data.corpora() if corpus.train],
-            init_from=self.recipe.train.init_from,
-        )
+        card = make_card(self.output.name, self.recipe, self.data, self._whole, validation, self._languages)
         self._bundle(card).save(self.output)
         self._log.write_outputs(validation.samples)
 
     def _bundle(self, card: str = "") -> Bundle:
-        vocabulary = self.data.vocabulary
-        return Bundle(
-            self._whole,
-            vocabulary.source,
-            vocabulary.target,
-            self.recipe.decode,
-            card=card,
-            copy_statistics=self.data.copy_statistics,
-            longest_source=self.data.train.source.length_quantile(0.999),
-            normalization=Normalization.from_config(self.recipe.clean),
-            languages=self._languages,
-            probes=tuple(pair.source for pair in self.data.validation_samples(PROBES)),
-        )
+        return make_bundle(self.recipe, self.data, self._whole, self._languages, card)
 
     def _course(self) -> list[dict[str, Any]]:
         d_model, settings = self.model.config.d_model, self.recipe.train
@@ -411,34 +382,5 @@ class Run:
         return self.output / "snapshots"
 
 
-def _corpus_name(train: str | tuple[str, ...]) -> str:
-    """The files of a corpus without their folders, or the name of a task."""
-    return " and ".join(Path(file).name for file in ([train] if isinstance(train, str) else train))
-
-
 def _is_finite(validation: Validation) -> bool:
     return validation.valid_loss is None or isfinite(validation.valid_loss)
-
-
-def _metric_value(validation: Validation, metric: str) -> float:
-    if metric == "loss":
-        return float("-inf") if validation.valid_loss is None else -validation.valid_loss
-    if metric not in validation.scores:
-        known = ", ".join(["loss", *validation.scores])
-        raise ConfigError(f'train.early_stopping_metric="{metric}" is no score of this run; it has {known}')
-    return validation.scores[metric]
-
-
-def refuse_patience_without_metric(recipe: Recipe, data: PreparedData, evaluate: Evaluator | None) -> None:
-    """Refuse patience, or a time budget, where the metric that they compare is not measured."""
-    settings = recipe.train
-    if not settings.patience and (not settings.minutes or data.valid is None):
-        return
-    if data.valid is None:
-        raise ConfigError(f"train.patience={settings.patience} needs validation pairs; name them in data.valid")
-    if settings.early_stopping_metric != "loss" and (evaluate is None or not settings.validate_samples):
-        raise ConfigError(
-            f'train.early_stopping_metric="{settings.early_stopping_metric}" needs translations of validation pairs: '
-            "set train.validate_samples to more than 0 and, from Python, give `fit` an `evaluate` function; or use "
-            'train.early_stopping_metric="loss"'
-        )

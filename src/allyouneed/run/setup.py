@@ -22,11 +22,12 @@ from ..text.vocabulary_files import load_vocabulary
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
 from ..versions import versions
+from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
 from .callback import Evaluator, TrainingCallback
 from .model_card import describe_model
 from .processes import choose_workers
-from .run import OptimizerFactory, refuse_patience_without_metric
+from .run import OptimizerFactory
 from .run_languages import find_languages
 
 

@@ -1,0 +1,58 @@
+"""The bundle of a run, and its card."""
+
+from pathlib import Path
+
+from ..bundle import Bundle
+from ..config import Recipe
+from ..corpus.normalize import Normalization
+from ..data.prepared_data import PreparedData
+from ..nn import Transformer
+from .callback import Validation
+from .model_card import model_card
+
+PROBES = 20  # sources of validation pairs that a bundle keeps
+
+
+def make_bundle(
+    recipe: Recipe, data: PreparedData, model: Transformer, languages: tuple[str, str], card: str = ""
+) -> Bundle:
+    """The model with the vocabulary, the settings and the facts of its data that translating needs."""
+    vocabulary = data.vocabulary
+    return Bundle(
+        model,
+        vocabulary.source,
+        vocabulary.target,
+        recipe.decode,
+        card=card,
+        copy_statistics=data.copy_statistics,
+        longest_source=data.train.source.length_quantile(0.999),
+        normalization=Normalization.from_config(recipe.clean),
+        languages=languages,
+        probes=tuple(pair.source for pair in data.validation_samples(PROBES)),
+    )
+
+
+def make_card(
+    name: str,
+    recipe: Recipe,
+    data: PreparedData,
+    model: Transformer,
+    validation: Validation,
+    languages: tuple[str, str],
+) -> str:
+    """The README of a bundle, with the scores of a validation."""
+    return model_card(
+        name,
+        model,
+        validation,
+        pairs=len(data.train),
+        languages=languages,
+        license=recipe.data.license,
+        data=[_corpus_name(corpus.train) for corpus in recipe.data.corpora() if corpus.train],
+        init_from=recipe.train.init_from,
+    )
+
+
+def _corpus_name(train: str | tuple[str, ...]) -> str:
+    """The files of a corpus without their folders, or the name of a task."""
+    return " and ".join(Path(file).name for file in ([train] if isinstance(train, str) else train))
