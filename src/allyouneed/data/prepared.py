@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
+from ..checksums import crc32_checksum
 from ..config import DataConfig
 from ..corpus.data_report import DataReport
 from ..corpus.pair import Pair
@@ -80,7 +80,7 @@ def write_prepared(
         "weights": weights,
         "copy_statistics": asdict(copy_statistics),
         "report": report.table(),
-        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
+        "checksums": {path.name: crc32_checksum(path) for path in sorted(folder.iterdir())},
     }
     write_whole(folder / "prepared.json", to_json(table, indent=2) + "\n")
 
@@ -175,16 +175,8 @@ def _damaged(folder: Path, why: str) -> DataError:
 
 def _refuse_damaged(folder: Path, checksums: dict[str, int]) -> None:
     for name, checksum in checksums.items():
-        if _checksum(folder / name) != checksum:
+        if crc32_checksum(folder / name) != checksum:
             raise _damaged(folder, f"{name} has changed")
-
-
-def _checksum(path: Path) -> int:
-    checksum = 0
-    with path.open("rb") as file:
-        while chunk := file.read(2**20):
-            checksum = crc32(chunk, checksum)
-    return checksum
 
 
 def _refuse_unrelated(folder: Path) -> None:

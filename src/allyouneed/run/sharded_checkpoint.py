@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -24,6 +23,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.optim import Optimizer
 
+from ..checksums import crc32_checksum
 from ..errors import AllYouNeedError, DataError, OutputError
 from ..files import parse_json, read_whole, refusing_errors, rename, to_json, write_whole
 from ..nn import Transformer
@@ -61,7 +61,7 @@ def save_sharded(
         writer = HuggingFaceStorageWriter(str(_partial(path)), save_distributed=True)
         save(_tensors(model, optimizer), storage_writer=writer)
 
-    checksums = workers.gather(_checksum(_partial(path) / _file_name(workers.rank)))
+    checksums = workers.gather(crc32_checksum(_partial(path) / _file_name(workers.rank)))
 
     def end() -> None:
         table = {
@@ -147,18 +147,12 @@ def _refuse_damaged(path: Path, workers: Workers) -> None:
     wrong = 0
     for number, name in enumerate(names, 1):
         file = path / name
-        if number % workers.count == workers.rank and (not file.is_file() or _checksum(file) != expected.get(name)):
+        if number % workers.count == workers.rank and (
+            not file.is_file() or crc32_checksum(file) != expected.get(name)
+        ):
             wrong = number
     if wrong := workers.agree(wrong):
         raise _damaged(path, f"{names[wrong - 1]} is missing or has changed")
-
-
-def _checksum(path: Path) -> int:
-    checksum = 0
-    with path.open("rb") as file:
-        while chunk := file.read(2**20):
-            checksum = crc32(chunk, checksum)
-    return checksum
 
 
 def _file_name(rank: int) -> str:
