@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from allyouneed import Recipe, Transformer, fit
+from allyouneed.checksums import crc32_checksum
 from allyouneed.data.batch import Batch
 from allyouneed.nn import FeedForward
 from allyouneed.run import sharded_checkpoint
@@ -41,7 +42,7 @@ def train_run(folder: Path, **train: Any) -> None:
 
 def train_and_be_killed(folder: Path) -> None:
     """Train, and as the second worker be killed with half of the third checkpoint written."""
-    checksum, calls = sharded_checkpoint._checksum, 0
+    checksum, calls = crc32_checksum, 0
 
     def kill(path: Path) -> int:
         nonlocal calls
@@ -51,7 +52,7 @@ def train_and_be_killed(folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return checksum(path)
 
-    sharded_checkpoint._checksum = kill
+    sharded_checkpoint.crc32_checksum = kill
     train_run(folder)
 
 
