@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -52,8 +53,8 @@ def train_and_be_killed(folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return checksum(path)
 
-    sharded_checkpoint.crc32_checksum = kill
-    train_run(folder)
+    with patch.object(sharded_checkpoint, "crc32_checksum", kill):
+        train_run(folder)
 
 
 def raising(call: Callable[..., Tensor], *, forward: int, backward: int) -> Callable[..., Tensor]:
