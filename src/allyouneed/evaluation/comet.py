@@ -72,7 +72,7 @@ def _run(
             (rows,) = json.loads((folder / "scores.json").read_text(encoding="utf-8")).values()
             scores = [float(row["COMET"]) for row in rows]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = (done.stderr.strip().splitlines() or [repr(error)])[-1]
+            reason = done.stderr.strip().rpartition("\n")[2] or repr(error)
             raise ConfigError(f"{PROGRAM} failed (exit code {done.returncode}): {reason}") from error
     if len(scores) != len(sources):
         raise ConfigError(f"{PROGRAM} scored {len(scores)} of {len(sources)} translations")
