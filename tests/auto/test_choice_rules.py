@@ -69,11 +69,17 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
     assert choose_vocabulary(statistics)[0] == vocabulary
 
 
-@pytest.mark.parametrize("task", ["sums", "questions", "sounds", "letters"])
-def test_where_one_target_is_right_nothing_is_regularized(task: str) -> None:
+@pytest.mark.parametrize(
+    ("task", "minutes", "dropout"),
+    [("sums", 0, 0), ("questions", 10, 0), ("sounds", 2, 0), ("sounds", 10, 0.1), ("letters", 0, 0.1)],
+)
+def test_where_one_target_is_right_only_long_trainings_of_strings_have_dropout(
+    task: str, minutes: float, dropout: float
+) -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS[task]))
-    recipe, _ = draft.complete(Corpus(5_000, 50_000, 30, has_valid=True, exact=draft.is_exact, gpu=False))
-    assert (recipe.model.dropout, recipe.train.label_smoothing) == (0, 0)
+    corpus = Corpus(5_000, 50_000, 30, has_valid=True, exact=draft.is_exact, gpu=False, minutes=minutes)
+    recipe, _ = draft.complete(corpus)
+    assert (recipe.model.dropout, recipe.train.label_smoothing) == (dropout, 0)
     assert recipe.train.early_stopping_metric == "exact"
 
 

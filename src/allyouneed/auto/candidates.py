@@ -38,7 +38,7 @@ def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     yield {"train.learning_rate": FAST * rate}
     yield {"train.learning_rate": SLOW * rate}
     if corpus.exact:
-        yield {"model.dropout": REGULARIZED}
+        yield {"model.dropout": UNREGULARIZED if model.dropout else REGULARIZED}
     else:
         yield {"model.dropout": UNREGULARIZED, "train.label_smoothing": 0.0}
     yield {"train.batch_tokens": 2 * recipe.train.batch_tokens}

@@ -6,7 +6,7 @@ learning rate that ends at zero makes averaging checkpoints unnecessary.
 
 Three kinds of tasks are told apart by the statistics of their pairs. Of *text*, such as translations, several targets
 may be right, and a model is regularized. Of *strings* (sounds of words, part numbers) and *templates* (SQL of a few
-tables, sums) one is: dropout and label smoothing only cost time. On 12,000 questions to SQL, in the same time, the
+tables, sums) one is: label smoothing only costs time, and so does dropout in short trainings. On 12,000 questions to SQL, in the same time, the
 model for text was right on 19 % of the test pairs and the same one without dropout and smoothing on 96 %; a narrower
 one is right sooner: docs/training.md, "How settings are chosen".
 """
@@ -54,6 +54,10 @@ EXACT_SIZES = {
     float("inf"): {"d_model": 256, "d_ff": 1024, "heads": 4, "layers": 3},
 }
 SMALL_CORPUS = 3_000
+
+# Dropout for strings: in budgets of more minutes than that, and without a budget, a model of at most so many pairs sees
+# them so often that it learns them by heart. Words to sounds, 10 minutes: docs/training.md.
+STRING_DROPOUT, SHORT_BUDGET, MANY_STRINGS = 0.1, 3.0, 200_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30
 
@@ -143,6 +147,15 @@ def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
         minutes, why = sorted(EXACT_SIZES)[1], "one target is right"
     row = EXACT_SIZES[minutes]
     return Size(corpus.pairs, **row, dropout=0.0, epochs=EXACT_EPOCHS), why
+
+
+def choose_exact_dropout(corpus: Corpus, statistics: PairStatistics) -> tuple[float, str]:
+    """The dropout rate of a model of strings or templates, and why."""
+    kind, why = task_kind(statistics)
+    is_short = 0 < corpus.minutes <= SHORT_BUDGET
+    if kind == "strings" and not is_short and corpus.pairs <= MANY_STRINGS:
+        return STRING_DROPOUT, f"{why}; so long a training repeats the pairs often"
+    return 0.0, why
 
 
 def describe_minutes(most: float) -> str:

@@ -21,6 +21,7 @@ from .choice_rules import (
     VALIDATIONS,
     WARMUP_SHARE,
     Corpus,
+    choose_exact_dropout,
     choose_exact_size,
     choose_size,
     choose_vocabulary,
@@ -154,9 +155,11 @@ class Draft:
             decoder_layers=size.layers,
         )  # fmt: skip
         if corpus.exact:
-            why = task_kind(self.statistics)[1] if self.statistics else "strings of characters with one correct output"
-            choose("model", why, dropout=0.0)
-            choose("train", "the same", label_smoothing=0.0)
+            dropout, why = 0.0, "strings of characters with one correct output"
+            if self.statistics:
+                dropout, why = choose_exact_dropout(corpus, self.statistics)
+            choose("model", why, dropout=dropout)
+            choose("train", "one target is right", label_smoothing=0.0)
         choose("model", "the fewer the pairs, the more a model overfits", dropout=size.dropout)
 
         hardware = "GPU" if corpus.gpu else "CPU"
