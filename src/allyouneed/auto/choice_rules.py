@@ -6,9 +6,9 @@ learning rate that ends at zero makes averaging checkpoints unnecessary.
 
 Three kinds of tasks are told apart by the statistics of their pairs. Of *text*, such as translations, several targets
 may be right, and a model is regularized. Of *strings* (sounds of words, part numbers) and *templates* (SQL of a few
-tables, sums) one is: label smoothing only costs time, and so does dropout in short trainings. On 12,000 questions to SQL, in the same time, the
-model for text was right on 19 % of the test pairs and the same one without dropout and smoothing on 96 %; a narrower
-one is right sooner: docs/training.md, "How settings are chosen".
+tables, sums) one is: label smoothing only costs time, and so does dropout in short trainings. On 12,000 questions to
+SQL, in the same time, the model for text was right on 19 % of the test pairs and the same one without dropout and
+smoothing on 96 %; a narrower one is right sooner: docs/training.md, "How settings are chosen".
 """
 
 from dataclasses import dataclass
