@@ -73,3 +73,13 @@ def test_recorded_trials_are_not_repeated_and_give_the_same_decision() -> None:
         trial = next_trial(4, records[:done], 80)
         assert trial
         assert (trial.round, trial.candidate) == (records[done].round, records[done].candidate)
+
+
+@pytest.mark.parametrize("candidates", range(2, 9))
+def test_any_number_of_candidates_ends_with_two(candidates: int) -> None:
+    records = run_all(candidates, 240, lambda number: 10 - number)
+    last = max(record.round for record in records)
+    assert [record.candidate for record in records if record.round == last] == [0, candidates - 1]
+    best = best_record(candidates, records)
+    assert best
+    assert best.candidate == candidates - 1

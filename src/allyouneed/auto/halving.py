@@ -80,7 +80,8 @@ def best_record(count: int, records: Sequence[TrialRecord]) -> TrialRecord | Non
         finished = {record.candidate: record for record in records if record.round == number}
         if finished.keys() != set(candidates):
             break
-        rules, other = finished[0], max((finished[i] for i in candidates if i), key=lambda record: record.rank)
+        rules = finished[0]
+        other = max((finished[i] for i in candidates if i), key=lambda record: record.rank, default=rules)
         best = other if _is_better(other, rules) else rules
     return best
 
@@ -99,7 +100,7 @@ def _rounds(count: int, records: Sequence[TrialRecord]) -> list[list[int]]:
         if len(finished) < len(rounds[-1]) or len(finished) <= 2:
             return rounds
         others = sorted((record for record in finished if record.candidate), key=lambda record: record.rank)[::-1]
-        rounds.append([0, *(record.candidate for record in others[: len(finished) // 2 - 1])])
+        rounds.append([0, *(record.candidate for record in others[: max(1, len(finished) // 2 - 1)])])
 
 
 def _slot(seconds: float, count: int, candidates: int) -> float:
