@@ -74,7 +74,8 @@ def torch_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[o
         sides = [position(embedding(ids)) for ids in (source, target_in)]
         mask = ~causal_mask(target_in.size(1))
         vectors = body(*sides, tgt_mask=mask, src_key_padding_mask=padding, memory_key_padding_mask=padding)
-        return projection(vectors)  # type: ignore[no-any-return]
+        scores: Tensor = projection(vectors)
+        return scores
 
     yield from usual_loop(nn.ModuleList([body, *outside]), logits, pairs, dtype, config.pad_id)
 
@@ -98,7 +99,8 @@ def transformers_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Ite
 
     def logits(source: Tensor, target_in: Tensor) -> Tensor:
         output = model(input_ids=source, attention_mask=source != pad_id, decoder_input_ids=target_in, use_cache=False)
-        return output.logits  # type: ignore[no-any-return]
+        scores: Tensor = output.logits
+        return scores
 
     yield from usual_loop(model.to(setup.get("device", "cpu")), logits, pairs, dtype, pad_id)
 

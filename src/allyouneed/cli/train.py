@@ -77,7 +77,7 @@ def train(
         bool,
         typer.Option(
             "--auto",
-            help="Choose the settings that the recipe leaves out by the size of the corpus, as for a file of pairs.",
+            help="Choose the settings that the recipe leaves out by what the pairs are like, as for a file of pairs.",
         ),
     ] = False,
     minutes: Annotated[
@@ -101,7 +101,7 @@ def train(
 ) -> None:
     """Train a model on text pairs, or as a recipe describes.
 
-    For a file of pairs, settings that are not given are chosen by the size of the corpus, each with a message.
+    For a file of pairs, settings that are not given are chosen by what the pairs are like, each with a message.
 
     Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
     tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
