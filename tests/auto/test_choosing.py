@@ -81,6 +81,21 @@ def test_without_a_budget_or_room_in_it_nothing_is_tried(pairs: Path, tmp_path: 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("count", "share"), [(100, 0.25), (800, 0.1), (3_000, 0.05), (6_000, None)])
+def test_few_pairs_hold_out_a_larger_share_of_themselves(tmp_path: Path, count: int, share: float | None) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{n}\t{n + 1}\n" for n in range(count)), encoding="utf-8")
+    assert choose(path, tmp_path / "run", minutes=0.0).tables["data"].get("held_out") == share
+
+
+def test_the_share_that_is_named_is_held_out(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{n}\t{n + 1}\n" for n in range(50)), encoding="utf-8")
+    draft = Draft.from_tables({"data": {"train": str(path), "held_out": 0.02}})
+    with pytest.raises(DataError, match="the corpus is too small to split"):
+        choose_from_pairs(draft, tmp_path, evaluate=None, device=torch.device("cpu"), progress=lambda *_: None)
+
+
 def test_settings_of_the_user_are_not_varied(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
     draft = choose(pairs, tmp_path / "run", learning_rate=0.02, batch_tokens=300)
     names = {name for record in read_trials(tmp_path / "run") for name in record.settings}

@@ -77,6 +77,9 @@ UPDATES_PER_MINUTE = 6_000  # of a time budget; more than a machine makes, since
 # Chosen for every corpus, if not set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
+# The share to hold out for validation, and again for the test, of at least so many pairs; 40 pairs give 10 and 10.
+HELD_OUT_SHARES = {5_000: 0.02, 1_000: 0.05, 160: 0.1, 0: 0.25}
+
 # A trained model is fine-tuned with a lower learning rate, and for a shorter time.
 FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 
@@ -95,6 +98,11 @@ class Corpus:
     exact: bool
     gpu: bool
     minutes: float = 0.0
+
+
+def held_out_share(pairs: int) -> float:
+    """The share of the pairs to hold out for validation, and again for the test."""
+    return next(share for fewest, share in HELD_OUT_SHARES.items() if pairs >= fewest)
 
 
 def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:

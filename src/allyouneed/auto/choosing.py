@@ -31,9 +31,12 @@ def choose_from_pairs(
     plan = draft.preliminary
     if plan.train.init_from or not any(corpus.train for corpus in plan.data.corpora()):
         return draft
-    sample = read_corpus_sample(plan.data, plan.clean)
+    no_choice = "held_out" in draft.tables.get("data", {}) or plan.data.valid
+    sample = read_corpus_sample(plan.data, plan.clean, choose_held_out=not no_choice)
     if not sample.train:
         return draft
+    if sample.held_out != plan.data.held_out:
+        draft = draft.with_choice({"data.held_out": sample.held_out}, "of few pairs a larger share is held out")
     draft = draft.with_statistics(measure_pairs(sample.train))
     seconds = TRIALS_SHARE * 60 * plan.train.minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft

@@ -28,13 +28,19 @@ class Evidence:
 
 def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: int | None) -> list[str]:
     """What to try next, the most promising first; nothing for a good model. `pairs` is the number it was trained on."""
+    is_good = any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items())
     if as_good := _best_baseline(result):
-        first = [
+        beside = (
             f"It is not clearly better than the {SYSTEMS[as_good]} ({SCORE_TITLES[METRIC]} "
-            f"{result.scores[MODEL][METRIC]:.1f} against {result.scores[as_good][METRIC]:.1f}): check that line n of "
-            f"the source belongs to line n of the target; if so, train longer ({_longer(run)})."
+            f"{result.scores[MODEL][METRIC]:.1f} against {result.scores[as_good][METRIC]:.1f})"
+        )
+        if is_good:
+            return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
+        first = [
+            f"{beside}: check that line n of the source belongs to line n of the target; if so, train longer "
+            f"({_longer(run)})."
         ]
-    elif any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items()):
+    elif is_good:
         return []
     else:
         first = list(_course(run))
