@@ -28,6 +28,11 @@ FORKS.set_forkserver_preload(
 
 MODEL = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0)
 TRAIN = TrainConfig(steps=6, warmup=3, learning_rate=0.01, schedule="constant", clip_norm=0.5, accumulate_steps=2)
+TRAININGS = {
+    "adam": TRAIN,
+    "muon": replace(TRAIN, optimizer="muon"),
+    "bfloat16": replace(TRAIN, precision="bfloat16"),
+}
 
 
 def batches(count: int) -> list[Batch]:
@@ -77,10 +82,9 @@ def _exit_codes(act: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) 
 
 
 def save_trained(folder: Path) -> None:
-    """Train as one worker of a group, with both optimizers, and save what each ends with."""
-    for optimizer in ("adam", "muon"):
-        result = train_part(WorkerGroup(), replace(TRAIN, optimizer=optimizer))
-        torch.save(result, folder / f"{optimizer}{dist.get_rank()}.pt")
+    """Train as one worker of a group, with both optimizers and in both precisions, and save what each ends with."""
+    for name, config in TRAININGS.items():
+        torch.save(train_part(WorkerGroup(), config), folder / f"{name}{dist.get_rank()}.pt")
 
 
 def save_troubled(folder: Path) -> None:

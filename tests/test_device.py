@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from typing import Any
@@ -6,7 +7,7 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.device import parallel_map, pick_device, require_memory, set_threads
+from allyouneed.device import available_cores, parallel_map, pick_device, require_memory, set_threads
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 
@@ -72,3 +73,14 @@ def test_the_bytes_of_the_weights_are_about_what_the_parameters_take(sizes: dict
     config = ModelConfig(vocab_size=1_000, d_model=64, d_ff=96, heads=2, max_length=20, **sizes)
     taken = 4 * Transformer(config).parameter_count()
     assert 0.8 * taken < config.weight_bytes < 1.3 * taken
+
+
+def test_a_process_that_may_use_one_core_counts_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for the threads of the server; where the system does not say, those of the machine count."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert available_cores() == 1
+    with pytest.raises(ConfigError, match="too many for the 1 cores here"):
+        set_threads(1_000_000)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert available_cores() == 64

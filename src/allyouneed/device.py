@@ -60,13 +60,18 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
 
 
+def available_cores() -> int:
+    """The number of cores that this process may use: taskset or a container may leave it fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def set_threads(count: int) -> None:
     """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core.
 
     Refuses more than `THREADS_PER_CORE` for each core, or `MOST_THREADS` if that is more: a process that starts too
     many threads is ended by the system.
     """
-    cores = os.cpu_count() or 1
+    cores = available_cores()
     most = max(MOST_THREADS, THREADS_PER_CORE * cores)
     if count > most:
         raise ConfigError(

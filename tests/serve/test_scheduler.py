@@ -29,7 +29,7 @@ EN_IT, IT_EN = ModelKey("en", "it"), ModelKey("it", "en")
 @asynccontextmanager
 async def running(folders: Sequence[Path], **settings: float) -> AsyncIterator[Scheduler]:
     models = ModelStore([ModelSource.parse(folder) for folder in folders], ServeConfig(device="cpu"))
-    scheduler = Scheduler(models, workers=2, **settings)  # type: ignore[arg-type]
+    scheduler = Scheduler(models, **{"workers": 2, **settings})  # type: ignore[arg-type]
     scheduler.start()
     try:
         yield scheduler
@@ -235,3 +235,12 @@ async def test_a_large_text_is_answered_beside_small_ones(served: tuple[Path, Pa
         assert not waiting.done()
         (answer,) = await waiting
     assert comparable(answer) == comparable(next(Translator.load(served[0], device="cpu").translations([large])))
+
+
+async def test_there_is_a_thread_for_each_core_that_the_process_may_use(
+    served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allyouneed.serve.scheduler.available_cores", lambda: 3)
+    async with running(served, workers=0):
+        names = [thread.name for thread in threading.enumerate()]
+    assert [f"translate-{number}" in names for number in range(4)] == [True, True, True, False]

@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from allyouneed.config import ModelConfig
+from allyouneed.config import ModelConfig, TrainConfig
+from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
 from allyouneed.train import fast_forward
 from allyouneed.train.fast_forward import LONGEST, hidden_states
+from allyouneed.train.loop import add_gradients
 from allyouneed.train.rounding import round_down, round_up
 
 CONFIG = ModelConfig(
@@ -71,6 +73,14 @@ def test_so_do_models_with_a_part_that_was_replaced_and_long_sentences(monkeypat
     custom = Transformer(CONFIG)
     custom.encoder.layers[0].feed_forward = torch.nn.Identity()
     assert hidden_states(custom, SOURCE, TARGET, torch.float32).shape == (3, 7, 24)
+
+
+def test_training_in_bfloat16_goes_this_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_forward, "_through_encoder", None)
+    batch = Batch(SOURCE, TARGET)
+    add_gradients(Transformer(CONFIG), [batch], TrainConfig(precision="float32"))
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        add_gradients(Transformer(CONFIG), [batch], TrainConfig(precision="bfloat16"))
 
 
 def test_round_numbers_are_few_and_at_most_an_eighth_away() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import os
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import TypeVar
 
 import torch
 
+from ..device import available_cores
 from ..errors import DeadlineExceeded, Overloaded
 from ..translator import SplitTexts, Translation, Translator
 from .batch_workers import BatchWorkers
@@ -44,7 +44,7 @@ class Scheduler:
     ) -> None:
         self.models, self._monitoring = models, monitoring or Monitoring()
         self._max_queue, self._timeout = max_queue, timeout
-        workers = workers or os.cpu_count() or 1
+        workers = workers or available_cores()
         self._queue = SegmentQueue()
         self._accepted = 0  # texts
         self._workers = BatchWorkers(self._queue, self._monitoring, workers=workers)
