@@ -1,33 +1,50 @@
-"""What more pairs made from the same data gain: distilled, back-translated, forward-translated and copied ones.
+"""What more pairs made from the same data gain: distilled, back-translated, forward-translated and copied ones, terms.
 
-    python benchmarks/augment.py --data ../shared/data/tatoeba-en-it --languages en-it --pairs 3000
+    python benchmarks/augment.py --data ../shared/data/tatoeba-en-it --folder runs/augment --models plain,second,reverse
+    python benchmarks/augment.py --data ../shared/data/tatoeba-en-it --folder runs/augment --models back,distilled
 
-`--pairs` training pairs are all that is known; of `--monolingual` others only the target is used (for
-forward-translation only the source). A teacher, twice as wide as the students, and a model of the other direction are
-trained first. Then every student has the same sizes, updates, batches and seed, and so about the same processor time:
+`--pairs` training pairs are all that is known; of `--others` further ones only the targets are used (only the sources
+for forward-translation). All models have the same sizes, vocabulary size, updates, batches and seed, and so about the
+same processor time:
 
-plain       the pairs
-distilled   the pairs with the teacher's translations (beam search)
-distilled+  the pairs, and with the teacher's translations
-back        the pairs, and the monolingual targets with sources by the reverse model; sampled: with --sample
-forward     the pairs, and monolingual sources with the teacher's translations
-copied      the pairs, and the monolingual targets as their own sources
+plain           the pairs
+second          the same with another seed, for ensembles
+reverse         the pairs in the other direction, for back-translation
+distilled       the sources with translations by plain (beam search)
+ensemble        the sources with translations by plain and second together
+distilled+      the pairs, and with translations by plain
+back, sampled   the pairs, and the other targets with sources by reverse, by greedy search or drawn
+back-half       the same as back, of which an epoch has half
+elsewhere       the pairs, and targets of `--monolingual` with sources by reverse
+forward         the pairs, and the other sources with translations by plain
+copied          the pairs, and the other targets as their own sources
+terms           the pairs, and a list of invented terms with their translations, each 20 times in an epoch
+terms+copied    both
 
-Synthetic corpora are never held out. Printed are BLEU and chrF of greedy search on the test set.
+Printed are BLEU and chrF of greedy search on the test set, and how many terms of the list are translated as it says:
+in sentences of the test set in which a term replaces the word `--slot`. Half of the terms stay as they are, as names of
+products do. A folder keeps what was trained; a run that was stopped is continued by the same command.
 """
 
 import argparse
 import json
 import os
+import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from allyouneed import Bundle, Draft, Recipe, Translator, fit
+from allyouneed.corpus.lines import read_lines
 from allyouneed.corpus.pair import Pair
 from allyouneed.corpus.readers import read_pairs
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.transfer.distillation import with_teacher
+
+RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model with its scores
+TERMS, TERM_SENTENCES = 60, 200
+SYLLABLES = ("ba", "dro", "fi", "gul", "ka", "len", "mo", "nar", "pi", "que", "ros", "ta", "vel", "xi", "zor")
 
 
 def processor_minutes() -> float:
@@ -42,87 +59,148 @@ def aligned(folder: Path, part: str, languages: str) -> list[Pair]:
     return read_pairs((str(source), str(target)))
 
 
+def spaced(rows: list[Any], count: int) -> list[Any]:
+    """`count` of the rows, evenly spaced."""
+    return rows[:: max(1, len(rows) // count)][:count]
+
+
+def invent_terms() -> list[Pair]:
+    """Terms of invented words, every second with a translation of its own."""
+    rng = random.Random(1)
+    words: list[str] = []
+    while len(words) < 2 * TERMS:
+        word = "".join(rng.sample(SYLLABLES, 3)).capitalize()
+        if word not in words:
+            words.append(word)
+    return [
+        Pair(word, other if n % 2 else word)
+        for n, (word, other) in enumerate(zip(words[::2], words[1::2], strict=True))
+    ]
+
+
+def term_accuracy(bundle: Bundle, test: list[Pair], slot: str) -> float:
+    """The share of sentences whose translation has the translation of their term."""
+    word = re.compile(rf"\b{re.escape(slot)}\b")
+    sentences = [pair.source for pair in test if len(word.findall(pair.source)) == 1][:TERM_SENTENCES]
+    terms = [invent_terms()[n % TERMS] for n in range(len(sentences))]
+    sources = [word.sub(term.source, sentence) for term, sentence in zip(terms, sentences, strict=True)]
+    outputs = [row.strip() for row in Translator(bundle, copy_untranslatable=False).using(beam=1).translate(sources)]
+    return sum(term.target in output for term, output in zip(terms, outputs, strict=True)) / max(1, len(sources))
+
+
+def print_table(folder: Path) -> None:
+    """All models so far."""
+    rows = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
+    print(f"{'':<14}{'minutes':>9}{'BLEU':>7}{'chrF':>7}{'terms':>8}")
+    for row in rows:
+        if "scores" in row:
+            minutes = sum(one.get("minutes", 0.0) for one in rows if one["model"] == row["model"])
+            scores = row["scores"]
+            print(
+                f"{row['model']:<14}{minutes:>9.2f}{scores['bleu']:>7.2f}{scores['chrf']:>7.2f}{scores['terms']:>8.1%}",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a folder with train, valid and test of two languages")
+    parser.add_argument("--models", default="plain,second,reverse,distilled,back", help="which to train now")
     parser.add_argument("--languages", default="en-it")
     parser.add_argument("--test", default="test", help="the beginning of the names of the test files")
     parser.add_argument("--valid", default="valid", help="the same of the validation files")
-    parser.add_argument("--pairs", type=int, default=3_000)
-    parser.add_argument("--monolingual", type=int, default=3_000)
-    parser.add_argument("--updates", type=int, default=300, help="of a student")
-    parser.add_argument("--teacher-updates", type=int, default=400)
-    parser.add_argument("--size", type=int, default=64, help="d_model of a student")
+    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--others", type=int, default=10_000)
+    parser.add_argument("--monolingual", type=Path, help="a text in the target language, one sentence a line")
+    parser.add_argument("--slot", default="Tom", help="the word of test sentences that terms replace")
+    parser.add_argument("--updates", type=int, default=800)
+    parser.add_argument("--size", type=int, default=128, help="d_model")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="plain,distilled,distilled+,back,sampled,forward,copied")
     parser.add_argument("--folder", type=Path, help="where the models go, and are found again by another call")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
-    rows = aligned(options.data, "train", options.languages)
-    rows = rows[:: max(1, len(rows) // (options.pairs + options.monolingual))]
-    known, unpaired = rows[0::2][: options.pairs], rows[1::2][: options.monolingual]
+    rows = spaced(aligned(options.data, "train", options.languages), options.pairs + options.others)
+    random.Random(1).shuffle(rows)
+    known, others = rows[: options.pairs], rows[options.pairs :]
     valid, test = (aligned(options.data, name, options.languages)[:1_000] for name in (options.valid, options.test))
+    others_targets, others_sources = [pair.target for pair in others], [pair.source for pair in others]
 
     def write(name: str, pairs: list[Pair]) -> str:
         path = folder / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(pair._asdict()) + "\n" for pair in pairs), encoding="utf-8")
+        if not path.is_file():
+            path.write_text("".join(json.dumps(pair._asdict()) + "\n" for pair in pairs), encoding="utf-8")
         return str(path)
 
-    def recipe(size: int, updates: int, corpora: list[dict[str, Any]], held_out: str) -> Recipe | Draft:
+    def recipe(corpora: list[dict[str, Any]], held_out: str, *, seed: int = options.seed) -> Draft:
         return Draft.from_tables(
             {
-                "data": {"corpus": corpora, "valid": held_out, "max_valid_samples": 100, "vocab_size": 2_000},
+                "data": {"corpus": corpora, "valid": held_out, "max_valid_samples": 100, "vocab_size": 4_000},
                 "clean": {"drop_copies": 0},
-                "model": {"d_model": size, "d_ff": 4 * size, "heads": 4, "encoder_layers": 2, "decoder_layers": 2},
+                "model": {
+                    "d_model": options.size, "d_ff": 4 * options.size, "heads": 4, "encoder_layers": 2,
+                    "decoder_layers": 2,
+                },
                 "train": {
-                    "steps": updates, "validate_every": updates, "batch_tokens": 1_024, "threads": 1,
-                    "tensorboard": False, "seed": options.seed,
+                    "steps": options.updates, "validate_every": options.updates, "batch_tokens": 1_024, "threads": 1,
+                    "workers": 1, "tensorboard": False, "seed": seed,
                 },
             }
         )  # fmt: skip
 
-    def train(name: str, plan: Recipe | Draft) -> Bundle:
-        before = processor_minutes()
-        bundle = fit(plan, folder / name, resume=True)
-        print(f"{name}: {processor_minutes() - before:.2f} minutes of processor time", flush=True)
-        return bundle
+    pairs, held_out = {"train": write("pairs", known)}, write("valid", valid)
+    turned = write("valid-turned", [Pair(target, source) for source, target in valid])
 
-    pairs, held_out = [{"train": write("pairs", known)}], write("valid", valid)
-    swapped = [Pair(target, source) for source, target in known]
-    turned = write("valid-swapped", [Pair(target, source) for source, target in valid])
-    wide = 2 * options.size
-    train("teacher", recipe(wide, options.teacher_updates, pairs, held_out))
-    train("reverse", recipe(wide, options.teacher_updates, [{"train": write("swapped", swapped)}], turned))
-    print(f"{'':<12}{'BLEU':>7}{'chrF':>7}")
-    for name in ("teacher", *options.only.split(",")):
-        if name != "teacher":
-            corpora: list[dict[str, Any]] = [*pairs]
-            run = folder / name
-            mined: list[Pair] = []
-            if name in ("back", "sampled"):
-                reverse = Translator.load(folder / "reverse", sample=name == "sampled", beam=1)
-                targets = [pair.target for pair in unpaired]
-                mined = [Pair(*both) for both in zip(reverse.translate(targets), targets, strict=True)]
-            elif name == "forward":
-                sources = [pair.source for pair in unpaired]
-                outputs = Translator.load(folder / "teacher").translate(sources)
-                mined = [Pair(*both) for both in zip(sources, outputs, strict=True)]
-            elif name == "copied":
-                mined = [Pair(pair.target, pair.target) for pair in unpaired]
-            if mined:
-                corpora.append({"train": write(name, mined), "synthetic": True})
-            plan = recipe(options.size, options.updates, corpora, held_out)
-            if name == "distilled":
-                plan = with_teacher(plan, [folder / "teacher"], run, resume=True)
-            elif name == "distilled+":
-                taught = with_teacher(plan, [folder / "teacher"], folder / "translations", resume=True)
-                tables = (taught.preliminary if isinstance(taught, Draft) else taught).data.corpora()
-                distilled = [{"train": corpus.train} for corpus in tables if corpus.train]
-                plan = recipe(options.size, options.updates, [*pairs, *distilled], held_out)
-            train(name, plan)
-        scores = evaluate_greedily(Bundle.load(folder / name), test).scores
-        print(f"{name:<12}{scores['bleu']:>7.2f}{scores['chrf']:>7.2f}", flush=True)
+    def made(name: str) -> Recipe | Draft:
+        """The recipe of a model, whose pairs are made first."""
+        if name == "second":
+            return recipe([pairs], held_out, seed=options.seed + 1)
+        if name == "reverse":
+            return recipe([{"train": write("turned", [Pair(target, source) for source, target in known])}], turned)
+        if name in ("distilled", "ensemble", "distilled+"):
+            teachers = [folder / teacher for teacher in (("plain", "second") if name == "ensemble" else ("plain",))]
+            taught = with_teacher(recipe([pairs], held_out), teachers, folder / name, resume=True)
+            if name != "distilled+":
+                return taught
+            return recipe([pairs, {"train": str(folder / "distilled/pairs/distilled.0.jsonl")}], held_out)
+        corpora = [pairs]
+        if name.startswith(("back", "sampled", "elsewhere")):
+            drawn = name == "sampled"
+            reverse = Translator.load(folder / "reverse", sample=drawn, beam=1)
+            targets = others_targets
+            if name == "elsewhere":
+                targets = spaced([line.strip() for line in read_lines(options.monolingual)], options.others)
+            kind = "back" if name == "back-half" else name
+            file = folder / f"{kind}.jsonl"
+            if not file.is_file():
+                write(kind, [Pair(*both) for both in zip(reverse.translate(targets), targets, strict=True)])
+            corpora.append({"train": str(file), "synthetic": True, "weight": 0.5 if name == "back-half" else 1.0})
+        elif name == "forward":
+            outputs = Translator.load(folder / "plain").translate(others_sources)
+            mined = [Pair(*both) for both in zip(others_sources, outputs, strict=True)]
+            corpora.append({"train": write(name, mined), "synthetic": True})
+        if "terms" in name:
+            corpora.append({"train": write("terms", invent_terms()), "synthetic": True, "weight": 20})
+        if "copied" in name:
+            copies = [Pair(target, target) for target in others_targets]
+            corpora.append({"train": write("copied", copies), "synthetic": True})
+        return recipe(corpora, held_out)
+
+    for name in options.models.split(","):
+        before = processor_minutes()
+        try:
+            bundle = fit(made(name), folder / name, resume=True)
+        finally:
+            append = (folder / RESULTS).open("a", encoding="utf-8")
+            append.write(json.dumps({"model": name, "minutes": processor_minutes() - before}) + "\n")
+            append.close()
+        judged = [Pair(target, source) for source, target in test] if name == "reverse" else test
+        scores = {**evaluate_greedily(bundle, judged).scores, "terms": 0.0}
+        if name != "reverse":
+            scores["terms"] = term_accuracy(bundle, test, options.slot)
+        with (folder / RESULTS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"model": name, "scores": scores}) + "\n")
+    print_table(folder)
 
 
 if __name__ == "__main__":

@@ -158,6 +158,15 @@ def test_no_corrections_are_refused(base: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_corrections_that_repeat_or_contradict_each_other_are_counted(base: Path, tmp_path: Path) -> None:
+    few = [("001b", "cde"), ("001b", "cde"), ("001b", "cdf"), ("003b", " "), ("", "cd"), ("005b", "cch")]
+    notebook = Notebook()
+    adapt_bundle(base, few, tmp_path / "run", settings=QUICK, callback=notebook)
+    assert "corrections: 3 of 6 are left out: repeated, or with an empty side" in notebook.lines
+    assert any("1 of 2 corrected texts have several translations, such as '001b'" in line for line in notebook.lines)
+    assert len(read_pairs(str(tmp_path / "run/pairs/corrections.train.jsonl"))) == 3
+
+
 def test_a_vocabulary_that_does_not_fit_is_refused(base: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not fit the corrections: 'x' at position 1"):
         adapt_bundle(base, [("x", "1")], tmp_path / "run", settings=QUICK)

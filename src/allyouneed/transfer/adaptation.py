@@ -10,7 +10,8 @@ output/adaptation.json                             scores on both test sets, bef
 output/…                                           the run and its bundle (run/run.py)
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import ceil
@@ -22,17 +23,15 @@ from ..config import Recipe
 from ..corpus.clean import dedup_key
 from ..corpus.memory import iterate_pairs
 from ..corpus.pair import Pair
-from ..errors import ConfigError, DataError, InputError
+from ..errors import ConfigError, DataError
 from ..evaluation import evaluate_greedily
 from ..files import locked, parse_json, read_json_lines, read_whole, to_json, write_whole
 from ..run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
 from ..run.resume import has_run, refuse_a_run
-from ..text.tokenizer import Tokenizer
 from .known_pairs import Parts, find_known_pairs, split
+from .vocabulary_fit import check_vocabulary, count_tokens
 
 EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
-MAX_UNKNOWN = 0.1  # share of the tokens of the corrections
-STRETCHED = 2.0  # times the tokens a character of the known pairs, from which the vocabulary hardly fits
 
 # chrF that the known validation pairs may lose before it counts against a model. A model that differs at all gives
 # other translations than its own earlier ones, which are as good.
@@ -82,10 +81,7 @@ def adapt_bundle(
     folder, output, callback = Path(folder), Path(output), callback or SilentCallback()
     _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
     base = Bundle.load(folder)
-    pairs = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
-    pairs = list(dict.fromkeys(pair for pair in pairs if pair.source and pair.target))
-    if not pairs:
-        raise DataError("there is no correction to learn: expected pairs of a source and its translation")
+    pairs = _usable(base, corrections, callback)
     # The lock of a run is held while pairs are collected, and again while it trains; this one also in between.
     with locked(output.with_name(f"{output.name}.pairs"), what=str(output)):
         with locked(output, what=str(output)):
@@ -104,6 +100,26 @@ def adapt_bundle(
             output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"
         )
         return Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+
+
+def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: TrainingCallback) -> list[Pair]:
+    """The corrections in the normalization of the base, each once; messages about those that are left out or differ."""
+    rows = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
+    pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
+    if not pairs:
+        raise DataError("there is no correction to learn: expected pairs of a source and its translation")
+    if left_out := len(rows) - len(pairs):
+        callback.on_message(
+            "corrections", f"{left_out:,} of {len(rows):,} are left out: repeated, or with an empty side"
+        )
+    counts = Counter(pair.source for pair in pairs)
+    if several := [source for source, count in counts.items() if count > 1]:
+        callback.on_message(
+            "warning",
+            f"{len(several):,} of {len(counts):,} corrected texts have several translations, such as {several[0]!r}; "
+            "all of these are learned, so the model may give any of them",
+        )
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +155,7 @@ class _Plan:
         parts["known"] = _without(known.parts, self.corrections)
         if not all(parts["known"]):
             raise DataError(f"the corrections have the sources of {known.origin}; name other texts with --sources")
-        for message in _check_vocabulary(base, self.corrections, parts["known"].train, self.bundle):
+        for message in check_vocabulary(base, self.corrections, parts["known"].train, self.bundle):
             callback.on_message("warning", message)
         callback.on_message("known", f"{known.origin}: {len(parts['known'].train):,} to mix in")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -201,7 +217,7 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
     before = Recipe.read(plan.bundle / "recipe.toml").train if (plan.bundle / "recipe.toml").is_file() else None
     kept: dict[str, Any] = {key: getattr(before, key) for key in ("label_smoothing", "precision")} if before else {}
     trained = [pair for some in parts.values() for pair in some.train]
-    if sum(len(ids) for _, _, ids in _encoded(base, trained)) / 2 < FEW_TOKENS:
+    if count_tokens(base, trained) / 2 < FEW_TOKENS:
         kept["steps"] = FEW_STEPS
     languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
     tables: dict[str, Any] = {
@@ -217,46 +233,6 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
         "decode": {key: value for key, value in asdict(base.decode).items() if value is not None},
     }  # fmt: skip
     return {name: {**tables.get(name, {}), **settings.get(name, {})} for name in {**tables, **settings}}
-
-
-def _check_vocabulary(base: Bundle, pairs: Sequence[Pair], known: Sequence[Pair], name: Path) -> Iterator[str]:
-    """Refuse corrections that the vocabulary cannot encode; warnings about those that it hardly can."""
-    try:
-        unknown, stretch = _unknown_share(base, pairs), _tokens_a_character(base, pairs)
-    except InputError as error:
-        raise InputError(f"the vocabulary of {name} does not fit the corrections: {error}") from error
-    if unknown > MAX_UNKNOWN:
-        raise DataError(
-            f"the vocabulary of {name} does not fit the corrections: {unknown:.1%} of their tokens are unknown to it, "
-            f"more than {MAX_UNKNOWN:.0%}; train a model with a vocabulary for both kinds of pairs"
-        )
-    if unknown:
-        yield f"{unknown:.2%} of the tokens of the corrections are unknown to the vocabulary"
-    if known and (times := stretch / _tokens_a_character(base, known)) > STRETCHED:
-        yield (
-            f"the vocabulary hardly fits the corrections: a character takes {times:.1f} times the tokens that it takes "
-            "in the pairs that the model knows"
-        )
-
-
-def _encoded(base: Bundle, pairs: Sequence[Pair]) -> Iterator[tuple[Tokenizer, str, list[int]]]:
-    for side, tokenizer in enumerate((base.source_tokenizer, base.target_tokenizer)):
-        texts = [pair[side] for pair in pairs]
-        for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True):
-            yield tokenizer, text, list(tokenizer.content(ids))
-
-
-def _unknown_share(base: Bundle, pairs: Sequence[Pair]) -> float:
-    counts = [
-        (ids.count(-1 if tokenizer.unk_id is None else tokenizer.unk_id), len(ids))
-        for tokenizer, _, ids in _encoded(base, pairs)
-    ]
-    return sum(unknown for unknown, _ in counts) / max(1, sum(count for _, count in counts))
-
-
-def _tokens_a_character(base: Bundle, pairs: Sequence[Pair]) -> float:
-    lengths = [(len(ids), len(text)) for _, text, ids in _encoded(base, pairs)]
-    return sum(tokens for tokens, _ in lengths) / max(1, sum(characters for _, characters in lengths))
 
 
 def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
