@@ -84,7 +84,7 @@ def term_accuracy(bundle: Bundle, test: list[Pair], slot: str) -> float:
     sentences = [pair.source for pair in test if len(word.findall(pair.source)) == 1][:TERM_SENTENCES]
     terms = [invent_terms()[n % TERMS] for n in range(len(sentences))]
     sources = [word.sub(term.source, sentence) for term, sentence in zip(terms, sentences, strict=True)]
-    outputs = [row.strip() for row in Translator(bundle, copy_untranslatable=False).using(beam=1).translate(sources)]
+    outputs = [row.strip() for row in Translator(bundle).using(beam=1, copy_untranslatable=False).translate(sources)]
     return sum(term.target in output for term, output in zip(terms, outputs, strict=True)) / max(1, len(sources))
 
 
@@ -163,7 +163,7 @@ def main() -> None:
             if name != "distilled+":
                 return taught
             return recipe([pairs, {"train": str(folder / "distilled/pairs/distilled.0.jsonl")}], held_out)
-        corpora = [pairs]
+        corpora: list[dict[str, Any]] = [pairs]
         if name.startswith(("back", "sampled", "elsewhere")):
             drawn = name == "sampled"
             reverse = Translator.load(folder / "reverse", sample=drawn, beam=1)
