@@ -77,9 +77,11 @@ def fit(
     *,
     minutes: float,
     peak: float,
+    warmup: int = WARMUP,
     clock: Callable[[], float] = time.process_time,
+    after_update: Callable[[int], None] = lambda step: None,
 ) -> int:
-    """Train for some minutes of `clock`; returns the number of updates."""
+    """Train for some minutes of `clock`, with a warmup of so many updates; returns the number of updates."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     model.train()
     begin = printed = clock()
@@ -89,12 +91,13 @@ def fit(
         if spent >= 1:
             return step - 1
         for group in optimizer.param_groups:
-            group["lr"] = peak * min(step / WARMUP, 1.0) * (1 - spent)
+            group["lr"] = peak * min(step / warmup, 1.0) * (1 - spent)
         loss = batch_loss(model, batch, smoothing=settings.label_smoothing)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
+        after_update(step)
         if clock() - printed > 60:
             printed = clock()
             print(f"{(printed - begin) / 60:5.1f} minutes, update {step:,}, loss {loss.item():.3f}", flush=True)

@@ -1,76 +1,119 @@
-"""Time to quality: greedy BLEU on Multi30K's raw test_2016 after some minutes of wall clock, vocabulary included.
+"""Time to quality: BLEU of greedy translations of Multi30K's raw test_2016 against minutes of wall clock.
 
-    python benchmarks/speedrun.py FOLDER [--minutes 6 20 45] [--systems ours marian] [--seed 1] [SECTION.KEY=VALUE …]
+    python benchmarks/speedrun.py FOLDER [--minutes 6 20 45] [--systems ours marian] [--seed 1] [--peak 7e-4]
+                                  [--warmup 300] [--points 10] [--transformers PYTHON] [SECTION.KEY=VALUE …]
 
-FOLDER has Multi30K's raw files. Every budget is a run by itself, whose learning rate falls to zero at its end, from the
-text to the trained model; translating the test set is not counted. "ours" is `allyouneed train` with the recipe
-multi30k-en-de, with the settings at the end of the command; "marian" is Hugging Face's `MarianMTModel` of the same
-sizes, batches and kind of vocabulary, trained by AdamW with `--peak`. Runs follow one another, on all cores. Lines are
-printed as JSON, one a run. Needs `pip install transformers` for "marian".
+FOLDER has Multi30K's raw files. Every budget is a run by itself, from the text to the trained model, vocabulary and the
+start of the program included, whose learning rate falls to zero at its end. "ours" is `allyouneed train` with the
+recipe multi30k-en-de and the settings at the end of the command; "marian" is Hugging Face's `MarianMTModel` with the
+same pairs, kind of vocabulary, sizes, batches and label smoothing, trained by AdamW in float32 with a linear warmup of
+`--warmup` updates to `--peak`, which then falls to zero. Runs follow one another, each on all cores that the process
+may use.
+
+About `--points` times in a run its model is set aside, which counts; the test set is translated with all of them after
+the run, which does not. The time of a model is when it was on the disk, with ours including the validation before it,
+which chooses the model that is kept. Lines are printed as JSON, one a run: `curve` has minutes and BLEU of every model,
+`reached` the minutes of the first model with BLEU 30, 35 and 38.
+
+`--transformers` names a Python that has transformers and all that this package needs, for example after
+
+    python -m venv .peers && .peers/bin/pip install transformers==5.23.0 .
 """
 
 import argparse
-import gzip
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
-
-from allyouneed import Recipe, Translator, recipe_path
-from allyouneed.data.prepare import prepare
-from allyouneed.device import retain_freed_memory
+import allyouneed
+from allyouneed import Bundle, Recipe, Translator, recipe_path
+from allyouneed.corpus.lines import read_lines
 from allyouneed.metrics import bleu
 
-RECIPE = "multi30k-en-de"
+RECIPE, TEST = "multi30k-en-de", "test_2016_flickr.{}.gz"
+MARKS = (30, 35, 38)
+PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 
 
-def train_ours(folder: Path, output: Path, minutes: float, settings: Sequence[str]) -> list[str]:
-    """Train with the command, in a process of its own; returns that command."""
-    command = [
-        "allyouneed", "train", RECIPE, "--auto", "--minutes", f"{minutes:g}", "--output", str(output),
-        f"data.data_dir={folder}", *settings,
-    ]  # fmt: skip
-    subprocess.run([sys.executable, "-m", *command], check=True, stdout=sys.stderr)
-    return command
+def train_command(folder: Path, minutes: float, settings: Sequence[str], points: int) -> list[str]:
+    """The command that trains ours, without its output folder."""
+    steps = Recipe.read(recipe_path(RECIPE), list(settings)).train.steps
+    given = {setting.partition("=")[0] for setting in settings}
+    defaults = {"train.validate_every": -(-steps // points), "train.validate_samples": 0}
+    more = [f"{name}={value}" for name, value in defaults.items() if name not in given]
+    return ["allyouneed", "train", RECIPE, "--minutes", f"{minutes:g}", f"data.data_dir={folder}", *more, *settings]
 
 
-def translate_with_marian(
-    folder: Path, scratch: Path, texts: list[str], *, minutes: float, peak: float, seed: int
-) -> tuple[list[str], float]:
-    """Train a Marian model on the pairs of the recipe and translate greedily; also the minutes until it was trained."""
-    from marian import fit, make_marian, translate
-
-    begin = time.monotonic()
-    torch.manual_seed(seed)
-    recipe = Recipe.read(recipe_path(RECIPE), [f"data.data_dir={folder}", f"train.seed={seed}"])
-    prepared = prepare(recipe.data, recipe.clean, scratch / "data", max_length=recipe.model.max_length)
-    tokenizer = prepared.vocabulary.source
-    sizes = prepared.vocabulary.with_vocab_size(recipe.model)
-    model = make_marian(sizes, tokenizer, min_positions=recipe.model.max_length)
-    left = minutes - (time.monotonic() - begin) / 60
-    fit(model, recipe.train, prepared.train, minutes=left, peak=peak, clock=time.monotonic)
-    took = (time.monotonic() - begin) / 60
-    return translate(model, tokenizer, texts, beam=1), took
-
-
-def lines(path: Path) -> list[str]:
-    return gzip.decompress(path.read_bytes()).decode().splitlines()
+def train_ours(command: Sequence[str], scratch: Path) -> list[tuple[float, Path]]:
+    """Run the command; the minutes at which each of its models was written, and a copy of that model."""
+    models: list[tuple[float, Path]] = []
+    run, begin, seen = scratch / "run", time.monotonic(), 0
+    training = subprocess.Popen([sys.executable, "-m", *command, "--output", str(run)], stdout=sys.stderr)
+    try:
+        while (running := training.poll() is None) or written(run) != seen:
+            if (now := written(run)) != seen:
+                seen, minutes = now, (time.monotonic() - begin) / 60
+                models.append((minutes, scratch / f"model-{len(models)}"))
+                Bundle.load(run).save(models[-1][1])
+            if running:
+                time.sleep(0.2)
+    finally:
+        training.terminate()
+        training.wait()
+    if training.returncode:
+        raise subprocess.CalledProcessError(training.returncode, command)
+    return models
 
 
-def curve(run: Path) -> list[dict[str, float]]:
-    """Update, minutes and BLEU on validation pairs of every validation of one of our runs."""
-    rows = (json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return [
-        {"step": row["step"], "minutes": round(row["seconds"] / 60, 2), "bleu": round(row["bleu"], 2)}
-        for row in rows
-        if "bleu" in row
-    ]
+def written(run: Path) -> int:
+    """When the model in the folder was written, the last of its files being config.json; 0: there is none."""
+    try:
+        return (run / "config.json").stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def curve_of_ours(options: argparse.Namespace, minutes: float, scratch: Path) -> list[dict[str, float]]:
+    """Minutes and BLEU of the models of one of our runs."""
+    settings = [f"train.seed={options.seed}", *options.settings]
+    command = train_command(options.folder, minutes, settings, options.points)
+    print(" ".join(command), file=sys.stderr)
+    models = train_ours(command, scratch)
+    sources, references = (read_lines(options.folder / TEST.format(side)) for side in ("en", "de"))
+    curve = []
+    for took, model in models:
+        score = bleu(Translator.load(model, beam=1).translate(sources), references)
+        curve.append({"minutes": round(took, 2), "bleu": round(score.value, 2)})
+    return curve
+
+
+def curve_of_marian(options: argparse.Namespace, minutes: float, scratch: Path) -> list[dict[str, float]]:
+    """The same of a Marian model, trained with the Python of `--transformers`."""
+    request = {name: getattr(options, name) for name in ("settings", "peak", "warmup", "seed", "points")}
+    request |= {
+        "begin": time.monotonic(), "minutes": minutes, "folder": str(options.folder), "scratch": str(scratch),
+        "recipe": RECIPE, "test": TEST,
+    }  # fmt: skip
+    program, source = Path(__file__).with_name("speedrun_marian.py"), Path(allyouneed.__file__).parents[1]
+    done = subprocess.run(
+        [options.transformers, str(program), json.dumps(request)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+    curve: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return curve
+
+
+def reached(curve: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+    """The minutes of the first model that has each of `MARKS`; None where no model has."""
+    return {str(mark): next((point["minutes"] for point in curve if point["bleu"] >= mark), None) for mark in MARKS}
 
 
 def main() -> None:
@@ -78,33 +121,31 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("settings", nargs="*", metavar="SECTION.KEY=VALUE")
     parser.add_argument("--minutes", nargs="+", type=float, default=[6.0, 20.0, 45.0])
-    parser.add_argument("--systems", nargs="+", choices=["ours", "marian"], default=["ours", "marian"])
-    parser.add_argument("--peak", type=float, default=7e-4, help="peak learning rate of the Marian model")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    retain_freed_memory()
-    sources, references = (lines(options.folder / f"test_2016_flickr.{side}.gz") for side in ("en", "de"))
+    parser.add_argument("--points", type=int, default=10, help="models of a run that are scored")
+    parser.add_argument("--peak", type=float, default=7e-4, help="peak learning rate of the Marian model")
+    parser.add_argument("--warmup", type=int, default=300, help="updates until this peak")
+    default = str(PEERS) if PEERS.exists() else sys.executable
+    parser.add_argument("--transformers", default=default, help="the Python that has transformers")
+    options = parser.parse_intermixed_args()
     for minutes in options.minutes:
         for system in options.systems:
             with tempfile.TemporaryDirectory() as scratch:
-                row: dict[str, object] = {"system": system, "minutes": minutes, "seed": options.seed}
-                if system == "ours":
-                    run, begin = Path(scratch, "run"), time.monotonic()
-                    command = train_ours(
-                        options.folder, run, minutes, [f"train.seed={options.seed}", *options.settings]
-                    )
-                    row |= {"took": round((time.monotonic() - begin) / 60, 2), "command": " ".join(command)}
-                    outputs = Translator.load(run, beam=1).translate(sources)
-                    row["curve"] = curve(run)
-                else:
-                    outputs, took = translate_with_marian(
-                        options.folder, Path(scratch), sources, minutes=minutes, peak=options.peak, seed=options.seed
-                    )
-                    row |= {"took": round(took, 2), "peak": options.peak}
-                score = bleu(outputs, references)
-                row |= {"bleu": round(score.value, 2), "signature": score.signature, "cores": os.cpu_count()}
-                print(json.dumps(row | {"date": time.strftime("%Y-%m-%d")}), flush=True)
+                curve = SYSTEMS[system](options, minutes, Path(scratch))
+            row = {"system": system, "minutes": minutes, "seed": options.seed, "settings": options.settings}
+            if system == "marian":
+                row |= {"peak": options.peak, "warmup": options.warmup}
+            row |= {"bleu": curve[-1]["bleu"], "reached": reached(curve), "curve": curve}
+            print(json.dumps(row | {"cores": cores(), "date": time.strftime("%Y-%m-%d")}), flush=True)
 
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+SYSTEMS = {"ours": curve_of_ours, "marian": curve_of_marian}
 
 if __name__ == "__main__":
     main()
