@@ -9,12 +9,15 @@ clock is of the whole command, processor time of all its processes.
 """
 
 import argparse
+import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,41 +33,50 @@ CAPTIONS = (
     "model.decoder_layers=3 model.dropout=0.25 train.label_smoothing=0.1 train.learning_rate=0.003"
 )
 EXPERTS = {
-    "add": f"{CHARACTERS} {NARROW}",
-    "sql": f"data.vocabulary=bpe {NARROW} model.dropout=0 train.label_smoothing=0 train.learning_rate=0.005",
-    "g2p": f"{CHARACTERS} {NARROW}",
-    "multi30k": CAPTIONS,
-    "tatoeba-en-it": f"{CAPTIONS} model.dropout=0.1",
-    "tatoeba-en-fr": f"{CAPTIONS} model.dropout=0.1",
-    "roman": f"{CHARACTERS} {NARROW}",
-    "greek": f"{CHARACTERS} {NARROW}",
-    "spelling": f"{CHARACTERS} {NARROW}",
-    "parts": f"{CHARACTERS} {NARROW}",
+    "add": {2: f"{CHARACTERS} {NARROW}"},
+    "sql": {2: f"data.vocabulary=bpe {NARROW} model.dropout=0 train.label_smoothing=0 train.learning_rate=0.005"},
+    "g2p": {2: f"{CHARACTERS} {NARROW}"},
+    "multi30k": {2: CAPTIONS},
+    "tatoeba-en-it": {2: f"{CAPTIONS} model.dropout=0.1"},
+    "tatoeba-en-fr": {2: f"{CAPTIONS} model.dropout=0.1"},
+    "roman": {2: f"{CHARACTERS} {NARROW}"},
+    "greek": {2: f"{CHARACTERS} {NARROW}"},
+    "spelling": {2: f"{CHARACTERS} {NARROW}"},
+    "parts": {2: f"{CHARACTERS} {NARROW}"},
 }
 
 
-class Result(NamedTuple):
-    """The score of a run from 0 to 100, and what it took."""
+class Run(NamedTuple):
+    """A run to make, or made: `settings` are those beside the automatic ones. The score is from 0 to 100."""
 
-    score: float
-    wall: float
-    processor: float
+    task: str
+    metric: str
+    minutes: float
+    seed: int
+    settings: str
+    score: float = nan
+    wall: float = nan
+    processor: float = nan
+
+    @property
+    def key(self) -> tuple[str | float, ...]:
+        """What tells runs apart."""
+        return self.task, self.minutes, self.seed, self.settings
 
 
-def run(train: list[str], valid: list[str], test: Pairs, metric: str, *, minutes: float, settings: list[str]) -> Result:
-    """Train in a process of its own within `minutes`, and score the model on the test pairs."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "run")
-        known = [f"data.valid={valid}"] if valid else []
-        command = [
-            sys.executable, "-m", "allyouneed", "train", *train, "--minutes", f"{minutes}", "--output", str(output),
-            *known, *settings,
-        ]  # fmt: skip
-        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Result(evaluate(Translator.load(output, beam=1), test).scores[metric], wall, processor)
+def make(run: Run, train: list[str], valid: list[str], test: Pairs, output: Path) -> Run:
+    """Train in a process of its own within the minutes of a run, and score the model on the test pairs."""
+    known = [f"data.valid={valid}"] if valid else []
+    command = [
+        sys.executable, "-m", "allyouneed", "train", *train, "--minutes", f"{run.minutes}", "--output", str(output),
+        f"train.seed={run.seed}", *known, *run.settings.split(),
+    ]  # fmt: skip
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    score = evaluate(Translator.load(output, beam=1), test).scores[run.metric]
+    return run._replace(score=score, wall=wall, processor=processor)
 
 
 def main() -> None:
@@ -73,27 +85,64 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help=f"of {', '.join([*STORED, *MADE_COUNTS])}")
     parser.add_argument("--minutes", nargs="+", type=float, default=[2.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--sides", nargs="+", choices=["automatic", "hand"], default=["automatic", "hand"])
+    parser.add_argument("--settings", nargs="+", default=[], help="more settings of every run, such as train.workers=1")
+    parser.add_argument("--try", dest="tried", nargs="+", help="make runs with these settings instead; no table")
+    parser.add_argument("--record", type=Path, help="file of the runs made, which are not repeated")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the folders of the runs")
     options = parser.parse_args()
     tasks = options.tasks or [*(STORED if options.corpora else ()), *MADE_COUNTS]
+    made = {run.key: run for run in read_runs(options.record)}
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n", flush=True)
     print("| task | metric | minutes | seed | automatic | by hand | of it | wall s | processor s |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|", flush=True)
     for task in tasks:
         with tempfile.TemporaryDirectory() as folder:
             train, valid, test, metric = corpus(task, options.corpora, Path(folder))
             for minutes in options.minutes:
                 for seed in options.seeds:
-                    chosen, by_hand = (
-                        run(train, valid, test, metric, minutes=minutes, settings=[f"train.seed={seed}", *settings])
-                        for settings in ([], EXPERTS[task].split())
-                    )
-                    share = f"{chosen.score / by_hand.score:.0%}" if by_hand.score else "–"
-                    print(
-                        f"| {task} | {metric} | {minutes:g} | {seed} | {chosen.score:.1f} | {by_hand.score:.1f} "
-                        f"| {share} | {chosen.wall:.0f}, {by_hand.wall:.0f} "
-                        f"| {chosen.processor:.0f}, {by_hand.processor:.0f} |",
-                        flush=True,
-                    )
+                    settings = {"automatic": "", "hand": expert(task, minutes)}
+                    if options.tried:
+                        settings, options.sides = {"tried": " ".join(options.tried)}, ["tried"]
+                    runs = []
+                    for side in options.sides:
+                        run = Run(task, metric, minutes, seed, " ".join([settings[side], *options.settings]).strip())
+                        if run.key not in made:
+                            output = (options.keep or Path(folder)) / f"{task}-{minutes:g}-{seed}-{len(made)}"
+                            made[run.key] = make(run, train, valid, test, output)
+                            write_run(options.record, made[run.key])
+                        runs.append(made[run.key])
+                    print(row(runs), flush=True)
+
+
+def expert(task: str, minutes: float) -> str:
+    """The settings found by hand for a task and the next larger budget that was tried."""
+    budgets = EXPERTS[task]
+    return budgets[next((most for most in budgets if minutes <= most), max(budgets))]
+
+
+def row(runs: Sequence[Run]) -> str:
+    """A row of the table: the automatic choice, and the settings found by hand."""
+    first, last = runs[0], runs[-1]
+    share = f"{first.score / last.score:.0%}" if len(runs) == 2 and last.score else "–"
+    scores = " | ".join(f"{run.score:.1f}" for run in runs)
+    walls, processors = (", ".join(f"{run[at]:.0f}" for run in runs) for at in (-2, -1))
+    head = f"{first.task} | {first.metric} | {first.minutes:g} | {first.seed}"
+    return f"| {head} | {scores} | {share} | {walls} | {processors} |"
+
+
+def read_runs(file: Path | None) -> list[Run]:
+    """The runs of a record, one JSON object a line."""
+    if file is None or not file.exists():
+        return []
+    return [Run(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def write_run(file: Path | None, run: Run) -> None:
+    """Add a run to the record."""
+    if file:
+        with file.open("a", encoding="utf-8") as stream:
+            print(json.dumps(run._asdict()), file=stream)
 
 
 def corpus(task: str, folder: Path | None, scratch: Path) -> tuple[list[str], list[str], Pairs, str]:

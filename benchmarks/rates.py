@@ -1,27 +1,33 @@
-"""The best peak learning rate of Muon by the width of the model: the same updates on sums such as 318+259 → 577.
+"""The best peak learning rate of Muon by the width of the model, by the loss after the same number of updates.
 
     python benchmarks/rates.py --widths 64 128 256 --rates 0.0025 0.005 0.01 --updates 200
+    python benchmarks/rates.py --task sql --corpora FOLDER --seeds 1 2
 
-Prints a table of the validation loss, in nats per character. The pairs are made here.
+Prints a table of the validation loss, in nats per token, its mean over the seeds. The pairs are sums such as
+318+259 → 577, which are made here and cut into characters, or those of a task in `auto_tasks.py`, cut into byte pairs.
 """
 
 import argparse
 import random
 from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
 
 import torch
+from auto_tasks import STORED, read_pairs
 
 from allyouneed.config import DataConfig, ModelConfig, TrainConfig
 from allyouneed.corpus.pair import Pair
 from allyouneed.data.sampler import batches
 from allyouneed.data.store import encode_pairs
 from allyouneed.nn import Transformer
-from allyouneed.text.vocabulary import train_vocabulary
+from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
 from allyouneed.train.loop import updates
 from allyouneed.train.optimizer import make_optimizer
 from allyouneed.train.validation import validate
 
-PAIRS, VALIDATED = 30_000, 1_000
+PAIRS, VALIDATED, MAX_LENGTH = 30_000, 1_000, 128
+SUMS, MERGES = DataConfig(vocabulary="characters"), DataConfig(vocab_size=4_000)
 
 
 def sums(count: int) -> list[Pair]:
@@ -30,17 +36,22 @@ def sums(count: int) -> list[Pair]:
     return [Pair(f"{100 + n // 900}+{100 + n % 900}", str(200 + n // 900 + n % 900)) for n in drawn]
 
 
-def validation_loss(pairs: Sequence[Pair], *, width: int, rate: float, steps: int, seed: int) -> float:
-    """The loss of a model of this width after training with this peak learning rate."""
-    data = DataConfig(vocabulary="characters")
-    vocabulary = train_vocabulary(
+def learn_vocabulary(pairs: Sequence[Pair], data: DataConfig) -> Vocabulary:
+    """The vocabulary of some pairs."""
+    return train_vocabulary(
         data, lambda: (pair.source for pair in pairs), lambda: (pair.target for pair in pairs), pairs=len(pairs)
     )
+
+
+def validation_loss(
+    pairs: Sequence[Pair], vocabulary: Vocabulary, *, width: int, rate: float, steps: int, seed: int
+) -> float:
+    """The loss of a model of this width after training with this peak learning rate."""
     train, valid = (
-        encode_pairs(some, vocabulary.source, max_length=32) for some in (pairs[VALIDATED:], pairs[:VALIDATED])
+        encode_pairs(some, vocabulary.source, max_length=MAX_LENGTH) for some in (pairs[VALIDATED:], pairs[:VALIDATED])
     )
     sizes = ModelConfig(
-        d_model=width, d_ff=4 * width, heads=4, encoder_layers=2, decoder_layers=2, dropout=0.0, max_length=32
+        d_model=width, d_ff=4 * width, heads=4, encoder_layers=2, decoder_layers=2, dropout=0.0, max_length=MAX_LENGTH
     )
     warmup = max(1, steps // 20)
     config = TrainConfig(
@@ -61,15 +72,27 @@ def main() -> None:
     parser.add_argument("--widths", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--rates", type=float, nargs="+", default=[0.0025, 0.005, 0.01])
     parser.add_argument("--updates", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--task", choices=["sums", *STORED], default="sums")
+    parser.add_argument("--corpora", type=Path, help="folder of the corpora of tasks other than sums")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    pairs = sums(PAIRS)
+    if arguments.task == "sums":
+        pairs, data = sums(PAIRS), SUMS
+    elif arguments.corpora:
+        files = [arguments.corpora / name for name in STORED[arguments.task].train]
+        pairs, data = [Pair(*pair) for pair in read_pairs(tuple(files))[:PAIRS]], MERGES
+    else:
+        parser.error(f"{arguments.task} needs --corpora FOLDER")
+    vocabulary = learn_vocabulary(pairs, data)
     print("| d_model |", " | ".join(f"{rate:g}" for rate in arguments.rates), "|")
     print("|---:|", "---:|" * len(arguments.rates), sep="")
     for width in arguments.widths:
         losses = [
-            validation_loss(pairs, width=width, rate=rate, steps=arguments.updates, seed=arguments.seed)
+            mean(
+                validation_loss(pairs, vocabulary, width=width, rate=rate, steps=arguments.updates, seed=seed)
+                for seed in arguments.seeds
+            )
             for rate in arguments.rates
         ]
         cells = [f"**{loss:.3f}**" if loss == min(losses) else f"{loss:.3f}" for loss in losses]

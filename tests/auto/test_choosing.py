@@ -1,6 +1,8 @@
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +14,8 @@ from allyouneed.auto.halving import Trial, TrialRecord
 from allyouneed.auto.trial_records import TRIALS, read_trials
 from allyouneed.auto.trials import Trials
 from allyouneed.run.report import write_report
+from allyouneed.text.vocabulary import train_vocabulary
+from allyouneed.train.loop import add_gradients
 from runs import Notebook
 
 SIZES = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
@@ -102,6 +106,33 @@ def test_settings_of_the_user_are_not_varied(pairs: Path, tmp_path: Path, traine
     assert names
     assert not names & {"train.learning_rate", "train.batch_tokens"}
     assert draft.tables["train"]["learning_rate"] == 0.02
+
+
+@pytest.mark.parametrize(("vocabulary", "update", "translation"), [(0.0, 1.0, 0.01), (3.0, 0.5, 0.05), (8.0, 0.5, 1.0)])
+def test_trials_keep_to_their_share_of_the_budget_however_slow_the_machine(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vocabulary: float, update: float, translation: float
+) -> None:
+    seconds = 0.0
+
+    def slow(function: Callable[..., Any], lasting: Callable[..., float]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            nonlocal seconds
+            seconds += lasting(*args, **kwargs)
+            return function(*args, **kwargs)
+
+        return run
+
+    monkeypatch.setattr(choosing, "Trials", partial(Trials, now=lambda: seconds))
+    monkeypatch.setattr("allyouneed.auto.trials.train_vocabulary", slow(train_vocabulary, lambda *_, **__: vocabulary))
+    monkeypatch.setattr("allyouneed.auto.trials.add_gradients", slow(add_gradients, lambda *_: update))
+    evaluate = slow(lambda *_: Evaluation({"exact": 0.0}), lambda _, some: translation * len(some))
+    draft = Draft.from_tables({"data": {"train": str(pairs)}, "model": SIZES, "train": {"minutes": 2.0}})
+    choose_from_pairs(draft, tmp_path / "run", evaluate=evaluate, device=torch.device("cpu"), progress=lambda *_: None)
+    records = read_trials(tmp_path / "run")
+    assert sum(record.seconds for record in records) <= seconds <= 0.15 * 60 * 2 + update + 8 * translation
+    for number in {record.round for record in records[:-1]}:
+        updates = [record.updates for record in records[:-1] if record.round == number]
+        assert max(updates) - min(updates) <= 1, "trials of a round must train for the same time"
 
 
 def test_damaged_records_are_refused_in_one_line(pairs: Path, tmp_path: Path, trained: list[int]) -> None:

@@ -7,7 +7,7 @@ from allyouneed.auto.halving import Trial, TrialRecord, best_record, count_candi
 
 
 def record(trial: Trial, loss: float | None, score: float = 0.0, *, seconds: float | None = None) -> TrialRecord:
-    used = trial.seconds / 0.75 if seconds is None else seconds
+    used = trial.seconds if seconds is None else seconds
     return TrialRecord(trial.round, trial.candidate, {"n": trial.candidate}, used, 10, "exact", score, loss)
 
 
@@ -63,7 +63,7 @@ def test_models_without_a_finite_loss_lose() -> None:
     best = best_record(2, run_all(2, 20, {0: None, 1: 5.0}.__getitem__))
     assert best
     assert best.candidate == 1
-    assert best_record(2, run_all(2, 20, lambda _: None)) == record(Trial(0, 0, 7.5), None)
+    assert best_record(2, run_all(2, 20, lambda _: None)) == record(Trial(0, 0, 10), None)
 
 
 def test_recorded_trials_are_not_repeated_and_give_the_same_decision() -> None:

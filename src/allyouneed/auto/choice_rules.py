@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal, NamedTuple
 
+from ..config import DataConfig
+from ..text.vocabulary import vocab_size
 from .statistics import PairStatistics
 
 
@@ -39,6 +41,17 @@ MODEL_SIZES = (
     Size(float("inf"), d_model=512, d_ff=2048, heads=8, layers=6, dropout=0.1, epochs=4),
 )
 LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
+
+# The largest model of text on a CPU, by the time budget in minutes, and the largest vocabulary: a wide model makes so
+# few updates in two minutes that it learns little.
+TEXT_SIZES = {
+    3.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
+    15.0: {"d_model": 192, "d_ff": 768, "heads": 4, "layers": 3},
+}
+TEXT_VOCABULARIES = {3.0: 4_000}
+
+# Tokens that one core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
+TOKENS_PER_MINUTE = {64: 1_200_000, 128: 700_000, 192: 400_000, 256: 250_000}
 
 TaskKind = Literal["text", "strings", "templates"]
 
@@ -116,11 +129,19 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
     return "strings", f"one target is right; {max(source.novel, target.novel):.0%} of the words of new texts are new"
 
 
-def choose_vocabulary(statistics: PairStatistics) -> tuple[dict[str, Any], str]:
-    """Settings of [data] for the vocabulary, those that differ from the defaults, and why."""
+def choose_vocabulary(statistics: PairStatistics, minutes: float = 0.0) -> tuple[dict[str, Any], str]:
+    """Settings of [data] for the vocabulary, those that differ from the defaults, and why.
+
+    `minutes` is the time budget on a CPU; 0: none, or a GPU.
+    """
     kind, _ = task_kind(statistics)
     sides = statistics.source, statistics.target
-    if kind == "text" or (kind == "templates" and max(side.words for side in sides) >= 1):
+    if kind == "text":
+        for most, size in TEXT_VOCABULARIES.items():
+            if 0 < minutes <= most and size < vocab_size(DataConfig(), statistics.pairs):
+                return {"vocab_size": size}, f"this size suits {describe_minutes(most)} without a GPU"
+        return {}, ""
+    if kind == "templates" and max(side.words for side in sides) >= 1:
         return {}, ""
     if kind == "strings" and (size := small_vocabulary(statistics)):
         return {"vocabulary": "bpe", "vocab_size": size}, "few words on one side; parts of words on the other"
@@ -174,11 +195,24 @@ def describe_minutes(most: float) -> str:
 def choose_size(corpus: Corpus) -> tuple[Size, str]:
     """The row of `MODEL_SIZES` for a corpus, and why."""
     size = next(size for size in MODEL_SIZES if corpus.pairs <= size.pairs)
+    minutes = next((most for most in TEXT_SIZES if corpus.minutes <= most), 0.0)
+    if corpus.minutes and minutes and not corpus.gpu and TEXT_SIZES[minutes]["d_model"] < size.d_model:
+        return size._replace(**TEXT_SIZES[minutes]), f"this size suits {describe_minutes(minutes)} without a GPU"
     if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
         return LARGEST_WITHOUT_GPU._replace(dropout=size.dropout, epochs=size.epochs), (
             f"{corpus.pairs:,} pairs are enough for d_model={size.d_model}, but there is no GPU here"
         )
     return size, f"{corpus.pairs:,} pairs; this size suits up to {size.pairs:,.0f}"
+
+
+def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:
+    """The dropout rate of a model of text, and why: that of its size, and less if the budget repeats the pairs less."""
+    if corpus.gpu or not corpus.minutes:
+        return size.dropout, "the fewer the pairs, the more a model overfits"
+    width = min((width for width in TOKENS_PER_MINUTE if d_model <= width), default=max(TOKENS_PER_MINUTE))
+    epochs = corpus.minutes * TOKENS_PER_MINUTE[width] / max(1, corpus.tokens)
+    dropout = round(20 * size.dropout * min(1.0, epochs / size.epochs)) / 20
+    return dropout, f"time for about {epochs:.2g} epochs: the more there are, the more a model overfits"
 
 
 def peak_learning_rate(d_model: int, optimizer: str) -> float:

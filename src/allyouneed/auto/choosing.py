@@ -18,6 +18,7 @@ from .trial_records import TrialFile
 from .trials import Evaluate, Trials
 
 TRIALS_SHARE = 0.15  # of the time budget, at most
+CHARACTERS_PER_TOKEN = 4  # of text, roughly
 
 
 def choose_from_pairs(
@@ -37,7 +38,7 @@ def choose_from_pairs(
         return draft
     if sample.held_out != plan.data.held_out:
         draft = draft.with_choice({"data.held_out": sample.held_out}, "of few pairs a larger share is held out")
-    draft = draft.with_statistics(measure_pairs(sample.train))
+    draft = draft.with_statistics(measure_pairs(sample.train), gpu=device.type != "cpu")
     seconds = TRIALS_SHARE * 60 * plan.train.minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
 
@@ -54,25 +55,35 @@ def _try(
     assert draft.statistics
     corpus = Corpus(
         pairs=sample.total,
-        tokens=sum(len(pair.target) for pair in sample.train),
+        tokens=_estimate_tokens(draft, sample),
         longest=1,
         has_valid=True,
         exact=draft.is_exact,
         gpu=device.type != "cpu",
         minutes=draft.preliminary.train.minutes,
     )
-    candidates = list_candidates(draft, corpus, count_candidates(seconds))
+    candidates = list_candidates(draft, corpus, count_candidates(seconds, exact=corpus.exact))
     if len(candidates) < 2:
         return draft
     file = TrialFile(folder, draft.statistics, candidates, seconds)
     trials = Trials(sample, "exact" if corpus.exact else "chrf", evaluate, device)
+    recipes = [draft.with_choice(settings, "").complete(corpus)[0] for settings in candidates]
+    if next_trial(len(candidates), file.records, seconds):
+        progress("trying settings", len(file.records), None)
+        seconds -= trials.set_up(recipes, seconds)
     while trial := next_trial(len(candidates), file.records, seconds):
         progress("trying settings", len(file.records), None)
-        settings = candidates[trial.candidate]
-        recipe, _ = draft.with_choice(settings, "").complete(corpus)
-        file.add(trials.run(trial, settings, recipe))
+        file.add(trials.run(trial, candidates[trial.candidate], recipes[trial.candidate]))
     best = best_record(len(candidates), file.records)
     return draft.with_trials(best.settings if best else {}, describe_trials(file.records, best))
+
+
+def _estimate_tokens(draft: Draft, sample: CorpusSample) -> int:
+    """The tokens of the longer side of all training pairs, before there is a vocabulary."""
+    characters = max(
+        sum(map(len, side)) for side in zip(*((pair.source, pair.target) for pair in sample.train), strict=True)
+    )
+    return int(characters * sample.total / len(sample.train) / (1 if draft.is_exact else CHARACTERS_PER_TOKEN))
 
 
 def describe_trials(records: list[TrialRecord], best: TrialRecord | None) -> str:

@@ -21,6 +21,7 @@ from .choice_rules import (
     VALIDATIONS,
     WARMUP_SHARE,
     Corpus,
+    choose_dropout,
     choose_exact_dropout,
     choose_exact_size,
     choose_size,
@@ -109,12 +110,12 @@ class Draft:
         then = saved.tables()
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
-    def with_statistics(self, statistics: PairStatistics) -> Self:
+    def with_statistics(self, statistics: PairStatistics, *, gpu: bool = False) -> Self:
         """The draft with the statistics of the pairs, and with a vocabulary that suits them unless one is set."""
         draft = replace(self, statistics=statistics)
         if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
             return draft
-        settings, reason = choose_vocabulary(statistics)
+        settings, reason = choose_vocabulary(statistics, 0.0 if gpu else self.preliminary.train.minutes)
         return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
 
     def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:
@@ -160,7 +161,8 @@ class Draft:
                 dropout, why = choose_exact_dropout(corpus, self.statistics)
             choose("model", why, dropout=dropout)
             choose("train", "one target is right", label_smoothing=0.0)
-        choose("model", "the fewer the pairs, the more a model overfits", dropout=size.dropout)
+        dropout, why = choose_dropout(corpus, size, model["d_model"])
+        choose("model", why, dropout=dropout)
 
         hardware = "GPU" if corpus.gpu else "CPU"
         batch = max(BATCH_TOKENS[hardware], corpus.longest)

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, Self
 
 from .candidates import Change
 
-SHORTEST = 4.0  # seconds of a trial in the first round
+# Seconds of a trial in the first round, at least: after a few seconds all models of text still have the same scores.
+SHORTEST, SHORTEST_TEXT = 4.0, 15.0
 COUNTS = (8, 4, 2)  # candidates; as many as the time allows
-TRAINING_SHARE = 0.75  # of a trial; the rest is for its vocabulary and its validation
 SCORE_STEP = 2.0  # differences of scores below this are noise, and the loss decides
 LOSS_GAIN = 0.02  # by which a candidate has to be better than the rules
 
 
 class Trial(NamedTuple):
-    """A candidate by its number, to be trained for some seconds in a round."""
+    """A candidate by its number, to be trained and validated within some seconds in a round."""
 
     round: int
     candidate: int
@@ -57,9 +57,10 @@ class TrialRecord:
         return int((self.score or 0.0) / SCORE_STEP), -(float("inf") if self.loss is None else self.loss)
 
 
-def count_candidates(seconds: float) -> int:
+def count_candidates(seconds: float, *, exact: bool = True) -> int:
     """How many candidates can be tried in some time; 0: none, for it takes two to compare."""
-    return next((count for count in COUNTS if _slot(seconds, count, count) >= SHORTEST), 0)
+    shortest = SHORTEST if exact else SHORTEST_TEXT
+    return next((count for count in COUNTS if _slot(seconds, count, count) >= shortest), 0)
 
 
 def next_trial(count: int, records: Sequence[TrialRecord], seconds: float) -> Trial | None:
@@ -69,7 +70,7 @@ def next_trial(count: int, records: Sequence[TrialRecord], seconds: float) -> Tr
         tried = {record.candidate for record in records if record.round == number}
         slot = _slot(seconds, count, len(candidates))
         if untried := [candidate for candidate in candidates if candidate not in tried]:
-            return Trial(number, untried[0], TRAINING_SHARE * min(slot, left)) if left >= slot / 2 else None
+            return Trial(number, untried[0], min(slot, left)) if left >= slot / 2 else None
     return None
 
 

@@ -42,15 +42,21 @@ class SideStatistics:
     novel: float
     repeated: float
 
+    def describe(self) -> str:
+        """The statistics in a few words, without those that say nothing about a side of digits and marks alone."""
+        if not self.distinct:
+            return f"{self.characters:.0f} characters, digits and marks alone"
+        words = f"{self.characters:.0f} characters ({self.script}), {self.words:.1f} words, {self.distinct:,} different"
+        return f"{words}, {self.novel:.1%} of them, digits and marks unknown in new texts"
+
 
 @dataclass(frozen=True, slots=True)
 class PairStatistics:
     """What some pairs look like; shares from 0 to 1.
 
     `shared_characters` and `shared_words` are the shares of the target that its source contains too. `functional` is
-    the share of the sources that have only one target, among those that occur several times, or among all if none
-    does. `monotonic` is the share of neighbouring target units whose most associated source units are in the same
-    order: about 0.5 where order means nothing.
+    the share of the different sources that have only one target. `monotonic` is the share of neighbouring target units
+    whose most associated source units are in the same order: about 0.5 where order means nothing.
     """
 
     pairs: int
@@ -63,15 +69,17 @@ class PairStatistics:
 
     def describe(self) -> str:
         """The statistics in one line."""
-        sides = (
-            f"{side.characters:.0f} characters ({side.script}), {side.words:.1f} words, {side.distinct:,} different, "
-            f"{side.novel:.1%} of words, digits and marks new"
-            for side in (self.source, self.target)
-        )
-        return (
-            f"{' → '.join(sides)}; {self.shared_characters:.0%} of the target's characters and "
-            f"{self.shared_words:.0%} of its words occur in the source; {self.functional:.0%} of the sources have one "
-            f"target; {self.monotonic:.0%} in the same order; {self.target.repeated:.0%} of the targets are repeated"
+        shared = f"{self.shared_characters:.0%} of the target's characters"
+        if self.target.distinct:
+            shared += f" and {self.shared_words:.0%} of its words"
+        return "; ".join(
+            (
+                f"{self.source.describe()} → {self.target.describe()}",
+                f"{shared} occur in the source",
+                f"{self.functional:.0%} of the sources have one target",
+                f"{self.monotonic:.0%} in the same order",
+                f"{self.target.repeated:.0%} of the targets are repeated",
+            )
         )
 
 
@@ -143,8 +151,7 @@ def _share_with_one_target(pairs: Sequence[Pair]) -> float:
     targets: dict[str, list[str]] = defaultdict(list)
     for pair in pairs:
         targets[pair.source].append(pair.target)
-    several = [some for some in targets.values() if len(some) > 1] or list(targets.values())
-    return sum(len(set(some)) == 1 for some in several) / len(several)
+    return sum(len(set(some)) == 1 for some in targets.values()) / len(targets)
 
 
 def _linked(pairs: Sequence[Pair], units: Sequence[tuple[list[str], list[str]]]) -> Sequence[tuple[Any, Any]]:

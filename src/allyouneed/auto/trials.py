@@ -5,7 +5,7 @@ times the factor that was tried.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import takewhile
@@ -32,7 +32,8 @@ from .corpus_sample import CorpusSample
 from .halving import Trial, TrialRecord
 
 PROXY, NARROWEST = 2, 32  # the width of a trial's model is divided by the first, down to the second
-MOST_VALIDATED, VALIDATED_PER_SECOND = 200, 10  # validation pairs: at most, and for a second of the trial
+TRAINING_SHARE = 0.75  # of the time of a trial; the rest is for its validation
+MOST_VALIDATED, PROBED = 200, 8  # validation pairs: at most, and translated to measure how many the time allows
 
 
 class Scores(Protocol):
@@ -60,8 +61,22 @@ class Trials:
         self._metric, self._evaluate, self._device, self._now = metric, evaluate, device, now
         self._encoded = cache(self._encode)
 
+    def set_up(self, recipes: Iterable[Recipe], seconds: float) -> float:
+        """Learn the vocabularies of some recipes and encode the pairs with them; returns the seconds that took.
+
+        None is begun later than after `seconds`.
+        """
+        begin = self._now()
+        for recipe in recipes:
+            if self._now() - begin < seconds:
+                self._encoded(recipe.data, recipe.model.max_length)
+        return self._now() - begin
+
     def run(self, trial: Trial, settings: Change, recipe: Recipe) -> TrialRecord:
-        """Train the model of a recipe, narrowed, for the time of the trial, and validate it."""
+        """Train the model of a recipe, narrowed, and validate it, both within the time of the trial.
+
+        What takes longer is an update or a few translations that have begun.
+        """
         begin = self._now()
         vocabulary, train, valid = self._encoded(recipe.data, recipe.model.max_length)
         proxy = narrowed(recipe)
@@ -69,12 +84,9 @@ class Trials:
         model = Transformer(vocabulary.with_vocab_size(proxy.model)).to(self._device)
         updates, score, loss = 0, None, None
         if len(train) and len(valid):
-            with using_threads(
-                1
-            ):  # the products are small: a second thread would only wait, above all on a busy machine
-                updates = self._fit(model, vocabulary, train, proxy.train, trial.seconds)
-            pairs = evenly(self._valid, ceil(VALIDATED_PER_SECOND * trial.seconds))
-            score, loss = self._validate(model, vocabulary, valid, pairs, proxy)
+            with using_threads(1):  # the products are small: a second one would wait, above all on a busy machine
+                updates = self._fit(model, vocabulary, train, proxy.train, begin + TRAINING_SHARE * trial.seconds)
+            score, loss = self._validate(model, vocabulary, valid, proxy, begin + trial.seconds)
         return TrialRecord(
             trial.round, trial.candidate, settings, round(self._now() - begin, 2), updates, self._metric, score, loss
         )
@@ -93,9 +105,9 @@ class Trials:
         return vocabulary, train, valid
 
     def _fit(
-        self, model: Transformer, vocabulary: Vocabulary, pairs: EncodedPairs, config: TrainConfig, seconds: float
+        self, model: Transformer, vocabulary: Vocabulary, pairs: EncodedPairs, config: TrainConfig, end: float
     ) -> int:
-        """Train with the learning rate of a whole run, warmup to zero, by the clock; returns the number of updates."""
+        """Train with the learning rate of a whole run, warmup to zero, until `end`; returns the number of updates."""
         longest = max(side.length_quantile(1) for side in (pairs.source, pairs.target))
         feed = batches(
             pairs,
@@ -106,7 +118,7 @@ class Trials:
         )
         optimizer, begin, updates = make_optimizer(model, config), self._now(), 0
         model.train()
-        progress = ((self._now() - begin) / seconds for _ in iter(int, 1))
+        progress = ((self._now() - begin) / max(1e-3, end - begin) for _ in iter(int, 1))
         for share, batch in zip(takewhile(lambda share: share < 1, progress), feed, strict=False):
             updates += 1
             learning_rate = config.learning_rate * min(1.0, max(share, 0.001) / WARMUP_SHARE) * (1 - share)
@@ -120,9 +132,12 @@ class Trials:
         return updates
 
     def _validate(
-        self, model: Transformer, vocabulary: Vocabulary, valid: EncodedPairs, pairs: Sequence[Pair], recipe: Recipe
+        self, model: Transformer, vocabulary: Vocabulary, valid: EncodedPairs, recipe: Recipe, end: float
     ) -> tuple[float | None, float | None]:
-        """The score of `pairs`, and the loss of all in nats a pair, whatever tokens they are cut into."""
+        """The score of as many pairs as can be translated until `end`, and the loss of all in nats a pair.
+
+        Pairs are compared since their number, unlike that of the tokens, does not depend on the vocabulary.
+        """
         model.eval()
         tokens = len(valid.target.ids) - len(valid)
         loss = validate(model, valid, batch_tokens=recipe.train.batch_tokens)[0] * tokens / len(valid)
@@ -138,8 +153,18 @@ class Trials:
             normalization=Normalization.from_config(recipe.clean),
         )
         with torch.inference_mode():
-            score = self._evaluate(bundle, pairs).scores.get(self._metric)
+            score = self._score(bundle, end)
         return None if score is None or not isfinite(score) else round(score, 2), round(loss, 4)
+
+    def _score(self, bundle: Bundle, end: float) -> float | None:
+        assert self._evaluate
+        few, begin = evenly(self._valid, PROBED), self._now()
+        scores = self._evaluate(bundle, few).scores
+        seconds = (self._now() - begin) / len(few)
+        affordable = len(self._valid) if not seconds else int((end - self._now()) / seconds)
+        if affordable > len(few):
+            scores = self._evaluate(bundle, evenly(self._valid, affordable)).scores
+        return scores.get(self._metric)
 
 
 def evenly(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
