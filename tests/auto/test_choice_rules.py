@@ -1,9 +1,17 @@
 import random
+from dataclasses import replace
 
 import pytest
 
 from allyouneed.auto import Corpus, Draft
-from allyouneed.auto.choice_rules import EXACT_SIZES, choose_exact_size, choose_vocabulary, task_kind
+from allyouneed.auto.choice_rules import (
+    EXACT_SIZES,
+    choose_dropout,
+    choose_exact_size,
+    choose_size,
+    choose_vocabulary,
+    task_kind,
+)
 from allyouneed.auto.statistics import measure_pairs
 from allyouneed.corpus.pair import Pair
 
@@ -98,6 +106,30 @@ def test_a_longer_budget_buys_a_wider_model() -> None:
     ]
     assert widths == sorted(widths)
     assert widths[0] == EXACT_SIZES[min(EXACT_SIZES)]["d_model"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "gpu", "width"), [(2, False, 128), (10, False, 192), (90, False, 256), (2, True, 256)]
+)
+def test_a_short_budget_has_a_narrower_model_of_text_without_a_gpu(minutes: float, gpu: bool, width: int) -> None:
+    size, _ = choose_size(Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes))
+    assert size.d_model == width
+
+
+def test_a_short_budget_has_a_smaller_vocabulary_unless_that_of_the_pairs_is_smaller_still() -> None:
+    statistics = measure_pairs(TASKS["translations"])
+    assert choose_vocabulary(replace(statistics, pairs=30_000), 2)[0] == {"vocab_size": 4_000}
+    assert choose_vocabulary(replace(statistics, pairs=30_000), 10)[0] == {}
+    assert choose_vocabulary(replace(statistics, pairs=5_000), 2)[0] == {}
+
+
+def test_dropout_grows_with_the_epochs_that_a_budget_has_time_for() -> None:
+    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=False)
+    size, _ = choose_size(corpus)
+    rates = [choose_dropout(replace(corpus, minutes=minutes), size, 256)[0] for minutes in (1, 20, 600)]
+    assert rates == [0.0, 0.1, size.dropout]
+    assert choose_dropout(corpus, size, 256)[0] == size.dropout
+    assert choose_dropout(replace(corpus, minutes=1, tokens=10_000), size, 256)[0] == size.dropout, "of few pairs"
 
 
 def test_a_vocabulary_that_is_set_stays() -> None:

@@ -23,6 +23,10 @@ def test_the_time_decides_how_many_candidates_are_tried(seconds: float, candidat
     assert count_candidates(seconds) == candidates
 
 
+def test_trials_of_text_are_longer_and_therefore_fewer() -> None:
+    assert [count_candidates(seconds, exact=False) for seconds in (18, 30, 90, 270)] == [0, 2, 2, 4]
+
+
 def test_every_round_has_half_of_the_candidates_for_twice_as_long() -> None:
     records = run_all(8, 240, lambda number: 10 - number)
     assert [[r.candidate for r in records if r.round == n] for n in range(3)] == [[*range(8)], [0, 7, 6, 5], [0, 7]]
