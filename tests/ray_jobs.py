@@ -1,44 +1,63 @@
-"""A local Ray cluster of two processes: work of which one is killed, and the command `translate --ray`.
+"""`prepare --ray` and `translate --ray` on a local Ray cluster of two processes, one of which is killed in each.
 
-    python ray_jobs.py BUNDLE FILE OUTPUT
+    python ray_jobs.py PAIRS FOLDER BUNDLE FILE OUTPUT
 
-A program of its own, because Ray changes the process that starts it. Prints the results of the work.
+A program of its own, because Ray changes the process that starts it. Prepares PAIRS in FOLDER, then translates FILE
+into OUTPUT.
 """
 
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import ray
 
-from allyouneed.cli import app
-from allyouneed.cluster import cluster_map
+import allyouneed.data.prepare as preparing
+import allyouneed.data.read as reading
+from allyouneed.cli import app, chunk_translation
 
 
-def dying(marker: Path) -> Callable[[int], int]:
-    """Work that ends its process once, at the third item."""
+class DyingOnce:
+    """Work that kills its process at its third block, unless another process was killed before."""
 
-    def square(number: int) -> int:
-        time.sleep(0.05)
-        if number == 2 and not marker.exists():
-            marker.touch()
+    def __init__(self, marker: Path, work: Callable[..., Any]) -> None:
+        self._marker, self._work, self._blocks = marker, work, 0
+
+    def __call__(self, *blocks: Any, **options: Any) -> Any:
+        self._blocks += 1
+        if self._blocks == 3 and not self._marker.exists():
+            self._marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return number * number
+        return self._work(*blocks, **options)
 
-    return square
+
+class DyingMaker:
+    """Makes work, as `make` does, that kills its process once."""
+
+    def __init__(self, marker: Path, make: Callable[..., Callable[..., Any]]) -> None:
+        self._marker, self._make = marker, make
+
+    def __call__(self, *arguments: Any, **options: Any) -> DyingOnce:
+        return DyingOnce(self._marker, self._make(*arguments, **options))
 
 
 def main() -> None:
-    bundle, file, output = map(Path, sys.argv[1:])
+    pairs, folder, bundle, file, output = map(Path, sys.argv[1:])
+    reading.CHUNK = preparing.CHUNK = 50  # pairs in a block
+    markers = [output.with_name(f"killed-{stage}") for stage in ("cleaning", "encoding", "translating")]
+    vars(preparing)["clean_block"] = DyingOnce(markers[0], preparing.clean_block)
+    vars(preparing)["BlockEncoder"] = DyingMaker(markers[1], preparing.BlockEncoder)
+    vars(chunk_translation)["row_maker"] = DyingMaker(markers[2], chunk_translation.row_maker)
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        with cluster_map(partial(dying, output.with_name("marker")), "local") as in_order:
-            print(list(in_order(range(12))))
-        app(["translate", str(bundle), str(file), "--output", str(output), "--ray", "local"], standalone_mode=False)
+        for words in (
+            ["prepare", str(pairs), "--output", str(folder)],
+            ["translate", str(bundle), str(file), "--output", str(output)],
+        ):
+            app([*words, "--ray", "local"], standalone_mode=False)
     finally:
         ray.shutdown()
 

@@ -1,4 +1,4 @@
-"""Work on a Ray cluster: the results of one process, also after one of two was killed."""
+"""Work on a Ray cluster of two processes, of which one is killed: the files are those of one process."""
 
 import os
 import subprocess
@@ -10,21 +10,31 @@ import pytest
 from allyouneed import Translator
 from allyouneed.cluster import cluster_map
 from allyouneed.errors import MissingExtraError
+from shell import run_here
 
 JOBS = Path(__file__).with_name("ray_jobs.py")
 
 
-def test_a_killed_process_is_replaced_and_lines_are_those_of_one_machine(saved: Path, tmp_path: Path) -> None:
-    lines = ["abc", "", "cba", "bb"] * 10
+def test_two_processes_of_which_one_is_killed_write_the_files_of_one(saved: Path, tmp_path: Path) -> None:
+    pairs = [f"a {i} dog runs\tein {i} Hund rennt" for i in range(600)]
+    pairs[7], pairs[33], pairs[100] = "no pair", "\tempty", "e\u0301\x07 x\ty"
+    pairs[500:520] = pairs[200:220]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{pair}\n" for pair in pairs))
+    (tmp_path / "run.toml").write_text('[data]\ntrain = "pairs.tsv"\nheld_out = 0.1\nvocab_size = 300\n')
+    lines = ["abc", "", "cba", "bb"] * 200
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
+    words = ["run.toml", "cluster", str(saved), "in.txt", "out.txt"]
     result = subprocess.run(
-        [sys.executable, str(JOBS), str(saved), str(tmp_path / "in.txt"), str(tmp_path / "out.txt")],
+        [sys.executable, str(JOBS), *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"},
-        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert str([number * number for number in range(12)]) in result.stdout
-    assert (tmp_path / "marker").exists()  # so one process was killed
+    assert len(list(tmp_path.glob("killed-*"))) == 3
+
+    assert run_here("prepare", "run.toml", "--output", "one", cwd=tmp_path).returncode == 0
+    files = {path.name: path.read_bytes() for path in (tmp_path / "one/data").iterdir()}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "cluster/data").iterdir()} == files
+    assert len(files) == 9
     expected = [translation.text for translation in Translator.load(saved, device="cpu").translations(lines)]
     assert (tmp_path / "out.txt").read_text().splitlines() == expected
 

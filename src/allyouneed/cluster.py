@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .errors import AllYouNeedError, ConfigError, MissingExtraError
@@ -35,6 +36,39 @@ class ClusterWorker(Generic[_Item, _Result]):
 
 
 @contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """The module `ray`, connected to the cluster at `address`; "local" starts one that ends with the block.
+
+    A connection that this process has already is used, and stays. Without an address nothing happens.
+    """
+    if not address:
+        yield None
+        return
+    ray, is_new = _started_ray(address)
+    try:
+        yield ray
+    finally:
+        if is_new:
+            ray.shutdown()
+
+
+@contextmanager
+def block_map(
+    function: Callable[[_Item], _Result], address: str
+) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Result]]]:
+    """A `map` of a function over blocks of work, in the processes of the cluster at `address`; "": in this one."""
+    if not address:
+        yield partial(map, function)
+        return
+    with cluster_map(partial(_unchanged, function), address) as in_order:
+        yield in_order
+
+
+def _unchanged(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
+    return function
+
+
+@contextmanager
 def cluster_map(
     make: Callable[[], Callable[[_Item], _Result]], address: str
 ) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Result]]]:
@@ -44,28 +78,26 @@ def cluster_map(
     that this process is connected to already is used, and stays. Items and results pass through this process, a few
     at a time. Raises the errors of the function in the order of the items.
     """
-    ray, is_new = _started_ray(address)
     workers: list[Any] = []
-    try:
-        count = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        options = {"num_cpus": 1, "max_restarts": MOST_RESTARTS, "max_task_retries": MOST_RESTARTS}
-        workers = [ray.remote(**options)(ClusterWorker).remote(make) for _ in range(count)]
+    with connected(address) as ray:
+        try:
+            count = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            options = {"num_cpus": 1, "max_restarts": MOST_RESTARTS, "max_task_retries": MOST_RESTARTS}
+            workers = [ray.remote(**options)(ClusterWorker).remote(make) for _ in range(count)]
 
-        def ordered(items: Iterable[_Item]) -> Iterator[_Result]:
-            waiting: deque[Any] = deque()
-            for number, item in enumerate(items):
-                waiting.append(workers[number % count].run.remote(item))
-                if len(waiting) >= AHEAD * count:
+            def ordered(items: Iterable[_Item]) -> Iterator[_Result]:
+                waiting: deque[Any] = deque()
+                for number, item in enumerate(items):
+                    waiting.append(workers[number % count].run.remote(item))
+                    if len(waiting) >= AHEAD * count:
+                        yield _result(ray, waiting.popleft())
+                while waiting:
                     yield _result(ray, waiting.popleft())
-            while waiting:
-                yield _result(ray, waiting.popleft())
 
-        yield ordered
-    finally:
-        for worker in workers:
-            ray.kill(worker)
-        if is_new:
-            ray.shutdown()
+            yield ordered
+        finally:
+            for worker in workers:
+                ray.kill(worker)
 
 
 def _started_ray(address: str) -> tuple[Any, bool]:

@@ -1,8 +1,8 @@
 import pytest
 
 from allyouneed.config import CleanConfig
-from allyouneed.corpus.clean import broken_rule, clean_rows, dedup_key, normalize_text
-from allyouneed.corpus.data_report import DataReport, PartReport
+from allyouneed.corpus.clean import broken_rule, clean_pairs, dedup_key, normalize_text, skip_malformed
+from allyouneed.corpus.data_report import DataReport, PartReport, RuleCount
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.corpus.pair import Fault, Pair
 from allyouneed.errors import DataError
@@ -44,23 +44,37 @@ def test_case_and_blanks_do_not_make_another_text() -> None:
 
 def test_faults_are_skipped_up_to_a_share_and_then_refused_with_lines() -> None:
     rows: list[Pair | Fault] = [*[Pair("a", "b")] * 98, Fault(99, "is odd"), Fault(100, "is odder")]
-    report = PartReport()
-    assert len(list(clean_rows(iter(rows), USUAL, report, name="a.tsv", max_malformed=0.02))) == report.read == 98
-    malformed = report.dropped["malformed"]
+    malformed = RuleCount()
+    assert len(list(skip_malformed(iter(rows), malformed, name="a.tsv", max_malformed=0.02))) == 98
     assert (malformed.count, malformed.examples) == (2, ["a.tsv, line 99 is odd", "a.tsv, line 100 is odder"])
     with pytest.raises(
         DataError, match=r"a.tsv has 2 malformed of 100 lines, more than data.max_malformed=0.01 allows:\n.*99"
     ):
-        list(clean_rows(iter(rows), USUAL, PartReport(), name="a.tsv", max_malformed=0.01))
+        list(skip_malformed(iter(rows), RuleCount(), name="a.tsv", max_malformed=0.01))
 
 
 def test_lines_that_are_lost_are_counted_not_rows() -> None:
     rows: list[Pair | Fault] = [*[Pair("a", "b")] * 90, Fault(91, "is long", lines=10)]
-    report = PartReport()
-    list(clean_rows(iter(rows), USUAL, report, name="a.csv", max_malformed=0.1))
-    assert report.dropped["malformed"].count == 10
+    malformed = RuleCount()
+    list(skip_malformed(iter(rows), malformed, name="a.csv", max_malformed=0.1))
+    assert malformed.count == 10
     with pytest.raises(DataError, match="a.csv has 10 malformed of 100 lines"):
-        list(clean_rows(iter(rows), USUAL, PartReport(), name="a.csv", max_malformed=0.09))
+        list(skip_malformed(iter(rows), RuleCount(), name="a.csv", max_malformed=0.09))
+
+
+def test_reports_on_blocks_add_up_to_the_report_on_all_pairs() -> None:
+    pairs = [Pair("e\u0301" * i, "x" if i % 3 else " \x07") for i in range(20)]
+    whole, parts = PartReport(), PartReport()
+    list(clean_pairs(pairs, USUAL, whole))
+    for begin in range(0, 20, 7):
+        block = PartReport()
+        list(clean_pairs(pairs[begin : begin + 7], USUAL, block))
+        parts.merge(block)
+    assert whole == parts
+    assert whole.read == 20
+    assert whole.dropped["empty"].count == 7
+    assert len(whole.dropped["empty"].examples) == 3
+    assert whole.normalized["strip_control"] == 7
 
 
 def test_a_report_survives_being_written_and_reads_well() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from allyouneed.corpus.readers import Pair
 from allyouneed.data.sampler import epoch_of_batches
-from allyouneed.data.store import EncodedPairs, Side, encode_pairs, open_sides, open_writers
+from allyouneed.data.store import EncodedPairs, Side, encode_pairs, flatten, open_sides, open_writers
 from allyouneed.text.tokenizer import Tokenizer
 
 
@@ -31,10 +31,10 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssFile")) / 2**10
 
     sentence = list(range(1000))
-    with open_writers(tmp_path, "train", "int32") as (source, target):
+    with open_writers(tmp_path, "train") as (source, target):
         for side in (source, target):
             for _ in range(10):
-                side.add([sentence] * 400)
+                side.add(flatten([sentence] * 400, "int32"))
     pairs = EncodedPairs(*open_sides(tmp_path, "train", "int32"), dropped=0)
     before, most = mapped(), 0.0
     for epoch in range(2):

@@ -26,6 +26,7 @@ from .import_command import import_command
 from .info import info
 from .keys import keys
 from .paper import paper
+from .prepare import prepare_command
 from .program import shell_command
 from .report import report
 from .score import score
@@ -46,8 +47,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, train, adapt, translate, serve, evaluate_command, score, info, explain_command, check, config, paper, export,
-    import_command, average, report,
+    demo, train, prepare_command, adapt, translate, serve, evaluate_command, score, info, explain_command, check,
+    config, paper, export, import_command, average, report,
 ):  # fmt: skip
     app.command(command.__name__.removesuffix("_command"))(with_debug(command))
 for group in (keys, suggestions):

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -137,13 +137,14 @@ def train(
     from ..errors import ConfigError
     from ..files import named_folders
     from .program import shell_command
+    from .recipe_argument import recipe_from_arguments
     from .screen import TrainingScreen, console
 
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = output or Path("runs") / Path(what).name.partition(".")[0]
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
-    recipe = _recipe(what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
+    recipe = recipe_from_arguments(what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
 
     from ..device import configure_process
     from ..evaluation import fit
@@ -204,38 +205,6 @@ def _follow(recipe: "Recipe | Draft", path: Path) -> None:
         sys.exit(2)
 
 
-def _recipe(
-    what: str, more: list[str], *, languages: str, init_from: str, tokenizer: list[str] | None, auto: bool
-) -> "Recipe | Draft":
-    from ..config import Recipe, read_recipe
-    from ..language_tags import parse_pair
-    from ..recipes import recipe_names, recipe_path
-    from ..settings import apply_overrides
-
-    tables: dict[str, Any]
-    if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
-        tables = read_recipe(recipe_path(what))
-    else:
-        files = [what, *(word for word in more[:1] if "=" not in word)]
-        tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
-    tables = apply_overrides(tables, more)
-    if languages and isinstance(data := tables.setdefault("data", {}), dict):
-        data["source_language"], data["target_language"] = parse_pair(languages)
-    if tokenizer and isinstance(data := tables.setdefault("data", {}), dict):
-        data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
-    settings = tables.setdefault("train", {})
-    if init_from and isinstance(settings, dict):
-        settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number
-    initial = settings.get("init_from", "") if isinstance(settings, dict) else None
-    if not isinstance(initial, str) or not (auto or initial):
-        return Recipe.from_tables(tables)
-
-    from ..run import Draft
-
-    draft = Draft.from_tables(tables)
-    return draft if auto else draft.recipe
-
-
 def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator[str]:
     """The test scores of a finished run beside its baselines, and what to try next if they are poor."""
     from ..config import Recipe
@@ -258,7 +227,3 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator
     if result.advice:
         yield "What to try next:"
         yield from (f"- {line}" for line in result.advice)
-
-
-def _is_source(what: str) -> bool:
-    return ":" in what or Path(what).exists()

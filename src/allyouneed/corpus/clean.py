@@ -1,6 +1,6 @@
 """The cleaning rules for single pairs; `data/filter.py` has those that compare pairs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ..config import CleanConfig
 from ..errors import DataError
@@ -11,16 +11,10 @@ from .pair import Fault, Pair, Rows
 _SLACK = 20  # characters, since short texts often differ in length
 
 
-def clean_rows(
-    rows: Rows, clean: CleanConfig, report: PartReport, *, name: str, max_malformed: float
-) -> Iterator[Pair]:
-    """The pairs of one source, normalized, without those that have an empty side; `report` counts all of them.
-
-    Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
-    the source in error messages.
-    """
+def clean_pairs(pairs: Iterable[Pair], clean: CleanConfig, report: PartReport) -> Iterator[Pair]:
+    """The pairs, normalized, without those that have an empty side; `report` counts all of them."""
     normalization = Normalization.from_config(clean)
-    for row in _skip_malformed(rows, report.dropped["malformed"], name=name, max_malformed=max_malformed):
+    for row in pairs:
         report.read += 1
         source, target = (normalize_text(text, normalization, report.normalized) for text in row)
         pair = Pair(source, target)
@@ -30,7 +24,12 @@ def clean_rows(
             report.dropped["empty"].add(as_example(pair))
 
 
-def _skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float) -> Iterator[Pair]:
+def skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed: float) -> Iterator[Pair]:
+    """The pairs of one source; `malformed` counts the lines without one.
+
+    Refuses a source with a larger share of malformed lines than `max_malformed`, and shows the first of them; `name` is
+    the source in error messages.
+    """
     before, count = malformed.count, 0
     first: list[str] = []
     for row in rows:

@@ -37,6 +37,11 @@ class RuleCount:
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(example)
 
+    def merge(self, later: "RuleCount") -> None:
+        """Count what another one counted of later pairs, too."""
+        self.count += later.count
+        self.examples += later.examples[: MAX_EXAMPLES - len(self.examples)]
+
 
 @dataclass(slots=True)
 class PartReport:
@@ -55,6 +60,15 @@ class PartReport:
     def from_table(cls, table: dict[str, Any]) -> Self:
         """The report that was written as `table`."""
         return cls(**table | {"dropped": {rule: RuleCount(**count) for rule, count in table["dropped"].items()}})
+
+    def merge(self, later: Self) -> None:
+        """Add what another report says about later pairs of this part."""
+        self.read += later.read
+        self.used += later.used
+        for setting, count in later.normalized.items():
+            self.normalized[setting] += count
+        for rule, dropped in later.dropped.items():
+            self.dropped[rule].merge(dropped)
 
     def excluded(self) -> int:
         """How many pairs and malformed lines were dropped."""

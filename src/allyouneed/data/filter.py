@@ -12,7 +12,8 @@ from ..corpus.clean import PAIR_RULES, as_example
 from ..corpus.data_report import MAX_EXAMPLES, DataReport, PartReport
 from ..corpus.pair import Pair
 from ..errors import DataError
-from .read import RULE_NUMBERS, CorpusEnd, Hashes, PairKeys, ReadPairs
+from .pair_keys import RULE_NUMBERS, Hashes, PairKeys
+from .read import CorpusEnd, ReadPairs
 from .store import Indices
 
 Mask = NDArray[np.bool_]

@@ -2,25 +2,26 @@
 
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from ..cluster import block_map, connected
 from ..config import CleanConfig, DataConfig
-from ..corpus.clean import as_example
-from ..corpus.data_report import DataReport, Part
-from ..corpus.pair import Pair
-from ..errors import ConfigError, DataError, InputError
+from ..corpus.data_report import DataReport
+from ..errors import ConfigError, DataError
 from ..files import locked, write_whole
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
+from .blocks import BlockEncoder, PairsToEncode, clean_block, columns
 from .filter import select_pairs
 from .prepared import open_prepared, replacing_folder, stored_provenance, write_prepared
 from .prepared_data import PreparedData
 from .provenance import compute_provenance, describe_difference, fingerprint
-from .read import CHUNK, ProgressCallback, ReadPairs, chunks, read_part
-from .store import EncodedIds, Indices, encode_within, open_writers
+from .read import CHUNK, ProgressCallback, ReadPairs, read_part
+from .store import Indices, open_writers
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
 
@@ -34,13 +35,15 @@ def prepare(
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
     progress: ProgressCallback = lambda what, done, total: None,
+    ray: str = "",
 ) -> PreparedData:
     """Read, clean, split and encode the pairs that `data` names, or open them if an earlier call prepared the same.
 
     A pair of more than `max_length` tokens on a side is dropped. `vocabulary`, if set, is used instead of
     one learned here. With `data.cache_dir`, a folder under it is used instead of `folder`. The folder is written whole
     or not at all. `progress` is called with the progress. With `resume`, refuses to replace pairs of another
-    provenance, and lists the differences.
+    provenance, and lists the differences. `ray`, the address of a Ray cluster or "local", lets its processes
+    clean and encode; the files are the same.
     """
     if not any(corpus.train for corpus in data.corpora()):
         raise ConfigError("data.train is missing; name a file of pairs, or two aligned files, [source, target]")
@@ -52,8 +55,8 @@ def prepare(
 
     def build_unless_there() -> None:
         if stored_provenance(folder) != provenance:
-            with replacing_folder(folder) as partial:
-                _build(data, clean, partial, provenance, vocabulary, max_length=max_length, progress=progress)
+            with replacing_folder(folder) as growing, connected(ray):
+                _build(data, clean, growing, provenance, vocabulary, max_length=max_length, progress=progress, ray=ray)
 
     if data.cache_dir and not stored:
         progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs
@@ -78,9 +81,11 @@ def _build(
     *,
     max_length: int,
     progress: ProgressCallback,
+    ray: str,
 ) -> None:
     report = DataReport()
-    train = read_part("train", data, clean, folder, report, progress=progress)
+    with block_map(partial(clean_block, clean=clean), ray) as cleaned:
+        train = read_part("train", data, clean, folder, report, cleaned=cleaned, progress=progress)
     valid, test = (read_part(part, data, clean, folder, report) for part in ("valid", "test"))
     selected = select_pairs(data, clean, train, valid, test, report)
     if vocabulary is None:
@@ -89,11 +94,15 @@ def _build(
     sizes = [len(vocabulary.source), len(vocabulary.target)]
     report.vocabulary = sizes[:1] if vocabulary.joint else sizes
     dtype = "uint16" if max(sizes) <= 2**16 else "int32"
-    weights = _write_ids(train, selected.train, vocabulary, folder, dtype, max_length, report, progress)
+    encoder = BlockEncoder("train", vocabulary, max_length, dtype)
+    weights = _write_ids(train, selected.train, encoder, folder, report, progress, ray)
     if not report.train.used:
         raise DataError("data.train has no pair to use: " + "\n".join(report.train.lines()))
     if selected.valid:
-        report.valid.used = len(_encode("valid", selected.valid, vocabulary, max_length, report).kept)
+        block = PairsToEncode(columns(selected.valid), range(len(selected.valid)))
+        encoded = BlockEncoder("valid", vocabulary, max_length, dtype)(block)
+        report.valid.used = len(encoded.rows)
+        report.valid.dropped["max_length"].merge(encoded.too_long)
         if not report.valid.used:
             raise DataError(
                 f"data.valid has no pair of at most model.max_length={max_length} tokens: {len(selected.valid)} read"
@@ -123,26 +132,25 @@ def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: Indices) -> V
 def _write_ids(
     train: ReadPairs,
     indices: Indices,
-    vocabulary: Vocabulary,
+    encoder: BlockEncoder,
     folder: Path,
-    dtype: str,
-    max_length: int,
     report: DataReport,
     progress: ProgressCallback,
+    ray: str,
 ) -> list[tuple[int, float]]:
     """Write the pairs with these indices as ids; returns where each corpus ends among them, and its weight."""
     weights: list[tuple[int, float]] = []
     begin = 0
     rows = array("i")
-    with open_writers(folder, "train", dtype) as (source, target):
+    with open_writers(folder, "train") as (source, target), block_map(encoder, ray) as encoded:
         for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
             before = len(rows)
             first, last = np.searchsorted(indices, [begin, end])
-            for chunk in chunks(indices[first:last], CHUNK):
-                ids = _encode("train", list(train.pairs(chunk)), vocabulary, max_length, report)
-                source.add([ids.sources[i] for i in ids.kept])
-                target.add([ids.targets[i] for i in ids.kept])
-                rows.extend(int(chunk[i]) for i in ids.kept)
+            for block in encoded(_blocks(train, indices[first:last])):
+                source.add(block.source)
+                target.add(block.target)
+                rows.extend(block.rows)
+                report.train.dropped["max_length"].merge(block.too_long)
                 progress("encoding", len(rows), len(indices))
             counts.used = len(rows) - before
             weights.append((len(rows), weight))
@@ -152,15 +160,7 @@ def _write_ids(
     return weights
 
 
-def _encode(
-    part: Part, pairs: Sequence[Pair], vocabulary: Vocabulary, max_length: int, report: DataReport
-) -> EncodedIds:
-    """Encode pairs of one part; those that are too long are reported."""
-    try:
-        ids = encode_within(pairs, vocabulary.source, vocabulary.target, max_length=max_length)
-    except InputError as error:
-        raise DataError(f"data.{part}: {error}") from error
-    too_long = report.parts()[part].dropped["max_length"]
-    for i in sorted(set(range(len(pairs))).difference(ids.kept)):
-        too_long.add(as_example(pairs[i]))
-    return ids
+def _blocks(train: ReadPairs, indices: Indices) -> Iterator[PairsToEncode]:
+    for begin in range(0, len(indices), CHUNK):
+        chunk = indices[begin : begin + CHUNK]
+        yield PairsToEncode(columns(train.pairs(chunk)), chunk.tolist())

@@ -1,60 +1,28 @@
 """Read and clean every pair that the settings name, write its texts to disk, and keep keys to compare it by."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple, TypeVar
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.clean import broken_rule, clean_rows, dedup_key
-from ..corpus.data_report import REASONS, DataReport, Part, SourceCount
+from ..corpus.clean import skip_malformed
+from ..corpus.data_report import DataReport, Part, SourceCount
 from ..corpus.pair import Pair
 from ..corpus.readers import Where, is_task, open_pairs, source_name
 from ..errors import DataError
+from .blocks import CleanBlocks, clean_block, columns
+from .pair_keys import PairKeys
 from .store import Side, open_sides, open_writers
 
 CHUNK = 10_000  # pairs in memory as texts
-
-Hashes = NDArray[np.uint64]
-RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}
 
 # Called with the current stage, the number of pairs done, and the total, or None if that is unknown.
 ProgressCallback = Callable[[str, int, int | None], None]
 
 _T = TypeVar("_T")
-
-
-@dataclass(slots=True)
-class PairKeys:
-    """What pairs are compared by, 25 bytes a pair: the number of the rule of `PAIR_RULES` it breaks, or 0, and hashes.
-
-    `exact` hashes the whole pair; `source` and `target` hash the dedup key of a side, which ignores case and spaces.
-    Hashes have 64 bits: of corpora of ten million texts, about 1 in 300,000 has two texts with the same hash.
-    """
-
-    rule: bytearray = field(default_factory=bytearray)
-    exact: bytearray = field(default_factory=bytearray)
-    source: bytearray = field(default_factory=bytearray)
-    target: bytearray = field(default_factory=bytearray)
-
-    def add(self, pair: Pair, rule: str) -> None:
-        """Append the keys of one pair."""
-        self.rule.append(RULE_NUMBERS[rule] if rule else 0)
-        self.exact += _hash(f"{pair.source}\n{pair.target}")
-        self.source += _hash(dedup_key(pair.source))
-        self.target += _hash(dedup_key(pair.target))
-
-    def hashes(self, name: Literal["exact", "source", "target"]) -> Hashes:
-        """One hash of each pair."""
-        return np.frombuffer(getattr(self, name), np.uint64)
-
-    def __len__(self) -> int:
-        return len(self.rule)
 
 
 class CorpusEnd(NamedTuple):
@@ -93,33 +61,36 @@ def read_part(
     folder: Path,
     report: DataReport,
     *,
+    cleaned: CleanBlocks | None = None,
     progress: ProgressCallback = lambda what, done, total: None,
     most: int | None = None,
 ) -> ReadPairs:
     """All pairs of one part, cleaned, in the order of the corpora; `report` counts what was read and dropped.
 
-    `most` limits the rows that are read of each corpus, from its beginning.
+    `cleaned` maps blocks of pairs in other processes; None: in this one. `most` limits the rows that are read of each
+    corpus, from its beginning.
     Refuses a corpus with more malformed lines than `data.max_malformed` allows, by file, line and reason,
     and an empty one.
     """
+    cleaned = cleaned or partial(map, partial(clean_block, clean=clean))
     keys, counts = PairKeys(), report.parts()[part]
     limit = {"train": data.max_train_samples, "valid": data.max_valid_samples, "test": 0}[part]
     ends: list[CorpusEnd] = []
-    with open_writers(folder, text_stem(part), "uint8") as (source, target):
+    with open_writers(folder, text_stem(part)) as (source, target):
         for corpus in data.corpora():
             where: Where = getattr(corpus, part)
             if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
-                name, before, malformed = source_name(where), counts.read, counts.dropped["malformed"].count
+                name, before, malformed = source_name(where), counts.read, counts.dropped["malformed"]
+                malformed_before = malformed.count
                 rows = open_pairs(where, folder=data.data_dir, columns=corpus.columns, limit=limit, seed=data.seed)
-                for pairs in chunks(
-                    clean_rows(islice(rows, most), clean, counts, name=name, max_malformed=data.max_malformed), CHUNK
-                ):
-                    source.add_texts([pair.source for pair in pairs])
-                    target.add_texts([pair.target for pair in pairs])
-                    for pair in pairs:
-                        keys.add(pair, broken_rule(pair, clean))
+                pairs = skip_malformed(islice(rows, most), malformed, name=name, max_malformed=data.max_malformed)
+                for block in cleaned(columns(chunk) for chunk in chunks(pairs, CHUNK)):
+                    source.add(block.source)
+                    target.add(block.target)
+                    keys.extend(block.keys)
+                    counts.merge(block.report)
                     progress("reading", len(keys), None)
-                if (counts.read, counts.dropped["malformed"].count) == (before, malformed):
+                if (counts.read, malformed.count) == (before, malformed_before):
                     raise DataError(f"{name} is empty; expected pairs in data.{part}")
                 ends.append(CorpusEnd(len(keys), corpus.weight, is_task(where), corpus.synthetic))
                 if part == "train":
@@ -137,7 +108,3 @@ def chunks(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
     source = iter(items)
     while chunk := list(islice(source, size)):
         yield chunk
-
-
-def _hash(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=8).digest()

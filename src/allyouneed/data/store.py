@@ -79,25 +79,37 @@ class Side:
         return int(np.searchsorted(counts.cumsum(), share * len(self)))
 
 
+class FlatSentences(NamedTuple):
+    """Sentences as a `SideWriter` stores them: the bytes of all ids, and the number of ids of each sentence."""
+
+    ids: bytes
+    lengths: "array[int]"
+
+
+def flatten(sentences: Sequence[Sequence[int]], dtype: str) -> FlatSentences:
+    """Lists of ids, one after another."""
+    ids = np.fromiter((i for sentence in sentences for i in sentence), dtype)
+    return FlatSentences(ids.tobytes(), array("i", map(len, sentences)))
+
+
+def flatten_texts(texts: Sequence[str]) -> FlatSentences:
+    """Texts, one after another, as bytes of UTF-8."""
+    encoded = [text.encode() for text in texts]
+    return FlatSentences(b"".join(encoded), array("i", map(len, encoded)))
+
+
 class SideWriter:
     """Appends sentences to the two files of a `Side`; keeps only their lengths in memory."""
 
-    def __init__(self, stem: Path, dtype: str) -> None:
-        self._dtype, self._lengths = dtype, array("i")
+    def __init__(self, stem: Path) -> None:
+        self._lengths = array("i")
         self._ids = stem.with_name(f"{stem.name}.ids").open("wb")
         self._starts = stem.with_name(f"{stem.name}.starts")
 
-    def add(self, sentences: Sequence[Sequence[int]]) -> None:
-        """Append lists of ids."""
-        self._lengths.extend(map(len, sentences))
-        flat = np.fromiter((i for sentence in sentences for i in sentence), self._dtype)
-        self._ids.write(flat.tobytes())
-
-    def add_texts(self, texts: Sequence[str]) -> None:
-        """Append texts, as bytes."""
-        encoded = [text.encode() for text in texts]
-        self._lengths.extend(map(len, encoded))
-        self._ids.write(b"".join(encoded))
+    def add(self, sentences: FlatSentences) -> None:
+        """Append sentences."""
+        self._lengths.extend(sentences.lengths)
+        self._ids.write(sentences.ids)
 
     def close(self) -> None:
         _flush(self._ids)
@@ -109,10 +121,10 @@ class SideWriter:
 
 
 @contextmanager
-def open_writers(folder: Path, part: str, dtype: str) -> Iterator[tuple[SideWriter, SideWriter]]:
+def open_writers(folder: Path, part: str) -> Iterator[tuple[SideWriter, SideWriter]]:
     """A writer for each side of `part`; their files are complete when the block ends."""
     with ExitStack() as stack:
-        writers = [SideWriter(folder / f"{part}.{side}", dtype) for side in SIDES]
+        writers = [SideWriter(folder / f"{part}.{side}") for side in SIDES]
         for writer in writers:
             stack.callback(writer.close)
         yield writers[0], writers[1]

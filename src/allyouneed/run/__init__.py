@@ -5,6 +5,7 @@ from .budget import Stopwatch
 from .bundle_averaging import average_bundles
 from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
 from .fit import preview_training, run_training
+from .preparation import RunPairs, prepare_only
 from .processes import is_follower, was_restarted
 from .replace import replaced, source_paths
 
@@ -12,6 +13,7 @@ __all__ = [
     "Draft",
     "Evaluation",
     "Evaluator",
+    "RunPairs",
     "Sample",
     "SilentCallback",
     "Stopwatch",
@@ -19,6 +21,7 @@ __all__ = [
     "Validation",
     "average_bundles",
     "is_follower",
+    "prepare_only",
     "preview_training",
     "replaced",
     "run_training",

@@ -1,6 +1,5 @@
 """All that a run needs before its first update: prepared pairs, the whole recipe, a new model and its optimizer."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +9,12 @@ from torch.optim import Optimizer
 from ..auto import Corpus, Draft, choose_from_pairs
 from ..bundle import Bundle
 from ..config import Recipe
-from ..data.prepare import prepare, prepared_folder
 from ..data.prepared_data import PreparedData
 from ..device import pick_device, require_memory
 from ..errors import ConfigError
 from ..export_limits import describe_exports
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
-from ..text.vocabulary import Vocabulary
-from ..text.vocabulary_files import load_vocabulary
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
 from ..versions import versions
@@ -26,6 +22,7 @@ from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
 from .callback import Evaluator, TrainingCallback
 from .model_card import describe_model
+from .preparation import prepare_pairs
 from .processes import choose_workers
 from .run import OptimizerFactory
 from .run_languages import find_languages
@@ -67,18 +64,10 @@ def set_up(
         progress = within_budget(recipe.preliminary.train, stopwatch, callback.on_prepare)
         recipe = choose_from_pairs(recipe, output, evaluate=evaluate, device=device, progress=progress)
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    initial = Bundle.load(Path(plan.train.init_from)) if plan.train.init_from and starts else None
-    vocabulary, notes = _existing_vocabulary(plan, output, initial)
-    data = prepare(
-        plan.data,
-        plan.clean,
-        output / "data",
-        max_length=plan.model.max_length,
-        vocabulary=vocabulary,
-        resume=resume,
-        progress=within_budget(plan.train, stopwatch, callback.on_prepare),
-    )
-    messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in notes]
+    progress = within_budget(plan.train, stopwatch, callback.on_prepare)
+    pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
+    data, initial = pairs.data, pairs.initial
+    messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in pairs.notes]
     if isinstance(recipe, Draft):
         messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
         messages += [("trials", recipe.outcome)] if recipe.outcome else []
@@ -104,7 +93,7 @@ def set_up(
     return Setup(
         plan,
         data,
-        prepared_folder(plan.data, output / "data", data.provenance),
+        pairs.folder,
         model,
         optimizer,
         device,
@@ -123,23 +112,6 @@ def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device
     if initial:
         _copy_initial_weights(initial, model, plan.train.init_from)
     return model.to(device)
-
-
-def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> tuple[Vocabulary | None, Sequence[str]]:
-    """The vocabulary that is not to be learned, and what to say about it.
-
-    It is that of the model that a run is initialized from, or that of `data.tokenizer`.
-    """
-    if plan.train.init_from and plan.data.tokenizer:
-        raise ConfigError(
-            "a run that starts from the weights of a model has its vocabulary; leave out data.tokenizer or "
-            "train.init_from"
-        )
-    if initial:
-        return initial.vocabulary, ()
-    if plan.train.init_from:
-        return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
-    return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
 
 
 def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:

@@ -158,6 +158,9 @@ class Tokenizer:
         """Write a `tokenizer.json`."""
         write_whole(Path(path), self.to_json())
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Tokenizer.from_json, (self.to_json(),)
+
     def to_json(self) -> str:
         """The content of a `tokenizer.json`."""
         return join_symbols(self.backend_json(), self.symbols)

@@ -1,0 +1,55 @@
+"""The argument of `train` and `prepare`: pairs or a recipe, and settings to change."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..config import Recipe
+    from ..run import Draft
+
+
+def recipe_from_arguments(
+    what: str,
+    more: list[str],
+    *,
+    languages: str = "",
+    init_from: str = "",
+    tokenizer: list[str] | None = None,
+    auto: bool = False,
+) -> "Recipe | Draft":
+    """What to train on: a recipe, or a draft for a file of pairs, and with `auto` for a recipe, too.
+
+    `what` is a file of pairs, a TOML file or the name of a shipped recipe; `more` are overrides, and before them the
+    second of two aligned files.
+    """
+    from ..config import Recipe, read_recipe
+    from ..language_tags import parse_pair
+    from ..recipes import recipe_names, recipe_path
+    from ..settings import apply_overrides
+
+    tables: dict[str, Any]
+    if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
+        tables = read_recipe(recipe_path(what))
+    else:
+        files = [what, *(word for word in more[:1] if "=" not in word)]
+        tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
+    tables = apply_overrides(tables, more)
+    if languages and isinstance(data := tables.setdefault("data", {}), dict):
+        data["source_language"], data["target_language"] = parse_pair(languages)
+    if tokenizer and isinstance(data := tables.setdefault("data", {}), dict):
+        data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
+    settings = tables.setdefault("train", {})
+    if init_from and isinstance(settings, dict):
+        settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number
+    initial = settings.get("init_from", "") if isinstance(settings, dict) else None
+    if not isinstance(initial, str) or not (auto or initial):
+        return Recipe.from_tables(tables)
+
+    from ..run import Draft
+
+    draft = Draft.from_tables(tables)
+    return draft if auto else draft.recipe
+
+
+def _is_source(what: str) -> bool:
+    return ":" in what or Path(what).exists()

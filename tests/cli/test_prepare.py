@@ -1,0 +1,90 @@
+"""`allyouneed prepare`: the pairs that `train` finds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from allyouneed import fit
+from allyouneed.cli.recipe_argument import recipe_from_arguments
+from allyouneed.run import preview_training
+from runs import Notebook
+from shell import refusal, run_here
+
+RECIPE = """
+[data]
+train = "pairs.tsv"
+held_out = 0.1
+vocab_size = 300
+[model]
+d_model = 8
+d_ff = 8
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+max_length = 64
+[train]
+steps = 1
+batch_tokens = 200
+threads = 1
+average_checkpoints = 1
+tensorboard = false
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a recipe and 600 pairs, one of them without a target, one twice."""
+    lines = [f"a {i} dog runs\tein {i} Hund rennt\n" for i in range(599)]
+    (tmp_path / "pairs.tsv").write_text("".join([*lines, "empty\t\n", lines[0]]))
+    (tmp_path / "mine.toml").write_text(RECIPE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [["--output", "run"], ["data.cache_dir=store"]])
+def test_train_finds_what_was_prepared(folder: Path, words: list[str]) -> None:
+    result = run_here("prepare", "mine.toml", *words)
+    assert result.returncode == 0, result.stderr
+    summary = result.stdout.decode().splitlines()
+    assert summary[0].startswith("train: 601 read, ")
+    assert summary[-2] == "vocabulary: 287 tokens"
+    assert "  1 dropped: with an empty side" in summary
+    assert "  1 dropped: exact duplicates" in summary
+    notebook = Notebook()
+    fit(recipe_from_arguments("mine.toml", [word for word in words if "=" in word]), folder / "run", callback=notebook)
+    assert notebook.prepared == []
+
+
+def test_the_vocabulary_is_the_one_that_train_chooses_for_a_file_of_pairs(folder: Path) -> None:
+    assert run_here("prepare", "pairs.tsv", "data.held_out=0.1").returncode == 0
+    notebook = Notebook()
+    small = ["model.d_model=8", "model.heads=2", "train.threads=1", "train.batch_tokens=200", "train.workers=1"]
+    small += ["data.held_out=0.1", "train.early_stopping_metric=loss"]
+    preview_training(recipe_from_arguments("pairs.tsv", small), folder / "runs/pairs", callback=notebook)
+    assert notebook.prepared == []
+
+
+def test_the_summary_as_json_and_a_second_call_that_finds_the_pairs(folder: Path) -> None:
+    first = run_here("prepare", "mine.toml", "-o", "run", "--json")
+    written = {path: path.stat().st_mtime_ns for path in (folder / "run/data").iterdir()}
+    again = run_here("prepare", "mine.toml", "-o", "run")
+    assert {path: path.stat().st_mtime_ns for path in (folder / "run/data").iterdir()} == written
+    assert b"were there before" in again.stderr
+    summary = json.loads(first.stdout)
+    assert summary["folder"] == "run/data"
+    assert summary["pairs"]["train"] == summary["report"]["train"]["used"]
+    assert sum(summary["pairs"].values()) == 599
+    assert summary["report"]["train"]["dropped"]["empty"] == {"count": 1, "examples": ["empty → "]}
+    assert summary["vocabulary"] == [287]
+    assert summary["tokens"]["source"] * 2 == (folder / "run/data/train.source.ids").stat().st_size
+
+
+def test_what_makes_no_sense_is_refused(folder: Path) -> None:
+    assert "leave out it or --output" in refusal("prepare", "mine.toml", "-o", "run", "data.cache_dir=store")
+    assert "trials may choose another vocabulary" in refusal("prepare", "pairs.tsv", "train.minutes=1")
+    assert "does not exist" in refusal("prepare", "mine.toml", "data.train=none.tsv")
+    (folder / "run").mkdir()
+    (folder / "run/mine.txt").touch()
+    assert "run exists already" in refusal("prepare", "mine.toml", "-o", "run")
+    assert not (folder / "runs").exists()
