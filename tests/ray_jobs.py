@@ -46,11 +46,13 @@ class DyingMaker:
 
 def main() -> None:
     pairs, folder, bundle, file, output = map(Path, sys.argv[1:])
-    reading.CHUNK = preparing.CHUNK = 50  # pairs in a block
-    markers = [output.with_name(f"killed-{stage}") for stage in ("cleaning", "encoding", "translating")]
-    vars(preparing)["clean_block"] = DyingOnce(markers[0], preparing.clean_block)
-    vars(preparing)["BlockEncoder"] = DyingMaker(markers[1], preparing.BlockEncoder)
-    vars(chunk_translation)["row_maker"] = DyingMaker(markers[2], chunk_translation.row_maker)
+    vars(reading)["CHUNK"] = vars(preparing)["CHUNK"] = 50  # pairs in a block
+    for module, name, dying in (
+        (preparing, "clean_block", DyingOnce),
+        (preparing, "BlockEncoder", DyingMaker),
+        (chunk_translation, "row_maker", DyingMaker),
+    ):
+        vars(module)[name] = dying(output.with_name(f"killed-{name}"), vars(module)[name])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         for words in (
