@@ -2,8 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from allyouneed.corpus.readers import Pair
+from allyouneed.data.batch import pad
 from allyouneed.data.sampler import epoch_of_batches
 from allyouneed.data.store import EncodedPairs, Side, encode_pairs, flatten, open_sides, open_writers
 from allyouneed.text.tokenizer import Tokenizer
@@ -14,6 +16,14 @@ def test_a_side_gives_its_sentences_back() -> None:
     side = Side.from_sentences(sentences)
     assert [side[i] for i in range(len(side))] == sentences
     np.testing.assert_array_equal(side.lengths(np.array([2, 0, 1], np.int32)), [1, 3, 0])
+
+
+@pytest.mark.parametrize("chosen", [[], [1], [2, 0, 2], [0, 1, 2]])
+def test_padded_rows_are_the_sentences_filled_up(chosen: list[int]) -> None:
+    sentences = [[5, 6, 7], [], [8]]
+    rows = Side.from_sentences(sentences).padded(np.array(chosen, np.int32), 9)
+    assert rows.dtype == np.int64
+    assert torch.equal(torch.from_numpy(rows), pad([sentences[i] for i in chosen], 9))
 
 
 def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,15 @@ class Side:
         ids: list[int] = self.ids[self.starts[i] : self.starts[i + 1]].tolist()
         return ids
 
+    def padded(self, indices: Indices, pad_id: int) -> NDArray[np.int64]:
+        """Some sentences as rows of one array, filled up with `pad_id`; (0, 1) of none."""
+        starts, lengths = self.starts[indices], self.lengths(indices)
+        columns = np.arange(lengths.max(initial=0) if len(indices) else 1)
+        is_token = columns < lengths[:, None]
+        rows = np.full(is_token.shape, pad_id, np.int64)
+        rows[is_token] = self.ids[(starts[:, None] + columns)[is_token]]
+        return rows
+
     def text(self, i: int) -> str:
         """Sentence i of a side that holds texts."""
         return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()

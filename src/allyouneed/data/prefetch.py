@@ -1,0 +1,28 @@
+"""Batches made ahead by a thread, while the update before them is computed."""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+AHEAD = 2  # batches that wait: one for the next update, and one because they take different times
+
+
+def prefetch(items: Iterator[_Item], *, ahead: int = AHEAD) -> Iterator[_Item]:
+    """The same items in the same order; one thread makes the next `ahead` while the caller works with one.
+
+    `items` is used by that thread alone. An exception is raised where its item would come. The thread ends with the
+    last item, and when the generator is closed; up to `ahead` items that were taken from `items` are then lost.
+    """
+    end = object()
+    with ThreadPoolExecutor(1, "prefetch") as pool:
+        waiting = deque(pool.submit(next, items, end) for _ in range(ahead))
+        try:
+            while (item := waiting.popleft().result()) is not end:
+                waiting.append(pool.submit(next, items, end))
+                yield item  # type: ignore[misc]
+        finally:
+            for future in waiting:
+                future.cancel()
