@@ -7,10 +7,10 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 
-AHEAD = 2  # batches that wait: one for the next update, and one because they take different times
+BATCHES_AHEAD = 2  # batches that wait: one for the next update, and one because they take different times
 
 
-def prefetch(items: Iterator[_Item], *, ahead: int = AHEAD) -> Iterator[_Item]:
+def prefetch(items: Iterator[_Item], *, ahead: int = BATCHES_AHEAD) -> Iterator[_Item]:
     """The same items in the same order; one thread makes the next `ahead` while the caller works with one.
 
     `items` is used by that thread alone. An exception is raised where its item would come. The thread ends with the
