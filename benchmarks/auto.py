@@ -46,7 +46,7 @@ EXPERTS = {
         3: f"data.vocabulary=bpe data.vocab_size=400 {EXACT} {NARROW} train.batch_tokens=512",
         10: f"data.vocabulary=bpe data.vocab_size=400 {MEDIUM} model.dropout=0.1 train.label_smoothing=0",
     },
-    "multi30k": {2: f"{TEXT} model.dropout=0.1"},
+    "multi30k": {2: f"{TEXT} model.d_model=96 model.d_ff=384 model.dropout=0 train.learning_rate=0.01"},
     "tatoeba-en-it": {2: f"{TEXT} model.dropout=0"},
     "tatoeba-en-fr": {2: f"{TEXT} model.dropout=0"},
     "roman": {2: f"{CHARACTERS} {MEDIUM}"},

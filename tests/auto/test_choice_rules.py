@@ -132,6 +132,16 @@ def test_dropout_grows_with_the_epochs_that_a_budget_has_time_for() -> None:
     assert choose_dropout(replace(corpus, minutes=1, tokens=10_000), size, 256)[0] == size.dropout, "of few pairs"
 
 
+@pytest.mark.parametrize(
+    ("minutes", "gpu", "metric"), [(2, False, "loss"), (200, False, "chrf"), (2, True, "chrf"), (0, False, "chrf")]
+)
+def test_a_model_of_text_is_kept_by_its_loss_if_there_is_time_for_few_epochs(
+    minutes: float, gpu: bool, metric: str
+) -> None:
+    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes)
+    assert Draft({}).complete(corpus)[0].train.early_stopping_metric == metric
+
+
 def test_a_vocabulary_that_is_set_stays() -> None:
     draft = Draft({"data": {"vocab_size": 700}}).with_statistics(measure_pairs(TASKS["sounds"]))
     assert draft.tables["data"] == {"vocab_size": 700}

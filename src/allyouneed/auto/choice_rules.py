@@ -52,6 +52,7 @@ TEXT_VOCABULARIES = {3.0: 4_000}
 
 # Tokens that one core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
 TOKENS_PER_MINUTE = {64: 1_200_000, 128: 700_000, 192: 400_000, 256: 250_000}
+FEW_EPOCHS, DROPOUT_STEPS = 10, 20  # below, the model of the lowest loss is kept; dropout rates are multiples of 1/20
 
 TaskKind = Literal["text", "strings", "templates"]
 
@@ -205,14 +206,32 @@ def choose_size(corpus: Corpus) -> tuple[Size, str]:
     return size, f"{corpus.pairs:,} pairs; this size suits up to {size.pairs:,.0f}"
 
 
+def expected_epochs(corpus: Corpus, d_model: int) -> float:
+    """How often a time budget repeats the pairs, roughly; infinity without a budget or on a GPU."""
+    if corpus.gpu or not corpus.minutes:
+        return float("inf")
+    width = min((width for width in TOKENS_PER_MINUTE if d_model <= width), default=max(TOKENS_PER_MINUTE))
+    return corpus.minutes * TOKENS_PER_MINUTE[width] / max(1, corpus.tokens)
+
+
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:
     """The dropout rate of a model of text, and why: that of its size, and less if the budget repeats the pairs less."""
-    if corpus.gpu or not corpus.minutes:
+    epochs = expected_epochs(corpus, d_model)
+    if epochs >= size.epochs:
         return size.dropout, "the fewer the pairs, the more a model overfits"
-    width = min((width for width in TOKENS_PER_MINUTE if d_model <= width), default=max(TOKENS_PER_MINUTE))
-    epochs = corpus.minutes * TOKENS_PER_MINUTE[width] / max(1, corpus.tokens)
-    dropout = round(20 * size.dropout * min(1.0, epochs / size.epochs)) / 20
-    return dropout, f"time for about {epochs:.2g} epochs: the more there are, the more a model overfits"
+    dropout = round(DROPOUT_STEPS * size.dropout * epochs / size.epochs) / DROPOUT_STEPS
+    return dropout, f"time for about {epochs:.2g} epochs: the fewer there are, the less a model overfits"
+
+
+def choose_metric(corpus: Corpus, d_model: int) -> tuple[str, str]:
+    """The metric by which the best model of text is kept, and why."""
+    epochs = expected_epochs(corpus, d_model)
+    if epochs < FEW_EPOCHS:
+        return (
+            "loss",
+            f"about {epochs:.2g} epochs are too few to overfit, and chrF of the few pairs translated is noisy",
+        )
+    return "chrf", "the best model by this metric on the validation pairs is kept"
 
 
 def peak_learning_rate(d_model: int, optimizer: str) -> float:

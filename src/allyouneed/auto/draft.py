@@ -24,6 +24,7 @@ from .choice_rules import (
     choose_dropout,
     choose_exact_dropout,
     choose_exact_size,
+    choose_metric,
     choose_size,
     choose_vocabulary,
     peak_learning_rate,
@@ -193,12 +194,10 @@ class Draft:
             "train", "not needed when the learning rate ends at zero", average_checkpoints=ALWAYS["average_checkpoints"]
         )
         if corpus.has_valid:
-            choose(
-                "train",
-                "the best model by this metric on the validation pairs is kept",
-                patience=VALIDATIONS if is_exact else PATIENCE,
-                early_stopping_metric="exact" if is_exact else "chrf",
-            )
+            metric, why = "exact", "the best model by this metric on the validation pairs is kept"
+            if not is_exact:
+                metric, why = choose_metric(corpus, model["d_model"])
+            choose("train", why, patience=VALIDATIONS if is_exact else PATIENCE, early_stopping_metric=metric)
         try:
             return Recipe.from_tables(tables), choices
         except ConfigError as error:
