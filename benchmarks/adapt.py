@@ -22,6 +22,7 @@ from pathlib import Path
 from allyouneed import Bundle, Draft, fit
 from allyouneed.corpus.pair import Pair
 from allyouneed.corpus.readers import read_pairs
+from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.settings import apply_overrides
 from allyouneed.transfer.adaptation import adapt_bundle
@@ -137,6 +138,8 @@ def main() -> None:
                 model = train(name, [known, new], options.updates + options.adapt_updates)
             else:
                 model = adapt(name)
+        except Interrupted as stop:
+            raise SystemExit(f"{name}: {stop}") from None
         finally:
             append(folder, {"model": name, "minutes": processor_minutes() - before})
         scores = [dict(evaluate_greedily(model, test).scores) for test in tests]

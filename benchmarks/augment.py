@@ -39,6 +39,7 @@ from allyouneed import Bundle, Draft, Recipe, Translator, fit
 from allyouneed.corpus.lines import read_lines
 from allyouneed.corpus.pair import Pair
 from allyouneed.corpus.readers import read_pairs
+from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.transfer.distillation import with_teacher
 
@@ -190,6 +191,8 @@ def main() -> None:
         before = processor_minutes()
         try:
             bundle = fit(made(name), folder / name, resume=True)
+        except Interrupted as stop:
+            raise SystemExit(f"{name}: {stop}") from None
         finally:
             append = (folder / RESULTS).open("a", encoding="utf-8")
             append.write(json.dumps({"model": name, "minutes": processor_minutes() - before}) + "\n")

@@ -167,6 +167,17 @@ def test_corrections_that_repeat_or_contradict_each_other_are_counted(base: Path
     assert len(read_pairs(str(tmp_path / "run/pairs/corrections.train.jsonl"))) == 3
 
 
+def test_a_loss_on_what_it_knew_is_a_warning(base: Path, tmp_path: Path) -> None:
+    def warnings_with(name: str, learning_rate: float) -> list[str]:
+        notebook = Notebook()
+        settings = {"train": {**QUICK["train"], "learning_rate": learning_rate}}
+        adapt_bundle(base, CORRECTIONS[:10], tmp_path / name, mix=0, settings=settings, callback=notebook)
+        return [line for line in notebook.lines if line.startswith("warning")]
+
+    assert any("lost" in line and "--mix keeps more" in line for line in warnings_with("wild", 0.5))
+    assert any("nothing was gained" in line for line in warnings_with("timid", 1e-9))
+
+
 def test_a_vocabulary_that_does_not_fit_is_refused(base: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not fit the corrections: 'x' at position 1"):
         adapt_bundle(base, [("x", "1")], tmp_path / "run", settings=QUICK)

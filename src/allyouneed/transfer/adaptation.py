@@ -11,7 +11,7 @@ output/…                                           the run and its bundle (run
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import ceil
@@ -99,7 +99,22 @@ def adapt_bundle(
         write_whole(
             output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"
         )
-        return Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+        result = Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+        for message in _disappointments(result):
+            callback.on_message("warning", message)
+        return result
+
+
+def _disappointments(result: Adaptation) -> Iterator[str]:
+    """What went wrong by the scores on both test sets, with what may help."""
+    gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in result.before}
+    if gains["corrections"] <= 0:
+        yield (
+            f"the corrections changed by {gains['corrections']:+.1f} chrF, so nothing was gained; a longer training "
+            "(--minutes, train.steps) or a higher train.learning_rate learns more"
+        )
+    if -gains["known"] > _TOLERANCE["outputs" if result.are_outputs else "pairs"]:
+        yield f"what the model knew lost {-gains['known']:.1f} chrF; a larger --mix keeps more"
 
 
 def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: TrainingCallback) -> list[Pair]:
