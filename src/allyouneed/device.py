@@ -65,6 +65,11 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def runs_ahead(device: torch.device) -> bool:
+    """Whether a program goes on while the device computes, and waits for it whenever it reads a number: a CUDA GPU."""
+    return device.type == "cuda"
+
+
 def set_threads(count: int) -> None:
     """Compute with `count` threads; 0 leaves PyTorch's choice, one for each core.
 

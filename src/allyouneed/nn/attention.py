@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..errors import ConfigError
 from ..settings import require_fraction, require_whole
+from .packed import AttentionMask, PackedMask, fits_flash, flash_attention
 
 
 def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
@@ -34,12 +35,18 @@ def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = Non
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout: float = 0.0
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: AttentionMask | None = None, *, dropout: float = 0.0
 ) -> Tensor:
     """`attention_weights(query, key, attn_mask) @ value`, by the fused kernel.
 
-    Shapes as there; value (B, H, S, Kv), returns (B, H, T, Kv). `dropout` is applied to the weights.
+    Shapes as there; value (B, H, S, Kv), returns (B, H, T, Kv). `dropout` is applied to the weights. With a
+    `PackedMask`, B is 1 and the tokens are those of several sentences.
     """
+    if isinstance(attn_mask, PackedMask):
+        if fits_flash(query, value, dropout):
+            return flash_attention(query, key, value, attn_mask)
+        padded = (attn_mask.queries.pad(query), attn_mask.keys.pad(key), attn_mask.keys.pad(value))
+        return attn_mask.queries.pack(attention(*padded, attn_mask.padded(), dropout=dropout))
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":
         # On a CPU its backward pass in bfloat16 is 8 times slower than in float32 (torch 2.13).
         with torch.autocast("cpu", enabled=False):
@@ -93,7 +100,7 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d_model, heads * d_v)
         self.output = nn.Linear(heads * d_v, d_model)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: AttentionMask | None = None) -> Tensor:
         """`attn_mask` broadcasts to (B, H, T, S); True = may attend."""
         return self.attend(query, *self.project_kv(key, value), attn_mask)
 
@@ -101,7 +108,7 @@ class MultiHeadAttention(nn.Module):
         """Keys and values, split into heads: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
         return self._split(self.key(key)), self._split(self.value(value))
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None = None) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: AttentionMask | None = None) -> Tensor:
         """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D)."""
         attended = attention(
             self._split(self.query(query)),

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig
 from .encoder import build_attention, build_feed_forward, build_residual
+from .packed import AttentionMask
 from .residual import closing_norm
 
 
@@ -69,7 +70,7 @@ class DecoderBlock(nn.Module):
         self.feed_forward = build_feed_forward(config)
         self.feed_forward_residual = build_residual(config)
 
-    def forward(self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, causal_mask))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, attn_mask))
@@ -108,7 +109,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
-    def forward(self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D)."""
         for layer in self.layers:
             x = layer(x, memory, attn_mask, causal_mask)

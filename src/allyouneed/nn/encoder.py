@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from .attention import MultiHeadAttention
 from .feedforward import FeedForward
+from .packed import AttentionMask
 from .residual import Residual, closing_norm
 
 
@@ -18,7 +19,7 @@ class EncoderBlock(nn.Module):
         self.feed_forward = build_feed_forward(config)
         self.feed_forward_residual = build_residual(config)
 
-    def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, attn_mask: AttentionMask) -> Tensor:
         x = self.attention_residual(x, lambda y: self.attention(y, y, y, attn_mask))
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
@@ -31,7 +32,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
-    def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, attn_mask: AttentionMask) -> Tensor:
         """`attn_mask` broadcasts to (B, H, S, S)."""
         for layer in self.layers:
             x = layer(x, attn_mask)

@@ -32,6 +32,7 @@ from ..errors import Interrupted, TrainingError
 from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
 from ..train.loop import Update, updates
+from ..train.packed_forward import packed_ahead
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
 from ..train.state import MIN_GAIN, TrainState
@@ -88,6 +89,7 @@ class Run:
         self._now = stopwatch.now
         self._start = self._now() - state.seconds
         self._speed = Speed()
+        self._unrecorded: list[Update] = []  # updates of which the state does not know yet whether they were finite
         self._budget = Budget(recipe.train, stopwatch)
         self._plans = read_plans(output) if workers.rank == 0 and recipe.train.minutes else []
 
@@ -112,6 +114,7 @@ class Run:
                 skip=self.state.step * settings.accumulate_steps,
                 part=(self._workers.rank, self._workers.count),
             )
+            batches = packed_ahead(batches, self.model, settings)
             for update in updates(self.model, self.optimizer, batches, settings, self.state, self._workers):
                 if self._workers.rank == 0:
                     self._account(update)
@@ -121,6 +124,9 @@ class Run:
                     self._set_plan(self._budget.plan)
                 is_last = update.step == self.state.last_step(settings)
                 validates = is_due or is_last
+                if validates or saves or signal:
+                    self.state.count_outcomes()
+                    self._record_outcomes()
                 reason = divergence(self.state, is_last=is_last)
                 if not reason and (validates or signal) and self._workers.agree(not all_finite(self._tensors())):
                     reason = "the weights were not finite"
@@ -211,13 +217,13 @@ class Run:
     def _account(self, update: Update) -> None:
         self._speed.count(update.tokens)
         self._budget.count_update(self.state)
-        if update.skipped:
-            self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
-        else:
-            self.state.losses.append(update.loss)
-            self.state.gradient_norms.append(update.gradient_norm)
-            if self.state.ema:
-                update_ema(self.state.ema, self.model, decay=self.recipe.train.ema_decay, step=update.step)
+        self._unrecorded.append(update)
+        self._record_outcomes()
+        if self.state.ema and update.outcome:
+            is_finite = update.outcome.is_finite if self.state.outcomes else None  # None: known by now
+            if is_finite is not None or not update.skipped:
+                decay = self.recipe.train.ema_decay
+                update_ema(self.state.ema, self.model, decay=decay, step=update.step, is_finite=is_finite)
         if update.out_of_memory:
             self.message(
                 "memory",
@@ -225,6 +231,16 @@ class Run:
                 f"each batch is now split into {update.micro_batches} micro-batches",
             )
         self._callback.on_update(update)
+
+    def _record_outcomes(self) -> None:
+        """Record the updates of which the state has counted whether they were finite."""
+        while len(self._unrecorded) > len(self.state.outcomes):
+            update = self._unrecorded.pop(0)
+            if update.skipped:
+                self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
+            else:
+                self.state.losses.append(update.loss)
+                self.state.gradient_norms.append(update.gradient_norm)
 
     def _validate(self, learning_rate: float) -> str:
         """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason."""
@@ -272,6 +288,7 @@ class Run:
 
     def _rollback(self, reason: str) -> None:
         step = self.state.step
+        self._unrecorded.clear()
         self.state = rollback(self.state, reason, self.restore)
         self._set_plan(self._budget.begin)
         self._workers.attach(self.model, self.optimizer)

@@ -17,16 +17,23 @@ def copy_weights(model: Transformer) -> dict[str, Tensor]:
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
-def update_ema(ema: Mapping[str, Tensor], model: Transformer, *, decay: float, step: int) -> None:
+def update_ema(
+    ema: Mapping[str, Tensor], model: Transformer, *, decay: float, step: int, is_finite: Tensor | None = None
+) -> None:
     """Move an exponential moving average, in place, to d · ema + (1 − d) · weights.
 
     At update `step`, d is `decay` but at most (1 + step) / (10 + step), so that the random weights of the
-    beginning are soon forgotten.
+    beginning are soon forgotten. With `is_finite`, a bool on the device, it moves only if that is True.
     """
     decay = min(decay, (1 + step) / (10 + step))
     parameters = dict(model.named_parameters())
     averages, now = [ema[name] for name in parameters], [parameter.detach() for parameter in parameters.values()]
-    torch._foreach_lerp_(averages, now, 1 - decay)
+    if is_finite is None:
+        torch._foreach_lerp_(averages, now, 1 - decay)
+        return
+    changes = torch._foreach_sub(now, averages)
+    torch._foreach_mul_(changes, (1 - decay) * is_finite)
+    torch._foreach_add_(averages, changes)
 
 
 @contextmanager

@@ -14,10 +14,12 @@ from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
-from ..device import has_fast_bfloat16
+from ..device import has_fast_bfloat16, runs_ahead
 from ..nn import Transformer
 from .fast_forward import hidden_states
-from .loss import fused_linear_cross_entropy
+from .finite_updates import Outcome, skips_on_device, step_on_device
+from .loss import fused_linear_cross_entropy, packed_linear_cross_entropy
+from .packed_forward import can_pack, pack, packed_hidden_states
 from .schedule import learning_rate_at
 from .state import TrainState
 from .workers import Workers
@@ -29,10 +31,9 @@ WIDE = 128  # from this d_model on, products in bfloat16 gain more time than the
 class Update:
     """The result of one update: mean loss in nats per token (still on the device), learning rate, target tokens.
 
-    `skipped`: loss or gradient was not finite, and the weights stayed as they were. `micro_batches` says into how
-    many parts each batch was split to fit into memory; `out_of_memory` that this update had to raise that number.
-    `gradient_norm` is that before clipping, still on the device. `steps` is the number of the last update, which a time
-    budget plans again and again.
+    `micro_batches` says into how many parts each batch was split to fit into memory; `out_of_memory` that this update
+    had to raise that number. `gradient_norm` is that before clipping, still on the device. `steps` is the number of the
+    last update, which a time budget plans again and again. `outcome` says whether the update was finite.
     """
 
     step: int
@@ -40,10 +41,15 @@ class Update:
     learning_rate: float
     tokens: int
     gradient_norm: Tensor
-    skipped: bool = False
     micro_batches: int = 1
     out_of_memory: bool = False
     steps: int = 0
+    outcome: Outcome | None = None
+
+    @property
+    def skipped(self) -> bool:
+        """Whether loss or gradient was not finite, so that the weights stayed as they were; makes a GPU wait."""
+        return self.outcome is not None and not self.outcome.read()
 
 
 def updates(
@@ -56,7 +62,8 @@ def updates(
 ) -> Iterator[Update]:
     """Fit `model` (§5): perform the updates after `state.step` up to the last, and yield each when it is done.
 
-    The last is number `config.steps`, or that of `state.plan`. `state` counts the updates. Batches that do not fit into
+    The last is number `config.steps`, or that of `state.plan`. `state` counts the updates; on a GPU it knows one update
+    later whether one was skipped. Batches that do not fit into
     memory are split into micro-batches. With several `workers`, `batches` are this worker's parts of the batches.
     """
     state, feed, workers = state or TrainState(), iter(batches), workers or Workers()
@@ -73,23 +80,29 @@ def updates(
         )
         whole = workers.combine(model, group, loss, micro_batches)
         out_of_memory, state.micro_batches = whole.micro_batches > state.micro_batches, whole.micro_batches
-        if is_finite := bool((whole.loss + whole.norm).isfinite()):
+        is_finite = (whole.loss + whole.norm).isfinite()
+        outcome, on_device = Outcome(is_finite), workers.count == 1 and skips_on_device(optimizer, is_finite.device)
+        if on_device or outcome.read():
             if config.clip_norm:
                 clip_grads_with_norm_(model.parameters(), config.clip_norm, whole.norm)
-            optimizer.step()
+            if on_device:
+                step_on_device(optimizer, is_finite)
+            else:
+                optimizer.step()
         optimizer.zero_grad()
         workers.end_update()
-        state.count_update(is_finite)
+        state.outcomes.append(outcome)
+        state.count_outcomes(later=1 if on_device else 0)
         yield Update(
             state.step,
             whole.loss,
             learning_rate,
             whole.tokens,
             whole.norm,
-            not is_finite,
             whole.micro_batches,
             out_of_memory,
             state.last_step(config),
+            outcome,
         )
 
 
@@ -104,19 +117,37 @@ def add_gradients(
     pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     dtype = autocast_dtype(config.precision, model)
     tokens = [int((batch.target_out != pad_id).sum()) for batch in batches]
-    total = torch.zeros((), device=device)
+    total, packs = torch.zeros((), device=device), runs_ahead(device) and can_pack(model)
     for batch in batches:
         for part in batch.micro_batches(micro_batches):
             share = int((part.target_out != pad_id).sum()) / sum(tokens)
-            part = (part.duplicated() if config.r_drop else part).to(device)
-            if dtype == torch.float32:  # in which the fast way gains nothing
-                vectors = model.hidden_states(part.source, part.target_in)
-            else:
-                vectors = hidden_states(model, part.source, part.target_in, dtype)
-            loss = share * projected_loss(model, vectors, part.target_out, config, dtype)
+            loss = share * (_packed_loss if packs else _padded_loss)(model, part, config, dtype)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
     return total
+
+
+def _padded_loss(model: Transformer, batch: Batch, config: TrainConfig, dtype: torch.dtype) -> Tensor:
+    batch = (batch.duplicated() if config.r_drop else batch).to(model.projection.table.device)
+    if dtype == torch.float32:  # in which the fast way gains nothing
+        vectors = model.hidden_states(batch.source, batch.target_in)
+    else:
+        vectors = hidden_states(model, batch.source, batch.target_in, dtype)
+    return projected_loss(model, vectors, batch.target_out, config, dtype)
+
+
+def _packed_loss(model: Transformer, batch: Batch, config: TrainConfig, dtype: torch.dtype) -> Tensor:
+    packed = batch.packed or pack(batch, model, twice=config.r_drop > 0)
+    packed = packed.to(model.projection.table.device)
+    return packed_linear_cross_entropy(
+        packed_hidden_states(model, packed, dtype),
+        model.projection.table,
+        packed.target_out,
+        bias=model.projection.bias,
+        smoothing=config.label_smoothing,
+        r_drop=config.r_drop,
+        dtype=dtype,
+    )
 
 
 def projected_loss(

@@ -62,7 +62,22 @@ def fused_linear_cross_entropy(
     and exponentials in float32.
     """
     is_token = target != pad_id
-    rows, right = hidden_states[is_token], target[is_token]
+    return packed_linear_cross_entropy(
+        hidden_states[is_token], table, target[is_token], smoothing=smoothing, bias=bias, r_drop=r_drop, dtype=dtype
+    )
+
+
+def packed_linear_cross_entropy(
+    rows: Tensor,
+    table: Tensor,
+    right: Tensor,
+    *,
+    smoothing: float,
+    bias: Tensor | None = None,
+    r_drop: float = 0.0,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """`fused_linear_cross_entropy` of the tokens alone: rows (N, D), right (N,) → ()."""
     if bias is not None:  # the weight of a further number, which is 1 in every row
         rows, table = F.pad(rows, (0, 1), value=1.0), torch.cat((table, bias[:, None]), 1)
     if r_drop:  # the two predictions of a token become neighbouring rows

@@ -49,6 +49,9 @@ class Muon(Optimizer):
         ]
         super().__init__(groups, {"lr": 0.0})
         self.orthogonalize: Callable[[list[Tensor]], list[Tensor]] = orthogonalize
+        # As with fused Adam, a `found_inf` of 1, on the device, makes a step change nothing.
+        self._step_supports_amp_scaling = True
+        self.found_inf: Tensor | None = None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -72,12 +75,15 @@ class Muon(Optimizer):
             weights: list[Tensor] = [*same_shape]
             gradients = [matrix.grad for matrix in same_shape if matrix.grad is not None]
             means = [self.state[matrix]["mean"] for matrix in same_shape]
+            before = [] if self.found_inf is None else [tensor.clone() for tensor in (*weights, *means)]
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             steps = self.orthogonalize(list(ahead))
             scale = 0.2 * math.sqrt(max(shape))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
+            for tensor, old in zip((*weights, *means), before, strict=False):
+                tensor.copy_(torch.where(self.found_inf == 1, old, tensor))
 
     def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
         for parameter in parameters:
@@ -96,6 +102,7 @@ class Muon(Optimizer):
             [],
             [state["step"] for state in states],
             fused=True,
+            found_inf=self.found_inf,
             amsgrad=False,
             beta1=BETAS[0],
             beta2=BETAS[1],

@@ -10,9 +10,8 @@ from ..config import TrainConfig
 from ..data.batch import Batch
 from ..errors import TrainingError
 from ..nn import Transformer
-from .state import TrainState
+from .state import MAX_SKIPPED_IN_A_ROW, TrainState
 
-MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
 MAX_ROLLBACKS = 5  # in a row, before the run ends
 
 

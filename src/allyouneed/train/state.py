@@ -6,9 +6,11 @@ from math import isfinite
 from torch import Tensor
 
 from ..config import TrainConfig
+from .finite_updates import Outcome
 from .update_plan import UpdatePlan
 
 MIN_UPDATES = 100  # of a new model; before that its score means little
+MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
 MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
 
 
@@ -40,6 +42,7 @@ class TrainState:
     snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept for the average at the end
     losses: list[Tensor] = field(default_factory=list)  # of the finite updates since the last validation
     gradient_norms: list[Tensor] = field(default_factory=list)  # of the same updates, before clipping
+    outcomes: list[Outcome] = field(default_factory=list)  # of updates that are done, but not counted yet
     ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if it is used
 
     def __post_init__(self) -> None:
@@ -56,13 +59,20 @@ class TrainState:
 
     def scalars(self) -> dict[str, object]:
         """Everything but the tensors, for JSON."""
-        tensors = ("losses", "gradient_norms", "ema")
+        tensors = ("losses", "gradient_norms", "outcomes", "ema")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
     def count_update(self, is_finite: bool) -> None:
         """Count one more update, finite or skipped."""
         self.skipped += not is_finite
         self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
+
+    def count_outcomes(self, *, later: int = 0) -> None:
+        """Count the updates that are done, but the last `later` ones; only up to five skipped ones in a row."""
+        while len(self.outcomes) > later:
+            self.count_update(self.outcomes.pop(0).read())
+            if self.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
+                return
 
     def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
         """Whether this validation is the best so far; more is better, and of equal values the one of lower `loss`.
