@@ -81,10 +81,10 @@ def by_hand(query: Tensor, key: Tensor, value: Tensor, query_offsets: Tensor, ke
     for (begin, end), (first, last) in zip(
         query_offsets.unfold(0, 2, 1).tolist(), key_offsets.unfold(0, 2, 1).tolist(), strict=True
     ):
-        sides = [x.transpose(0, 1)[None] for x in (query[begin:end], key[first:last], value[first:last])]
+        q, k, v = (x.transpose(0, 1)[None] for x in (query[begin:end], key[first:last], value[first:last]))
         assert window_size in ((-1, 0), (-1, -1))
         mask = torch.ones(end - begin, last - first, dtype=torch.bool)
-        attended = dense_attention(*sides, mask.tril() if window_size == (-1, 0) else mask)
+        attended = dense_attention(q, k, v, mask.tril() if window_size == (-1, 0) else mask)
         results.append(attended[0].transpose(0, 1))
     return torch.cat(results)
 

@@ -1,7 +1,7 @@
 """Lists of ids → rectangular tensors, and these without their padding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -54,7 +54,7 @@ class Batch:
 
     source: Tensor
     target: Tensor
-    packed: PackedBatch | None = None
+    packed: PackedBatch | None = field(default=None, kw_only=True)
 
     @property
     def target_in(self) -> Tensor:

@@ -59,7 +59,7 @@ class PackedSentences(NamedTuple):
         """The tokens as a padded batch, with zeros: (1, H, N, K) → (B, H, longest, K)."""
         sentences = len(self.offsets) - 1
         padded = x.new_zeros(x.size(1), sentences * self.longest, x.size(3)).index_copy(1, self.cells, x[0])
-        return padded.unflatten(1, (sentences, self.longest)).transpose(0, 1)
+        return padded.view(x.size(1), sentences, self.longest, -1).transpose(0, 1)
 
     def pack(self, x: Tensor) -> Tensor:
         """The tokens of a padded batch: (B, H, longest, K) → (1, H, N, K)."""

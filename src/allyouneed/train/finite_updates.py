@@ -20,7 +20,7 @@ class Outcome:
         self._copied: torch.cuda.Event | None = None
         self._value = is_finite.to("cpu", non_blocking=True)
         if is_finite.is_cuda:
-            self._copied = torch.cuda.Event()
+            self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._copied.record()
 
     def read(self) -> bool:

@@ -75,15 +75,17 @@ class Muon(Optimizer):
             weights: list[Tensor] = [*same_shape]
             gradients = [matrix.grad for matrix in same_shape if matrix.grad is not None]
             means = [self.state[matrix]["mean"] for matrix in same_shape]
-            before = [] if self.found_inf is None else [tensor.clone() for tensor in (*weights, *means)]
+            found_inf = self.found_inf
+            before = [] if found_inf is None else [tensor.clone() for tensor in (*weights, *means)]
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             steps = self.orthogonalize(list(ahead))
             scale = 0.2 * math.sqrt(max(shape))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
-            for tensor, old in zip((*weights, *means), before, strict=False):
-                tensor.copy_(torch.where(self.found_inf == 1, old, tensor))
+            if found_inf is not None:
+                for tensor, old in zip((*weights, *means), before, strict=True):
+                    tensor.copy_(torch.where(found_inf.bool(), old, tensor))
 
     def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
         for parameter in parameters:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -23,7 +24,6 @@ from ..nn import Embedding, Transformer
 from ..nn.custom_parts import find_custom_part
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.packed import PackedMask, PackedSentences, load_flash
-from ..nn.position import LearnedPositions, PositionalEncoding
 
 _packable: "WeakKeyDictionary[Transformer, bool]" = WeakKeyDictionary()
 
@@ -74,9 +74,7 @@ def packed_hidden_states(model: Transformer, batch: PackedBatch, dtype: torch.dt
     return hidden_states[0].float()
 
 
-def _embed(
-    embedding: Embedding, position: PositionalEncoding | LearnedPositions, ids: Tensor, sentences: PackedSentences
-) -> Tensor:
+def _embed(embedding: Embedding, position: Any, ids: Tensor, sentences: PackedSentences) -> Tensor:
     """(N,) → (1, N, D)."""
     x = F.embedding(ids, embedding.table) * math.sqrt(embedding.d_model)
     dropped: Tensor = position.dropout(x + F.embedding(sentences.positions, position.encoding))

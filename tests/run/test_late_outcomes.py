@@ -1,0 +1,65 @@
+"""A whole run in the way of a GPU, on the CPU: batches made ahead, and outcomes read one update later."""
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from allyouneed import fit
+from allyouneed.train.loop import add_gradients
+from runs import TINY, Notebook, StopAt, read_weights
+
+
+@pytest.fixture(autouse=True)
+def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every device counts as one that the program does not wait for."""
+    for module in ("loop", "finite_updates", "packed_forward"):
+        monkeypatch.setattr(f"allyouneed.train.{module}.runs_ahead", lambda device: True)
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, first: int, last: int) -> None:
+    """Plant updates whose loss is not a number."""
+    calls = 0
+
+    def spoiled(*args: Any, **options: Any) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return add_gradients(*args, **options) * (float("nan") if first <= calls <= last else 1)
+
+    monkeypatch.setattr("allyouneed.train.loop.add_gradients", spoiled)
+
+
+def test_an_interrupted_run_is_resumed_exactly_and_no_thread_stays(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "straight", evaluate=None)
+    with pytest.raises(KeyboardInterrupt):
+        fit(TINY, tmp_path / "run", evaluate=None, callback=StopAt(6))
+    fit(TINY, tmp_path / "run", evaluate=None, resume=True)
+    assert read_weights(tmp_path / "run") == read_weights(tmp_path / "straight")
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("prefetch")] == []
+
+
+def test_a_skipped_update_is_reported_and_not_among_the_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, 4, 5)  # the last update before a validation, and the first after it
+    notebook = Notebook()
+    recipe = replace(TINY, train=replace(TINY.train, ema_decay=0.9, average_checkpoints=1))
+    fit(recipe, tmp_path / "run", evaluate=None, callback=notebook)
+    lines = [line for line in notebook.lines if line.startswith("skipped")]
+    assert lines == [f"skipped: update {step}: loss or gradient not finite" for step in (4, 5)]
+    assert [validation.skipped for validation in notebook.validations] == [1, 2, 2]
+    course = [json.loads(line) for line in (tmp_path / "run/updates.jsonl").read_text().splitlines()]
+    assert len(course) == 12 - 2
+    assert all(line["loss"] > 0 for line in course)
+
+
+def test_five_in_a_row_roll_back_one_update_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, 5, 9)
+    notebook = Notebook()
+    fit(TINY, tmp_path / "run", evaluate=None, callback=notebook)
+    assert [validation.step for validation in notebook.validations] == [4, 8, 12, 12]
+    (line,) = [line for line in notebook.lines if line.startswith("rollback")]
+    assert "5 updates in a row were not finite at update 10: back to update 8, with 0.5 times" in line
+    assert len([line for line in notebook.lines if line.startswith("skipped")]) == 5
