@@ -1,6 +1,6 @@
 """Work that the processes of a Ray cluster share, on one machine or on many, with the results in order.
 
-Ray starts the processes, and starts one that was killed again, which then repeats what it had not finished.
+Ray starts the processes, and repeats on others what one that was killed, or a machine that failed, had not finished.
 """
 
 import os
@@ -8,31 +8,34 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from .errors import AllYouNeedError, ConfigError, MissingExtraError
 
-AHEAD = 2  # items a process: one that it works on, and one that waits
-MOST_RESTARTS = 3  # of a process, and repetitions of an item
+AHEAD = 2  # items a core: one that is worked on, and one that waits
+MOST_REPETITIONS = 3  # of an item whose process was killed
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
+_made: dict[str, Callable[[Any], Any]] = {}  # in a process of a cluster: its work, by the key of what made it
 
-class ClusterWorker(Generic[_Item, _Result]):
-    """A process of a cluster, which does one item at a time with what `make` returns."""
 
-    def __init__(self, make: Callable[[], Callable[[_Item], _Result]]) -> None:
-        self._make = make
-        self._work: Callable[[_Item], _Result] | None = None
+def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedError:
+    """In a process of a cluster: the result for an item, or why there is none.
 
-    def run(self, item: _Item) -> _Result | AllYouNeedError:
-        """The result for an item, or why there is none."""
-        try:
-            self._work = self._work or self._make()
-            return self._work(item)
-        except AllYouNeedError as error:
-            return error
+    `makers` has a reference to the function that makes the work; a process calls it once.
+    """
+    try:
+        if key not in _made:
+            import ray
+
+            _made.clear()
+            _made[key] = ray.get(makers[0])()
+        result: _Result = _made[key](item)
+        return result
+    except AllYouNeedError as error:
+        return error
 
 
 @contextmanager
@@ -76,28 +79,23 @@ def cluster_map(
 
     `address` is that of a running cluster, or "local" for one on this machine, which ends with the block. A cluster
     that this process is connected to already is used, and stays. Items and results pass through this process, a few
-    at a time. Raises the errors of the function in the order of the items.
+    at a time. The items of a process or a machine that fails are repeated by others. Raises the errors of the function
+    in the order of the items.
     """
-    workers: list[Any] = []
     with connected(address) as ray:
-        try:
-            count = max(1, int(ray.cluster_resources().get("CPU", 1)))
-            options = {"num_cpus": 1, "max_restarts": MOST_RESTARTS, "max_task_retries": MOST_RESTARTS}
-            workers = [ray.remote(**options)(ClusterWorker).remote(make) for _ in range(count)]
+        ahead = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        task, makers = ray.remote(num_cpus=1, max_retries=MOST_REPETITIONS)(run_item), [ray.put(make)]
 
-            def ordered(items: Iterable[_Item]) -> Iterator[_Result]:
-                waiting: deque[Any] = deque()
-                for number, item in enumerate(items):
-                    waiting.append(workers[number % count].run.remote(item))
-                    if len(waiting) >= AHEAD * count:
-                        yield _result(ray, waiting.popleft())
-                while waiting:
+        def ordered(items: Iterable[_Item]) -> Iterator[_Result]:
+            waiting: deque[Any] = deque()
+            for item in items:
+                waiting.append(task.remote(makers[0].hex(), makers, item))
+                if len(waiting) >= ahead:
                     yield _result(ray, waiting.popleft())
+            while waiting:
+                yield _result(ray, waiting.popleft())
 
-            yield ordered
-        finally:
-            for worker in workers:
-                ray.kill(worker)
+        yield ordered
 
 
 def _started_ray(address: str) -> tuple[Any, bool]:
@@ -114,7 +112,7 @@ def _started_ray(address: str) -> tuple[Any, bool]:
             address=address, include_dashboard=False if address == "local" else None, log_to_driver=False,
             logging_level="ERROR",
         )  # fmt: skip
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises bare Exceptions, too
         reason = str(error).partition("\n")[0]
         raise ConfigError(
             f'--ray {address} is no Ray cluster that answers ({reason}); "local" starts one here'
@@ -125,9 +123,11 @@ def _started_ray(address: str) -> tuple[Any, bool]:
 def _result(ray: Any, reference: Any) -> Any:
     try:
         result = ray.get(reference)
-    except ray.exceptions.RayActorError as error:
+    except (
+        ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError,
+    ) as error:  # fmt: skip
         raise AllYouNeedError(
-            f"a process of the Ray cluster has ended {MOST_RESTARTS + 1} times on the same work; the machine may have "
+            f"{MOST_REPETITIONS + 1} processes of the Ray cluster have ended on the same work; the machines may have "
             "too little memory for it"
         ) from error
     if isinstance(result, AllYouNeedError):
