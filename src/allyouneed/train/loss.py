@@ -122,7 +122,7 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
             if dtype == table.dtype:
                 for_table.addmm_(logits.T, x[block_rows])
             else:
-                for_table += logits.T @ x[block_rows]
+                for_table += (logits.T @ x[block_rows]).float()  # faster than a sum of two dtypes
         spread = smoothing / vocabulary
         sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
         total -= spread * (sum_of_vectors @ sum_of_table)

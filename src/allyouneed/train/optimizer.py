@@ -81,7 +81,8 @@ class Muon(Optimizer):
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
             steps = self.orthogonalize(list(ahead))
             scale = 0.2 * math.sqrt(max(shape))
-            torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+            if group["weight_decay"]:
+                torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
             if found_inf is not None:
                 for tensor, old in zip((*weights, *means), before, strict=True):
@@ -117,9 +118,10 @@ class Muon(Optimizer):
 
 def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
     """Some matrices of one shape with all singular values made about equal."""
-    stacked = torch.stack(matrices)
-    fast = torch.bfloat16 if has_fast_bfloat16(stacked.device) else stacked.dtype
-    return list(newton_schulz(stacked.to(fast)).to(stacked.dtype).unbind())
+    dtype = matrices[0].dtype
+    fast = torch.bfloat16 if has_fast_bfloat16(matrices[0].device) else dtype
+    stacked = torch.stack([matrix.to(fast) for matrix in matrices])
+    return list(newton_schulz(stacked).to(dtype).unbind())
 
 
 def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
