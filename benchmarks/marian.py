@@ -10,7 +10,6 @@ programs on the machine take nothing from it: an hour on two cores is 120. Needs
 
 import argparse
 import gzip
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +27,7 @@ from allyouneed.data.batch import Batch, pad
 from allyouneed.data.prepare import prepare
 from allyouneed.data.sampler import batches
 from allyouneed.data.store import EncodedPairs
-from allyouneed.device import retain_freed_memory
+from allyouneed.device import available_cores, retain_freed_memory
 from allyouneed.metrics import bleu, chrf
 from allyouneed.text.vocabulary import Vocabulary
 
@@ -137,7 +136,7 @@ def main() -> None:
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--peak", type=float, default=7e-4, help="peak learning rate")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=available_cores())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)

@@ -21,9 +21,9 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from allyouneed import Translator
-from allyouneed.device import retain_freed_memory
+from allyouneed.device import available_cores, retain_freed_memory
 
-CORES = os.cpu_count() or 1
+CORES = available_cores()
 WARM_UP = 2.0
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from allyouneed import Recipe, fit, recipe_path
-from allyouneed.device import configure_process
+from allyouneed.device import available_cores, configure_process
 from allyouneed.run import SilentCallback
 from allyouneed.train import Update
 
@@ -66,7 +66,7 @@ def main() -> None:
     runs: dict[str, tuple[int, list[str]]] = {"dates": (300, [])}
     if options.captions:
         runs["multi30k-en-de"] = (50, [f"data.data_dir={options.captions}"])
-    print(f"torch {torch.__version__}, {os.cpu_count()} cores, {options.rounds} rounds\n")
+    print(f"torch {torch.__version__}, {available_cores()} cores, {options.rounds} rounds\n")
     print(f"{'recipe':<16}{'workers':>8}{'updates/s':>11}{'ratio':>7}{'processor ms':>14}")
     for name, (updates, overrides) in runs.items():
         with tempfile.TemporaryDirectory() as cache:
