@@ -5,7 +5,8 @@
 FOLDER holds the corpora of `auto_tasks.py`; without it, only the tasks that are made there are run. For each task and
 budget one run chooses everything itself, another has the settings of `EXPERTS`, the best of at most ten tries each.
 Both score the test pairs with greedy search: exact match, or BLEU for translations. Runs follow one another. Wall
-clock is of the whole command, processor time of all its processes.
+clock is of the whole command, processor time of all its processes. `--record FILE` keeps the runs: the same call with
+it makes those that are missing, and prints the whole table. `--sides automatic` makes one of the two.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import count, product
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -109,20 +111,23 @@ def main() -> None:
     for task in tasks:
         with tempfile.TemporaryDirectory() as folder:
             train, valid, test, metric = corpus(task, options.corpora, Path(folder))
-            for minutes in options.minutes:
-                for seed in options.seeds:
-                    settings = {"automatic": "", "hand": expert(task, minutes)}
-                    if options.tried:
-                        settings, options.sides = {"tried": " ".join(options.tried)}, ["tried"]
-                    runs = []
-                    for side in options.sides:
-                        run = Run(task, metric, minutes, seed, " ".join([settings[side], *options.settings]).strip())
-                        if run.key not in made:
-                            output = (options.keep or Path(folder)) / f"{task}-{minutes:g}-{seed}-{len(made)}"
-                            made[run.key] = make(run, train, valid, test, output)
-                            write_run(options.record, made[run.key])
-                        runs.append(made[run.key])
-                    print(row(runs), flush=True)
+            for minutes, seed in product(options.minutes, options.seeds):
+                sides = {"automatic": "", "hand": expert(task, minutes)}
+                settings = [" ".join(options.tried)] if options.tried else [sides[side] for side in options.sides]
+                runs = [
+                    Run(task, metric, minutes, seed, " ".join([some, *options.settings]).strip()) for some in settings
+                ]
+                for run in runs:
+                    if run.key not in made:
+                        output = free_folder(options.keep or Path(folder), f"{task}-{minutes:g}-{seed}")
+                        made[run.key] = make(run, train, valid, test, output)
+                        write_run(options.record, made[run.key])
+                print(row([made[run.key] for run in runs]), flush=True)
+
+
+def free_folder(folder: Path, name: str) -> Path:
+    """A path in a folder where there is nothing yet: the name and a number."""
+    return next(path for number in count() if not (path := folder / f"{name}-{number}").exists())
 
 
 def expert(task: str, minutes: float) -> str:
@@ -135,7 +140,7 @@ def row(runs: Sequence[Run]) -> str:
     """A row of the table: the automatic choice, and the settings found by hand."""
     first, last = runs[0], runs[-1]
     share = f"{first.score / last.score:.0%}" if len(runs) == 2 and last.score else "–"
-    scores = " | ".join(f"{run.score:.1f}" for run in runs)
+    scores = " | ".join([*(f"{run.score:.1f}" for run in runs), "–"][:2])
     walls, processors = (", ".join(f"{run[at]:.0f}" for run in runs) for at in (-2, -1))
     head = f"{first.task} | {first.metric} | {first.minutes:g} | {first.seed}"
     return f"| {head} | {scores} | {share} | {walls} | {processors} |"

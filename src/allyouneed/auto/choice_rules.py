@@ -51,7 +51,7 @@ TEXT_SIZES = {
 TEXT_VOCABULARIES = {3.0: 4_000}
 
 # Tokens that one core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
-TOKENS_PER_MINUTE = {64: 1_200_000, 128: 700_000, 192: 400_000, 256: 250_000}
+TOKENS_PER_MINUTE = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}
 FEW_EPOCHS, DROPOUT_STEPS = 10, 20  # below, the model of the lowest loss is kept; dropout rates are multiples of 1/20
 
 TaskKind = Literal["text", "strings", "templates"]
