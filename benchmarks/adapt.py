@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--corrections", type=int, default=40_000, help="new training pairs; 0: all")
     parser.add_argument("--updates", type=int, default=3_000, help="of the base model")
     parser.add_argument("--adapt-updates", type=int, default=1_000)
-    parser.add_argument("--mix", type=float, default=1.0)
+    parser.add_argument("--mix", type=float, default=3.0)
     parser.add_argument("--size", type=int, default=128, help="d_model")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=1_024)

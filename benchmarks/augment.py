@@ -112,6 +112,7 @@ def main() -> None:
     parser.add_argument("--valid", default="valid", help="the same of the validation files")
     parser.add_argument("--pairs", type=int, default=10_000)
     parser.add_argument("--others", type=int, default=10_000)
+    parser.add_argument("--test-pairs", type=int, default=1_000, help="the first ones of the test set")
     parser.add_argument("--monolingual", type=Path, help="a text in the target language, one sentence a line")
     parser.add_argument("--slot", default="Tom", help="the word of test sentences that terms replace")
     parser.add_argument("--updates", type=int, default=800)
@@ -124,7 +125,9 @@ def main() -> None:
     rows = spaced(aligned(options.data, "train", options.languages), options.pairs + options.others)
     random.Random(1).shuffle(rows)
     known, others = rows[: options.pairs], rows[options.pairs :]
-    valid, test = (aligned(options.data, name, options.languages)[:1_000] for name in (options.valid, options.test))
+    valid, test = (
+        aligned(options.data, name, options.languages)[: options.test_pairs] for name in (options.valid, options.test)
+    )
     others_targets, others_sources = [pair.target for pair in others], [pair.source for pair in others]
 
     def write(name: str, pairs: list[Pair]) -> str:

@@ -37,7 +37,7 @@ def adapt(
     mix: Annotated[
         float,
         typer.Option(min=0, max=100, help="Known pairs that an epoch has for every correction: more forget less."),
-    ] = 1.0,
+    ] = 3.0,
     minutes: Annotated[
         float, typer.Option(min=0, help="The time that training may take; 0: as long as its updates take.")
     ] = 10.0,

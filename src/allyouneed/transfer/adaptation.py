@@ -63,7 +63,7 @@ def adapt_bundle(
     corrections: Iterable[tuple[str, str]],
     output: str | Path,
     *,
-    mix: float = 1.0,
+    mix: float = 3.0,
     sources: Sequence[str] = (),
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     callback: TrainingCallback | None = None,
