@@ -11,7 +11,7 @@ test: .venv/installed-dev ; $(BIN)/pytest
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py
-bench-gpu: .venv/installed-huggingface ; $(BIN)/python benchmarks/gpu.py $(WITH)
+bench-gpu: .venv/installed-bench ; $(BIN)/python benchmarks/gpu.py $(WITH)
 bench-decode: .venv/installed-dev ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
 docs: .venv/installed-docs
 	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack

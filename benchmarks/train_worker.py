@@ -80,22 +80,26 @@ def torch_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[o
     yield from usual_loop(nn.ModuleList([body, *outside]), logits, pairs, dtype, config.pad_id)
 
 
-def transformers_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[object]:
-    """Updates of a `MarianMTModel` of the same sizes, by the loop that its users write."""
+def make_marian_model(sizes: dict[str, Any]) -> Any:
+    """A `MarianMTModel` of the same sizes."""
     import transformers
 
-    ours = setup["model"]
     transformers.logging.set_verbosity_error()
-    model = transformers.MarianMTModel(
+    return transformers.MarianMTModel(
         transformers.MarianConfig(
-            vocab_size=ours["vocab_size"], d_model=ours["d_model"], activation_function="relu", scale_embedding=True,
-            encoder_layers=ours["encoder_layers"], encoder_ffn_dim=ours["d_ff"], encoder_attention_heads=ours["heads"],
-            decoder_layers=ours["decoder_layers"], decoder_ffn_dim=ours["d_ff"], decoder_attention_heads=ours["heads"],
-            max_position_embeddings=512, dropout=0.1, pad_token_id=ours["pad_id"], bos_token_id=1, eos_token_id=2,
-            decoder_start_token_id=1, forced_eos_token_id=None,
+            vocab_size=sizes["vocab_size"], d_model=sizes["d_model"], activation_function="relu", scale_embedding=True,
+            encoder_layers=sizes["encoder_layers"], encoder_ffn_dim=sizes["d_ff"],
+            encoder_attention_heads=sizes["heads"], decoder_layers=sizes["decoder_layers"],
+            decoder_ffn_dim=sizes["d_ff"], decoder_attention_heads=sizes["heads"], max_position_embeddings=512,
+            dropout=0.1, pad_token_id=sizes["pad_id"], bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+            forced_eos_token_id=None,
         )
     )  # fmt: skip
-    pad_id = ours["pad_id"]
+
+
+def transformers_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[object]:
+    """Updates of a `MarianMTModel` of the same sizes, by the loop that its users write."""
+    model, pad_id = make_marian_model(setup["model"]), setup["model"]["pad_id"]
 
     def logits(source: Tensor, target_in: Tensor) -> Tensor:
         output = model(input_ids=source, attention_mask=source != pad_id, decoder_input_ids=target_in, use_cache=False)

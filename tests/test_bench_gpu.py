@@ -6,8 +6,6 @@ from types import ModuleType
 
 import pytest
 
-from allyouneed import ModelConfig
-
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -28,13 +26,37 @@ def test_the_table_has_speed_share_and_hours(gpu: ModuleType) -> None:
     assert "unknown" in gpu.table([row], peak=gpu.peak_flops("a card of tomorrow", 0.0))
 
 
-def test_a_tiny_model_is_measured_on_a_cpu(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.device.configure_process", lambda threads: None)  # it is for a whole process
-    config = ModelConfig(vocab_size=50, d_model=8, d_ff=8, heads=2, encoder_layers=1, decoder_layers=1)
-    row = gpu.measure("tiny", "ours", config, batch_tokens=200, updates=2)
-    assert row.updates == 2
-    assert min(row.tokens, row.flops, row.seconds) > 0
+def test_the_command_can_be_tried_on_a_cpu(
+    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu, "find_spec", lambda name: None)  # without peers
+    arguments = ["--cpu", "--sizes", "tiny", "--updates", "2", "--batch-tokens", "200", "--no-compile"]
+    assert gpu.main(arguments) == 0
+    row = capsys.readouterr().out.splitlines()[-1]
+    assert row.startswith("| tiny | ours | ")
     assert gpu.paper_model("big").d_model == 1024
+
+
+def test_peers_are_measured_where_they_can_be_imported(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "find_spec", lambda name: name)
+    assert gpu.systems(compiles=True) == ["ours", "ours, compiled", "usual loop", "Trainer"]
+    monkeypatch.setattr(gpu, "find_spec", lambda name: name if name == "transformers" else None)
+    assert gpu.systems(compiles=False) == ["ours", "usual loop"]
+
+
+def test_bleu_is_listed_by_minutes(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(command: list[str], **options: object) -> None:
+        assert command[1:7] == ["-m", "allyouneed", "train", "multi30k-en-de", "--minutes", "3"]
+        run = Path(command[-1])
+        run.mkdir()
+        (run / "metrics.jsonl").write_text(
+            '{"step": 50, "seconds": 30.0, "loss": 5.0}\n{"step": 1000, "seconds": 90.0, "bleu": 31.25}\n'
+        )
+
+    monkeypatch.setattr(gpu.subprocess, "run", train)
+    lines = gpu.train_for_minutes("multi30k-en-de", Path("captions"), 3).splitlines()
+    assert lines[1] == "`allyouneed train multi30k-en-de --minutes 3 data.data_dir=captions`"
+    assert lines[-1] == "| 1.5 | 1,000 | 31.2 |"
 
 
 def test_without_a_gpu_one_line_says_so(
