@@ -43,9 +43,9 @@ PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 def train_command(folder: Path, minutes: float, settings: Sequence[str], points: int) -> list[str]:
     """The command that trains ours, without its output folder."""
     steps = Recipe.read(recipe_path(RECIPE), list(settings)).train.steps
-    given = {setting.partition("=")[0] for setting in settings}
+    chosen = {setting.partition("=")[0] for setting in settings}
     defaults = {"train.validate_every": -(-steps // points), "train.validate_samples": 0}
-    more = [f"{name}={value}" for name, value in defaults.items() if name not in given]
+    more = [f"{name}={value}" for name, value in defaults.items() if name not in chosen]
     return ["allyouneed", "train", RECIPE, "--minutes", f"{minutes:g}", f"data.data_dir={folder}", *more, *settings]
 
 

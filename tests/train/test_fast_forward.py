@@ -47,7 +47,17 @@ def compare(config: ModelConfig, dtype: torch.dtype) -> dict[str, tuple[Tensor, 
     return {"vectors": (fast[real], exact[real])} | {name: (gradients[name], expected[name]) for name in expected}
 
 
-@pytest.mark.parametrize("changes", [{}, {"dropout": 0.0}, {"tied_embeddings": "none", "d_k": 4, "d_v": 4}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"dropout": 0.0},
+        {"tied_embeddings": "none", "d_k": 4, "d_v": 4},
+        {"positions": "rotary"},
+        {"query_key_norm": True},
+        {"positions": "rotary", "query_key_norm": True},
+    ],
+)
 def test_in_float32_vectors_gradients_and_random_numbers_are_those_of_the_model(changes: dict[str, object]) -> None:
     for name, (fast, exact) in compare(replace(CONFIG, **changes), torch.float32).items():  # type: ignore[arg-type]
         torch.testing.assert_close(fast, exact, atol=2e-4, rtol=1e-4, msg=name)

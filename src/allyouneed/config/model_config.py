@@ -50,10 +50,14 @@ class ModelConfig(Checked):
         "where layer normalization stands: after each residual connection (post) or before each sublayer (pre)",
         paper="post",
     )
-    positions: Literal["sinusoidal", "learned"] = setting(
+    positions: Literal["sinusoidal", "learned", "rotary"] = setting(
         "sinusoidal",
-        "position embeddings: fixed sines and cosines, or learned",
+        "position embeddings: fixed sines and cosines, or learned; rotary: none, but self-attention rotates queries "
+        "and keys",
         paper="sinusoidal; learned in row E of Table 3",
+    )
+    query_key_norm: bool = setting(
+        False, "whether queries and keys are normalized in each head, with learned gains", paper="no"
     )
     tied_embeddings: Literal["none", "target", "all"] = setting(
         "all",
@@ -83,7 +87,7 @@ class ModelConfig(Checked):
         ):
             if pad_id >= size:
                 raise ConfigError(f"{name} must be an id of the vocabulary of {size}; got {pad_id}")
-        if self.positions == "sinusoidal" and self.d_model % 2:
+        if self.positions != "learned" and self.d_model % 2:
             raise ConfigError(f"d_model must be even, a sine and a cosine for each frequency; got {self.d_model}")
         if self.d_model % self.heads and None in (self.d_k, self.d_v):
             raise ConfigError(

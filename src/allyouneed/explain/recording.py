@@ -104,6 +104,7 @@ def _note_parts(seen: Recording, name: str, part: MultiHeadAttention, inputs: tu
     with torch.no_grad():
         queries = part.query(query).unflatten(-1, (part.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, K)
         keys, values = part.project_kv(key, value)
+        queries, keys = part.adjust(queries, keys)
         scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
         seen[f"{name}.query"], seen[f"{name}.key"], seen[f"{name}.value"] = queries, keys, values
         seen[f"{name}.scores"] = scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf)

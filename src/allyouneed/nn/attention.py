@@ -110,18 +110,20 @@ class MultiHeadAttention(nn.Module):
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: AttentionMask | None = None) -> Tensor:
         """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D)."""
-        attended = attention(
-            self._split(self.query(query)),
-            keys,
-            values,
-            attn_mask,
-            dropout=self.dropout if self.training else 0.0,
-        )
+        queries, keys = self.adjust(self._split(self.query(query)), keys)
+        attended = attention(queries, keys, values, attn_mask, dropout=self.dropout if self.training else 0.0)
         return self.output(attended.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]  # (B, H, T, Kv) → (B, T, D)
 
     def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         """The attention weights of every head, for inspection: (B, H, T, S)."""
-        return attention_weights(self._split(self.query(query)), self._split(self.key(key)), attn_mask)
+        return attention_weights(*self.adjust(self._split(self.query(query)), self._split(self.key(key))), attn_mask)
+
+    def adjust(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """The queries and keys whose products are the scores: these, in the paper; a subclass may change them.
+
+        Shapes: (B, H, T, K), (B, H, S, K), the same in and out.
+        """
+        return queries, keys
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

@@ -6,12 +6,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks_of_all
 
+from .query_key_norm import QueryKeyNormAttention
+from .rotary import RotaryAttention
 from .transformer import Transformer
 from .uninitialized import UninitializedWeights
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 _ONLY_IN_TRAINING = {"dropout", "p", "training"}
+
+
+def find_uncommon_part(model: Transformer) -> str | None:
+    """A description of the first part that only the model itself computes; None if engines can take its place.
+
+    That is a custom part, or one that an option chose which the paper does not have.
+    """
+    for name, part in model.named_modules():
+        if isinstance(part, RotaryAttention | QueryKeyNormAttention):
+            return f"{name} is a {type(part).__name__}"
+    return find_custom_part(model)
 
 
 def find_custom_part(model: Transformer) -> str | None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import ModelConfig
-from .encoder import build_attention, build_feed_forward, build_residual
+from .encoder import build_attention, build_feed_forward, build_residual, build_self_attention
 from .packed import AttentionMask
 from .residual import closing_norm
 
@@ -63,7 +63,7 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = build_attention(config)
+        self.self_attention = build_self_attention(config)
         self.self_attention_residual = build_residual(config)
         self.cross_attention = build_attention(config)
         self.cross_attention_residual = build_residual(config)

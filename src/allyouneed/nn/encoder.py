@@ -6,7 +6,9 @@ from ..config import ModelConfig
 from .attention import MultiHeadAttention
 from .feedforward import FeedForward
 from .packed import AttentionMask
+from .query_key_norm import QueryKeyNormAttention, RotaryQueryKeyNormAttention
 from .residual import Residual, closing_norm
+from .rotary import RotaryAttention
 
 
 class EncoderBlock(nn.Module):
@@ -14,7 +16,7 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention = build_attention(config)
+        self.attention = build_self_attention(config)
         self.attention_residual = build_residual(config)
         self.feed_forward = build_feed_forward(config)
         self.feed_forward_residual = build_residual(config)
@@ -39,9 +41,20 @@ class Encoder(nn.Module):
         return self.norm(x)  # type: ignore[no-any-return]
 
 
+def build_self_attention(config: ModelConfig) -> MultiHeadAttention:
+    """The self-attention of a block with this config."""
+    if config.positions != "rotary":
+        return build_attention(config)
+    return _build(config, RotaryQueryKeyNormAttention if config.query_key_norm else RotaryAttention)
+
+
 def build_attention(config: ModelConfig) -> MultiHeadAttention:
-    """The attention of a block with this config."""
-    return MultiHeadAttention(
+    """The attention of a block with this config, without positions."""
+    return _build(config, QueryKeyNormAttention if config.query_key_norm else MultiHeadAttention)
+
+
+def _build(config: ModelConfig, kind: type[MultiHeadAttention]) -> MultiHeadAttention:
+    return kind(
         d_model=config.d_model,
         heads=config.heads,
         d_k=config.d_k,

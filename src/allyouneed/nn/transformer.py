@@ -13,8 +13,9 @@ from .encoder import Encoder
 from .mask import causal_mask, padding_mask
 from .position import LearnedPositions, PositionalEncoding
 from .projection import Projection
+from .rotary import NoPositions
 
-POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
+POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions, "rotary": NoPositions}
 
 
 class Memory(NamedTuple):

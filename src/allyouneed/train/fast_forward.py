@@ -25,6 +25,8 @@ from ..nn.custom_parts import find_custom_part
 from ..nn.dropout import keep_factors
 from ..nn.feedforward import FeedForward
 from ..nn.mask import causal_mask, padding_mask
+from ..nn.query_key_norm import EPS, QueryKeyNormAttention
+from ..nn.rotary import RotaryAttention, rotate
 from .rounding import round_up
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -99,7 +101,10 @@ def _attend(part: MultiHeadAttention, y: Tensor, memory: Tensor, mask: Tensor, s
     maps = (part.query, part.key, part.value, part.output)
     tensors = [tensor for linear in maps for tensor in (linear.weight, linear.bias)]
     memory_or_none = None if memory is y else memory
-    return _Attention.apply(y, memory_or_none, mask, part.heads, shape, *tensors)  # type: ignore[no-any-return, no-untyped-call]
+    is_rotary = isinstance(part, RotaryAttention)
+    if isinstance(part, QueryKeyNormAttention):
+        tensors += [part.query_gain, part.key_gain]
+    return _Attention.apply(y, memory_or_none, mask, part.heads, is_rotary, shape, *tensors)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _feed_forward(part: FeedForward, y: Tensor) -> Tensor:
@@ -171,9 +176,16 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, y: Tensor, memory: Tensor | None, mask: Tensor, heads: int, shape: tuple[int, int, int], *maps: Tensor
+        ctx: Any,
+        y: Tensor,
+        memory: Tensor | None,
+        mask: Tensor,
+        heads: int,
+        is_rotary: bool,
+        shape: tuple[int, int, int],
+        *maps: Tensor,
     ) -> Tensor:
-        ctx.heads, ctx.shape = heads, shape
+        ctx.heads, ctx.is_rotary, ctx.shape = heads, is_rotary, shape
         sentences, length, memory_length = shape
         if memory is None:
             (query, key, value), weight = _project(y, maps[:6], heads, sentences, length)
@@ -182,6 +194,11 @@ class _Attention(torch.autograd.Function):
             (query,), weight = _project(y, maps[:2], heads, sentences, length)
             (key, value), memory_weight = _project(memory, maps[2:6], heads, sentences, memory_length)
             weights_of_maps = [weight, memory, memory_weight]
+        ctx.has_gains = len(maps) > 8
+        if ctx.has_gains:
+            (query, *ctx.query_norm), (key, *ctx.key_norm) = _normalize(query, maps[8]), _normalize(key, maps[9])
+        if is_rotary:
+            query, key = rotate(query), rotate(key)
         ctx.factor = 1 / math.sqrt(query.size(-1))
         scores = torch.bmm(query, key.mT).view(sentences, heads, length, memory_length)  # (B·H, T, S) → (B, H, T, S)
         weights = torch.add(mask, scores, alpha=ctx.factor).softmax(-1).flatten(0, 1)
@@ -201,15 +218,36 @@ class _Attention(torch.autograd.Function):
         for_scores = torch._softmax_backward_data(torch.bmm(for_attended, value.mT), weights, -1, torch.float32)
         for_scores.mul_(ctx.factor)
         for_query, for_key = torch.bmm(for_scores, key), torch.bmm(for_scores.mT, query)
+        if ctx.is_rotary:
+            for_query, for_key = rotate(for_query, turn=-1), rotate(for_key, turn=-1)
+        for_gains = []
+        if ctx.has_gains:
+            for_query, for_query_gain = _normalize_backward(for_query, *ctx.query_norm)
+            for_key, for_key_gain = _normalize_backward(for_key, *ctx.key_norm)
+            for_gains = [for_query_gain, for_key_gain]
         if not of_memory:
             for_all = _join([for_query, for_key, for_value], ctx.heads, like=y)
             tensors = _alternating(_weight_gradients(for_all, y), 3)
-            return for_all @ weight, None, None, None, None, *tensors, *for_maps
+            return for_all @ weight, None, None, None, None, None, *tensors, *for_maps, *for_gains
         memory, memory_weight = of_memory
         for_queries = _join([for_query], ctx.heads, like=y)
         for_both = _join([for_key, for_value], ctx.heads, like=memory)
         tensors = [*_weight_gradients(for_queries, y), *_alternating(_weight_gradients(for_both, memory), 2)]
-        return for_queries @ weight, for_both @ memory_weight, None, None, None, *tensors, *for_maps
+        return for_queries @ weight, for_both @ memory_weight, None, None, None, None, *tensors, *for_maps, *for_gains
+
+
+def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Vectors scaled to a mean square of 1, times the gain; and what the backward pass needs."""
+    scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS)
+    normalized = x * scale
+    return normalized * gain, normalized, scale, gain
+
+
+def _normalize_backward(gradient: Tensor, normalized: Tensor, scale: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of x and of the gain."""
+    product = gradient * normalized
+    along = (product @ gain)[..., None] / gain.numel()
+    return (gradient * gain - normalized * along) * scale, product.sum((0, 1))
 
 
 def _linear(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:

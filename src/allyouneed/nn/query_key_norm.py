@@ -1,0 +1,40 @@
+"""Query-key norm (Henry et al., 2020), an option: queries and keys are normalized in each head before their product.
+
+    q → g ⊙ q / √(mean of q² + ε),    k → h ⊙ k / √(mean of k² + ε)
+
+g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model has no use
+for this file.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import MultiHeadAttention
+from .rotary import RotaryAttention
+
+EPS = 1e-5
+
+
+class QueryKeyNormAttention(MultiHeadAttention):
+    """`MultiHeadAttention` with query-key norm, whose gains all heads share."""
+
+    def __init__(
+        self, *, d_model: int, heads: int, d_k: int | None = None, d_v: int | None = None, dropout: float = 0.0
+    ) -> None:
+        super().__init__(d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, dropout=dropout)
+        width = self.query.out_features // heads
+        self.query_gain = nn.Parameter(torch.ones(width))
+        self.key_gain = nn.Parameter(torch.ones(width))
+
+    def adjust(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Shapes: (B, H, T, K), (B, H, S, K), the same in and out."""
+        return super().adjust(_normalize(queries, self.query_gain), _normalize(keys, self.key_gain))
+
+
+class RotaryQueryKeyNormAttention(QueryKeyNormAttention, RotaryAttention):
+    """Self-attention with query-key norm, then rotary positions."""
+
+
+def _normalize(x: Tensor, gain: Tensor) -> Tensor:
+    return F.rms_norm(x, gain.shape, gain.to(x.dtype), EPS)
