@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -19,6 +21,7 @@ from allyouneed.nn.weights import weights
 from allyouneed.run.processes import process_group
 from allyouneed.train import loop, make_optimizer, updates
 from allyouneed.train.loop import add_gradients
+from allyouneed.train.shared_memory import LostWorkerError
 from allyouneed.train.workers import WorkerGroup, Workers
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -62,7 +65,12 @@ def train_part(workers: Workers, config: TrainConfig = TRAIN) -> tuple[list[floa
 
 def run_ranks(folder: Path, count: int, act: Callable[[Path], None], **environment: str) -> None:
     """Call `act` with the folder in `count` processes of one group; refuses a process that fails."""
-    assert _exit_codes(_run, [(folder, rank, count, act, environment) for rank in range(count)]) == [0] * count
+    assert exit_codes(folder, count, act, **environment) == [0] * count
+
+
+def exit_codes(folder: Path, count: int, act: Callable[[Path], None], **environment: str) -> list[int | None]:
+    """The exit codes of `count` processes of one group that call `act` with the folder."""
+    return _exit_codes(_run, [(folder, rank, count, act, environment) for rank in range(count)])
 
 
 def run_torchrun(folder: Path, count: int, act: Callable[[Path], None]) -> list[int | None]:
@@ -111,6 +119,22 @@ def save_troubled(folder: Path) -> None:
     parts = (part(batch, rank, workers.count) for batch in batches(12))
     done = list(updates(model, optimizer, parts, TRAIN, workers=workers))
     torch.save([(update.skipped, update.micro_batches, update.out_of_memory) for update in done], folder / f"{rank}.pt")
+
+
+def save_exchanged(folder: Path) -> None:
+    """Make many exchanges at different speeds, and save them; then the last worker is killed while the others wait."""
+    workers = WorkerGroup()
+    model = Transformer(MODEL)
+    workers.attach(model, make_optimizer(model, TRAIN))
+    gathered = []
+    for turn in range(300):
+        sum(range(1_000 * ((turn * (workers.rank + 1)) % 7)))  # some are early, some late
+        gathered.append(workers.gather(10 * turn + workers.rank))
+    torch.save(gathered, folder / f"{workers.rank}.pt")
+    if workers.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(LostWorkerError, match="worker 3 of 3 has ended"):
+        workers.gather(0)
 
 
 def _run(folder: Path, rank: int, count: int, act: Callable[[Path], None], environment: dict[str, str]) -> None:

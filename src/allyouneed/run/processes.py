@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from torch.distributed.rendezvous import rendezvous
 from ..config import Recipe, TrainConfig
 from ..errors import ConfigError, TrainingError
 from ..nn import Transformer
+from ..train.shared_memory import TIMEOUT, LostWorkerError
 from ..train.workers import WorkerGroup, Workers
 
 # Parameters × tokens of an update, for each worker, from which it pays. The part of its time that does not depend on
@@ -34,7 +34,6 @@ MIN_UPDATE = 4e7
 # Updates, and parameters × tokens of all updates: less is done before a second process has started.
 FEWEST_UPDATES, MIN_RUN = 50, 1e11
 
-TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # that a worker has to end
 LOST_OTHERS = 3  # the exit code of a worker that another one has left
 
@@ -110,11 +109,16 @@ def group_of_torchrun() -> Iterator[None]:
         with process_group("env://", rank=-1, count=-1):
             yield
     except RuntimeError as error:
-        if "gloo" not in str(error):
+        if not has_lost_others(error):
             raise
         raise TrainingError(
             "another worker of this run has ended; the same command with --resume continues from the last checkpoint"
         ) from error
+
+
+def has_lost_others(error: Exception) -> bool:
+    """Whether an error says that another worker has ended."""
+    return isinstance(error, LostWorkerError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
 def join_group(config: TrainConfig) -> WorkerGroup:

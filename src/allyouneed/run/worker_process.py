@@ -5,7 +5,7 @@ import sys
 from ..device import configure_process
 from ..errors import AllYouNeedError, Interrupted
 from .follow import follow
-from .processes import LOST_OTHERS, end_with_parent, process_group
+from .processes import LOST_OTHERS, end_with_parent, has_lost_others, process_group
 
 
 def run_worker() -> int:
@@ -20,7 +20,7 @@ def run_worker() -> int:
     except Interrupted:
         return 0
     except Exception as error:
-        if isinstance(error, RuntimeError) and "gloo" in str(error):
+        if has_lost_others(error):
             return LOST_OTHERS
         what = "" if isinstance(error, AllYouNeedError) else f"{type(error).__name__}: "
         print(f"worker {int(rank) + 1} of {count}: {what}{error}")

@@ -4,13 +4,15 @@ In shared memory there is one copy of the weights. A gradient is written by the 
 one that updates the weight: each number moves once, about nine times faster than through a socket of the machine.
 """
 
-import mmap
 import os
 from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+
+from .shared_memory import share_memory
 
 ALIGNMENT = 16  # numbers: a cache line
 
@@ -28,23 +30,20 @@ class ReplicatedWeights:
     def write_gradients(self) -> None:
         """Gradients move when they are summed."""
 
-    def sum_gradients(self, shares: Sequence[float]) -> None:
-        """Replace the gradients of every parameter by the sum of all workers' gradients times their shares."""
-        share = shares[dist.get_rank()]
-        parts = [torch.zeros_like(p) if p.grad is None else p.grad * share for p in self._parameters]
-        flat = torch.cat([part.flatten() for part in parts])
+    def sum_gradients(self, shares: Sequence[float]) -> Tensor:
+        """Replace the gradients by the sums of all workers' gradients times their shares; returns the norm of these."""
+        flat = torch.cat(_flat_gradients(self._parameters)).mul_(shares[dist.get_rank()])
         dist.all_reduce(flat)
-        for parameter, part in zip(
-            self._parameters, torch.split(flat, [p.numel() for p in self._parameters]), strict=True
-        ):
-            parameter.grad = part.view_as(parameter)
+        gradients = torch.split(flat, [parameter.numel() for parameter in self._parameters])
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        return get_total_norm(gradients)
 
 
 class SharedWeights:
-    """The parameters of a model, moved into one file in memory, and a region for the gradients of each worker.
+    """The parameters of a model, moved into memory that all workers share, with the gradients of each.
 
-    `owners` has the worker that updates each parameter. `from_first` is that of `Workers`. Pages that nobody writes
-    take no memory.
+    `owners` has the worker that updates each parameter. `from_first` is that of `Workers`.
     """
 
     is_divided = True
@@ -55,58 +54,55 @@ class SharedWeights:
         owners: Sequence[int],
         from_first: Callable[[Callable[[], str]], str],
     ) -> None:
-        rank, count = dist.get_rank(), dist.get_world_size()
-        self._parameters, self._owners, self._rank = parameters, owners, rank
-        size = sum(-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in parameters)
-        created = os.memfd_create("allyouneed") if rank == 0 else -1
-        if rank == 0:
-            os.truncate(created, 4 * size * (count + 1))
-        # The file has no name; the other workers open it through its process.
-        path = from_first(lambda: f"/proc/{os.getpid()}/fd/{created}")
-        descriptor = created if rank == 0 else os.open(path, os.O_RDWR)
-        numbers = torch.frombuffer(mmap.mmap(descriptor, 4 * size * (count + 1)), dtype=torch.float32)
-        weights, *self._gradients = (self._views(region) for region in numbers.view(count + 1, size))
+        self._rank, count = dist.get_rank(), dist.get_world_size()
+        self._parts = [
+            [parameter for parameter, owner in zip(parameters, owners, strict=True) if owner == rank]
+            for rank in range(count)
+        ]
+        sizes = [sum(parameter.numel() for parameter in part) for part in self._parts]
+        aligned = [-(-parameter.numel() // ALIGNMENT) * ALIGNMENT for parameter in parameters]
+        memory, descriptor = share_memory(4 * (sum(aligned) + count * sum(sizes)), from_first)
+        os.close(descriptor)
+        weights, gradients = torch.split(
+            torch.frombuffer(memory, dtype=torch.float32), [sum(aligned), count * sum(sizes)]
+        )
+        # (worker that computed it, worker that updates the weight)
+        self._gradients = [torch.split(of_one, sizes) for of_one in gradients.view(count, -1)]
         with torch.no_grad():
-            for parameter, weight in zip(parameters, weights, strict=True):
-                if rank == 0:
+            for parameter, region in zip(parameters, torch.split(weights, aligned), strict=True):
+                weight = region[: parameter.numel()].view(parameter.shape)
+                if self._rank == 0:
                     weight.copy_(parameter)
                 parameter.data = weight
-        dist.barrier()  # the weights are there, and the file is open
-        os.close(descriptor)
+        dist.barrier()  # the weights are there
 
     def write_gradients(self) -> None:
         """Write the gradients of this worker for the parameters that others update."""
-        pairs = [
-            (view, parameter.grad)
-            for parameter, view, owner in zip(self._parameters, self._gradients[self._rank], self._owners, strict=True)
-            if owner != self._rank and parameter.grad is not None
-        ]
-        if pairs:
-            torch._foreach_copy_([view for view, _ in pairs], [gradient for _, gradient in pairs])
+        for rank, part in enumerate(self._parts):
+            if part and rank != self._rank:
+                torch.cat(_flat_gradients(part), out=self._gradients[self._rank][rank])
 
-    def sum_gradients(self, shares: Sequence[float]) -> None:
+    def sum_gradients(self, shares: Sequence[float]) -> Tensor:
         """Sum the gradients of all workers times their shares; a parameter that another one updates has none.
 
-        To be called when all have written.
+        To be called when all have written. Returns the norm of the sums.
         """
-        sums: list[Tensor] = []
-        for parameter, owner in zip(self._parameters, self._owners, strict=True):
-            if owner != self._rank:
-                parameter.grad = None
-            else:
-                sums.append(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
-                parameter.grad = sums[-1]
-        if not sums:
-            return
-        torch._foreach_mul_(sums, shares[self._rank])
+        for part in self._parts:
+            if part is not self._parts[self._rank]:
+                for parameter in part:
+                    parameter.grad = None
+        part = self._parts[self._rank]
+        if not part:
+            return torch.zeros(())
+        total = torch.cat(_flat_gradients(part)).mul_(shares[self._rank])
         for rank, share in enumerate(shares):
             if rank != self._rank and share:
-                views = zip(self._gradients[rank], self._owners, strict=True)
-                torch._foreach_add_(sums, [view for view, owner in views if owner == self._rank], alpha=share)
+                total.add_(self._gradients[rank][self._rank], alpha=share)
+        for parameter, gradient in zip(part, torch.split(total, [p.numel() for p in part]), strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        norm: Tensor = torch.linalg.vector_norm(total)
+        return norm
 
-    def _views(self, region: Tensor) -> list[Tensor]:
-        views, start = [], 0
-        for parameter in self._parameters:
-            views.append(region[start : start + parameter.numel()].view(parameter.shape))
-            start += -(-parameter.numel() // ALIGNMENT) * ALIGNMENT
-        return views
+
+def _flat_gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    return [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters]

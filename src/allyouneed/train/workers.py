@@ -24,6 +24,7 @@ from ..data.batch import Batch
 from ..nn import Transformer
 from .gradient_sums import ReplicatedWeights, SharedWeights
 from .recovery import Gradients, with_fitting_micro_batches
+from .shared_memory import SharedNumbers
 
 _Result = TypeVar("_Result")
 
@@ -100,6 +101,7 @@ class WorkerGroup(Workers):
 
     def __init__(self) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
+        self._numbers: SharedNumbers | None = None  # where the workers share memory
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         self._parameters = list(model.parameters())
@@ -108,6 +110,7 @@ class WorkerGroup(Workers):
         if on_cpu and hasattr(os, "memfd_create") and int(os.environ.get("LOCAL_WORLD_SIZE", self.count)) == self.count:
             self._owners = divide(optimizer, self._parameters, self.count)
             self._weights = SharedWeights(self._parameters, self._owners, self.from_first)
+            self._numbers = SharedNumbers(self.from_first)
         else:
             self._owners = [self.rank] * len(self._parameters)
             self._weights = ReplicatedWeights(self._parameters)
@@ -128,8 +131,7 @@ class WorkerGroup(Workers):
         self._weights.write_gradients()
         losses, real, sizes, parts = self._gather([float(loss), tokens, padded, micro_batches]).unbind(1)
         shares = real / real.sum()
-        self._weights.sum_gradients(shares.tolist())
-        norm = get_total_norm(p.grad for p in self._parameters if p.grad is not None)
+        norm = self._weights.sum_gradients(shares.tolist())
         if self._weights.is_divided:
             norm = self._gather([float(norm) ** 2]).sum().sqrt().float()
         # A part without a token has the loss 0.
@@ -137,7 +139,7 @@ class WorkerGroup(Workers):
 
     def end_update(self) -> None:
         if self._weights.is_divided:
-            dist.barrier()
+            self._gather([])
 
     def gather(self, number: int) -> list[int]:
         return [int(row) for row in self._gather([number])]
@@ -168,6 +170,8 @@ class WorkerGroup(Workers):
 
     def _gather(self, numbers: Sequence[float]) -> Tensor:
         """The numbers of all workers, (workers, numbers); returns when every worker has called it."""
+        if self._numbers:
+            return self._numbers.gather(numbers)
         gathered = [torch.empty(len(numbers), dtype=torch.float64) for _ in range(self.count)]
         dist.all_gather(gathered, torch.tensor(numbers, dtype=torch.float64))
         return torch.stack(gathered)
