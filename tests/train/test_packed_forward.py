@@ -14,7 +14,7 @@ from allyouneed.nn import Transformer
 from allyouneed.nn import attention as dense_attention
 from allyouneed.nn import packed as packed_file
 from allyouneed.nn.packed import PackedMask, PackedSentences
-from allyouneed.train.packed_forward import can_pack, pack, packed_hidden_states
+from allyouneed.train.packed_forward import can_pack, pack_batch, packed_hidden_states
 
 CONFIG = ModelConfig(
     vocab_size=17, d_model=24, d_ff=40, heads=3, encoder_layers=2, decoder_layers=2, dropout=0.0, max_length=20
@@ -37,7 +37,7 @@ def trained(model: Transformer, vectors: Tensor) -> tuple[Tensor, dict[str, Tens
 def compare(config: ModelConfig, dtype: torch.dtype) -> dict[str, tuple[Tensor, Tensor]]:
     torch.manual_seed(1)
     model = Transformer(config).train()
-    fast, gradients = trained(model, packed_hidden_states(model, pack(BATCH, model), dtype))
+    fast, gradients = trained(model, packed_hidden_states(model, pack_batch(BATCH, model), dtype))
     with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
         slow = model.hidden_states(SOURCE, BATCH.target_in)
     exact, expected = trained(model, slow.float()[BATCH.target_out != 0])
@@ -49,6 +49,7 @@ OTHERS = [
     {},
     {"norm": "pre", "activation": "gelu", "positions": "learned"},
     {"tied_embeddings": "none", "d_k": 4, "d_v": 5, "projection_bias": True},
+    {"positions": "rotary", "query_key_norm": True},
 ]
 
 
@@ -92,7 +93,7 @@ def by_hand(query: Tensor, key: Tensor, value: Tensor, query_offsets: Tensor, ke
 def test_what_the_kernel_is_given_makes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(1)
     model = Transformer(CONFIG).eval()
-    packed = pack(BATCH, model)
+    packed = pack_batch(BATCH, model)
     expected = packed_hidden_states(model, packed, torch.float32)
     monkeypatch.setattr(sys.modules["allyouneed.nn.attention"], "fits_flash", lambda *rest: True)
     monkeypatch.setattr(packed_file, "_kernel", by_hand)
@@ -113,7 +114,7 @@ def test_the_kernel_takes_these_arguments(monkeypatch: pytest.MonkeyPatch) -> No
 def test_nothing_waits_for_the_device() -> None:
     """Tensors of the device "meta" have no numbers, so that reading one fails."""
     model = Transformer(CONFIG)
-    packed = pack(BATCH, model).to(torch.device("meta"))
+    packed = pack_batch(BATCH, model).to(torch.device("meta"))
     vectors = packed_hidden_states(model.to("meta"), packed, torch.float32)
     vectors.sum().backward()  # type: ignore[no-untyped-call]
     assert vectors.shape == (13, 24)
@@ -124,9 +125,9 @@ def test_nothing_waits_for_the_device() -> None:
 def test_ids_outside_the_vocabulary_and_long_sentences_are_refused_before_they_reach_the_device() -> None:
     model = Transformer(CONFIG)
     with pytest.raises(InputError, match="id 17 is outside the vocabulary of 17"):
-        pack(Batch(SOURCE, TARGET.clone().fill_(17)), model)
+        pack_batch(Batch(SOURCE, TARGET.clone().fill_(17)), model)
     with pytest.raises(InputError, match="21 tokens is longer than max_length=20"):
-        pack(Batch(torch.ones(1, 21, dtype=torch.int64), TARGET[:1]), model)
+        pack_batch(Batch(torch.ones(1, 21, dtype=torch.int64), TARGET[:1]), model)
 
 
 def test_a_model_with_a_part_that_was_replaced_is_not_packed() -> None:
@@ -141,7 +142,7 @@ def test_a_stack_compiles_to_one_graph() -> None:
     model = Transformer(replace(CONFIG, encoder_layers=1, decoder_layers=1))
     model.decoder.compile(backend="eager", dynamic=True, fullgraph=True)
     assert can_pack(model)
-    compiled = packed_hidden_states(model, pack(BATCH, model), torch.float32)
+    compiled = packed_hidden_states(model, pack_batch(BATCH, model), torch.float32)
     plain = Transformer(model.config)
     plain.load_state_dict(model.state_dict())
-    torch.testing.assert_close(compiled, packed_hidden_states(plain, pack(BATCH, plain), torch.float32))
+    torch.testing.assert_close(compiled, packed_hidden_states(plain, pack_batch(BATCH, plain), torch.float32))

@@ -19,7 +19,7 @@ from ..nn import Transformer
 from .fast_forward import hidden_states
 from .finite_updates import Outcome, skips_on_device, step_on_device
 from .loss import fused_linear_cross_entropy, packed_linear_cross_entropy
-from .packed_forward import can_pack, pack, packed_hidden_states
+from .packed_forward import can_pack, pack_batch, packed_hidden_states
 from .schedule import learning_rate_at
 from .state import TrainState
 from .workers import Workers
@@ -137,7 +137,7 @@ def _padded_loss(model: Transformer, batch: Batch, config: TrainConfig, dtype: t
 
 
 def _packed_loss(model: Transformer, batch: Batch, config: TrainConfig, dtype: torch.dtype) -> Tensor:
-    packed = batch.packed or pack(batch, model, twice=config.r_drop > 0)
+    packed = batch.packed or pack_batch(batch, model, twice=config.r_drop > 0)
     packed = packed.to(model.projection.table.device)
     return packed_linear_cross_entropy(
         packed_hidden_states(model, packed, dtype),

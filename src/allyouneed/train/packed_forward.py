@@ -43,7 +43,7 @@ def packed_ahead(batches: Iterator[Batch], model: Transformer, config: TrainConf
         return batches
     if not can_pack(model):
         return prefetch(batches)
-    packed = ((batch, pack(batch, model, twice=config.r_drop > 0)) for batch in batches)
+    packed = ((batch, pack_batch(batch, model, twice=config.r_drop > 0)) for batch in batches)
     return prefetch(replace(batch, packed=pin(tokens)) for batch, tokens in packed)
 
 
@@ -52,7 +52,7 @@ def pin(batch: PackedBatch) -> PackedBatch:
     return batch.pin_memory() if torch.cuda.is_available() else batch
 
 
-def pack(batch: Batch, model: Transformer, *, twice: bool = False) -> PackedBatch:
+def pack_batch(batch: Batch, model: Transformer, *, twice: bool = False) -> PackedBatch:
     """A batch, or all of it twice, without padding, on the CPU. Refuses what the embedding and positions refuse."""
     config = model.config
     refuse_unknown_ids(batch.source, config.vocab_size)
