@@ -1,6 +1,7 @@
 """The formats that a bundle can be exported to (docs/export.md), and why a format cannot express some models."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -48,10 +49,12 @@ def later_option(config: ModelConfig) -> str:
 
 
 def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> str:
-    """The formats in a line: those that are possible, and the reason of every other."""
-    reasons = exportable(config, tokenizers)
-    possible = ", ".join(name for name, reason in reasons.items() if not reason)
-    return "; ".join([possible, *(f"not {name}: {reason}" for name, reason in reasons.items() if reason)])
+    """The formats in a line: those that are possible, and every reason with those that it excludes."""
+    formats = defaultdict[str, list[str]](list)
+    for name, reason in exportable(config, tokenizers).items():
+        formats[reason].append(name)
+    possible = ", ".join(formats.pop("", ["none"]))
+    return "; ".join([possible, *(f"not {', '.join(names)}: {reason}" for reason, names in formats.items())])
 
 
 def _marian_limit(config: ModelConfig) -> str:

@@ -176,6 +176,10 @@ def test_every_config_says_where_it_can_go() -> None:
 
 def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
     assert describe_exports(make_bundle().model.config) == "ctranslate2, onnx, huggingface, html"
+    assert describe_exports(make_bundle(query_key_norm=True).model.config) == (
+        "none; not ctranslate2, onnx, huggingface, html: query-key norm is not exported; "
+        "this model has model.query_key_norm=true"
+    )
     assert describe_exports(make_bundle(norm="pre").model.config) == (
         'ctranslate2, onnx, html; not huggingface: MarianMTModel is post-norm alone; this model has model.norm="pre"'
     )
