@@ -63,8 +63,8 @@ def updates(
     """Fit `model` (§5): perform the updates after `state.step` up to the last, and yield each when it is done.
 
     The last is number `config.steps`, or that of `state.plan`. `state` counts the updates; on a GPU it knows one update
-    later whether one was skipped. Batches that do not fit into
-    memory are split into micro-batches. With several `workers`, `batches` are this worker's parts of the batches.
+    later whether one was skipped. Batches that do not fit into memory are split into micro-batches. With several
+    `workers`, `batches` are this worker's parts of the batches.
     """
     state, feed, workers = state or TrainState(), iter(batches), workers or Workers()
     model.train()
