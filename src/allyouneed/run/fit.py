@@ -16,7 +16,7 @@ from ..train.state import TrainState
 from ..versions import environment
 from .budget import Stopwatch, no_time_left
 from .callback import Evaluator, SilentCallback, TrainingCallback
-from .checkpoint import load_checkpoint
+from .checkpoints import Checkpoints, has_checkpoint
 from .estimate import describe_plan, describe_time
 from .follow import follow
 from .interrupts import catch_interrupts
@@ -24,9 +24,8 @@ from .log import RunLog, read_plans
 from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
-from .run import CHECKPOINT, SHARDED_CHECKPOINTS, OptimizerFactory, Run
+from .run import OptimizerFactory, Run
 from .setup import Setup, set_up
-from .sharded_checkpoint import newest_checkpoint, read_sharded_state
 
 
 def run_training(
@@ -67,9 +66,7 @@ def run_training(
         else:
             refuse_a_run(output)
         with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
-            starts = not (
-                resume and ((output / CHECKPOINT).exists() or newest_checkpoint(output / SHARDED_CHECKPOINTS))
-            )
+            starts = not (resume and has_checkpoint(output))
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
                 starts=starts, resume=resume,
@@ -118,13 +115,13 @@ def _train(
     changes: list[str],
 ) -> Bundle:
     plan, data, model = setup.recipe, setup.data, setup.model
-    messages = setup.messages
+    messages, checkpoints = setup.messages, Checkpoints(output, data)
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
         if plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:
             raise no_time_left(plan.train, stopwatch.seconds())
     else:
-        state = _load_state(output, setup)
+        state = checkpoints.read(model, setup.optimizer)
         stopwatch.before = max([state.used_seconds, *(plan.seconds for plan in read_plans(output))])
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
@@ -147,8 +144,8 @@ def _train(
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         data.save(output)
-        if starts:
-            run.save_start()
+        if starts and not workers.is_sharded:  # the other workers start with this one
+            checkpoints.write(model, setup.optimizer, state)
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:
@@ -160,13 +157,6 @@ def _train(
         finally:
             write_report(output)
     return Bundle.load(output, device=setup.device)
-
-
-def _load_state(output: Path, setup: Setup) -> TrainState:
-    """The state of the run to continue; model and optimizer are restored with it, unless the run is sharded."""
-    if (sharded := newest_checkpoint(output / SHARDED_CHECKPOINTS)) is not None:
-        return read_sharded_state(sharded, data=setup.data.identity())
-    return load_checkpoint(output / CHECKPOINT, setup.model, setup.optimizer, data=setup.data.identity())
 
 
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:

@@ -12,7 +12,7 @@ from ..train.optimizer import make_optimizer
 from ..train.state import TrainState
 from ..train.workers import WorkerGroup
 from .callback import SilentCallback
-from .checkpoint import load_checkpoint
+from .checkpoints import Checkpoints
 from .interrupts import catch_interrupts
 from .log import RunLog
 from .processes import Task, join_group
@@ -37,7 +37,7 @@ def follow(optimizer_factory: OptimizerFactory = make_optimizer) -> Path:
     else:
         model = Transformer(config).to(pick_device(plan.train.device))
         optimizer = optimizer_factory(model, plan.train)
-        state = load_checkpoint(task.output / "checkpoint.safetensors", model, optimizer, data=data.identity())
+        state = Checkpoints(task.output, data).read(model, optimizer)
     with using_threads(task.threads), catch_interrupts() as interrupt:
         run = Run(
             plan, task.output, data, model, optimizer, state,

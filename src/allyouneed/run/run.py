@@ -12,10 +12,7 @@ and writes the files of an incomplete one again, with the same contents.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,34 +20,26 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
-from ..corpus.pair import Pair
 from ..data.prepared_data import PreparedData
 from ..device import using_threads
-from ..errors import Interrupted, TrainingError
+from ..errors import Interrupted
 from ..nn import Transformer
-from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights, update_ema
+from ..train.averaging import update_ema
 from ..train.loop import Update, updates
 from ..train.packed_forward import packed_ahead
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
 from ..train.state import MIN_GAIN, TrainState
 from ..train.update_plan import UpdatePlan
-from ..train.validation import validate
 from ..train.workers import Workers
-from .best_model import is_best
-from .budget import VALIDATION_SHARE, Budget, Stopwatch
-from .callback import Evaluation, Evaluator, TrainingCallback, Validation
-from .checkpoint import load_checkpoint, save_checkpoint
-from .course import Speed, course_since_validation, mean_gradient_norm
+from .budget import Budget, Stopwatch
+from .callback import Evaluator, TrainingCallback
+from .checkpoints import Checkpoints
+from .course import Speed, course_since_validation
 from .interrupts import InterruptRequest
 from .log import RunLog, read_plans
-from .report import write_report
-from .run_bundle import make_bundle, make_card
-from .sharded_checkpoint import load_sharded, newest_checkpoint, save_sharded
-
-CHECKPOINT, SHARDED_CHECKPOINTS = "checkpoint.safetensors", "checkpoints"
+from .validator import Validator
 
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
@@ -80,17 +69,20 @@ class Run:
         workers: Workers,
         stopwatch: Stopwatch | None = None,
     ) -> None:
-        self.recipe, self.output, self.data = recipe, output, data
+        self.recipe, self.data = recipe, data
         self.model, self.optimizer, self.state = model, optimizer, state
-        self._languages, self._callback, self._evaluate, self._log = languages, callback, evaluate, log
-        self._workers = workers
+        self._callback, self._log, self._workers = callback, log, workers
         self._whole = model  # the model with all its weights, while the first worker validates or saves it
         stopwatch = stopwatch or Stopwatch()
         self._now = stopwatch.now
         self._start = self._now() - state.seconds
         self._speed = Speed()
         self._unrecorded: list[Update] = []  # updates of which the state does not know yet whether they were finite
-        self._budget = Budget(recipe.train, stopwatch)
+        self._budget, self._checkpoints = Budget(recipe.train, stopwatch), Checkpoints(output, data)
+        self._validator = Validator(
+            recipe, output, data, languages=languages, callback=callback, evaluate=evaluate, log=log,
+            budget=self._budget, seconds=self._seconds,
+        )  # fmt: skip
         self._plans = read_plans(output) if workers.rank == 0 and recipe.train.minutes else []
 
     def message(self, topic: str, text: str) -> None:
@@ -103,8 +95,10 @@ class Run:
         """Train to the end. After a signal, save and raise `Interrupted`."""
         settings = self.recipe.train
         self._workers.attach(self.model, self.optimizer)
-        if self._workers.is_sharded:
-            self._load_or_save()
+        if self._workers.is_sharded and self._checkpoints.exist_sharded():
+            self.state = self._restore()
+        elif self._workers.is_sharded:
+            self.save()
         self._set_plan(self._budget.begin)
         self._callback.on_train_begin(self.state.step, self.state.last_step(settings))
         self._speed.restart()
@@ -142,42 +136,22 @@ class Run:
                     self.save()
                 if signal:
                     self._stop(signal, is_saved=validates or saves)
-        self._on_first(self._finish)
+        self._on_first(lambda: self._validator.finish(self._whole, self.state))
         self.save()
 
     def save(self) -> None:
         """Write the checkpoint, from which a killed run resumes; all workers take part."""
-        self.state.seconds = self._now() - self._start
+        self.state.seconds = self._seconds()
         begin = self.state.used_seconds = self._budget.used()
-        if self._workers.is_sharded:
-            data = self.data.identity()
-            save_sharded(self._shards, self.model, self.optimizer, self.state, data=data, workers=self._workers)
-        else:
-            with self._workers.whole_optimizer(self.optimizer):
-                self._workers.from_first(self._write_checkpoint)
+        self._checkpoints.save(self.model, self.optimizer, self.state, self._workers)
         self._budget.count_save(self.state, begin)
 
-    def save_start(self) -> None:
-        """Write the checkpoint that the other workers of a run start with; the first worker calls this alone."""
-        if not self._workers.is_sharded:
-            self._write_checkpoint()
+    def _restore(self) -> TrainState:
+        return self._checkpoints.restore(self.model, self.optimizer, self._workers)
 
-    def _write_checkpoint(self) -> None:
-        save_checkpoint(self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity())
-
-    def restore(self) -> TrainState:
-        """Restore model, optimizer and random numbers from the checkpoint; returns its state."""
-        data = self.data.identity()
-        if (path := newest_checkpoint(self._shards)) and self._workers.is_sharded:
-            return load_sharded(path, self.model, self.optimizer, data=data, workers=self._workers)
-        return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=data)
-
-    def _load_or_save(self) -> None:
-        """Continue from the sharded checkpoint, or write the first one."""
-        if newest_checkpoint(self._shards):
-            self.state = self.restore()
-        else:
-            self.save()
+    def _seconds(self) -> float:
+        """The training time so far, that before a resume included."""
+        return self._now() - self._start
 
     def _on_first(self, act: Callable[[], _Result]) -> _Result:
         """The result of `act`, which only the first worker calls, with all the weights."""
@@ -244,32 +218,17 @@ class Run:
 
     def _validate(self, learning_rate: float) -> str:
         """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason."""
-        settings, state, begin = self.recipe.train, self.state, self._budget.used()
-        with swapped_weights(self._whole, state.ema) if state.ema else nullcontext():
-            validation = self._measure(learning_rate)
-            if not _is_finite(validation):
-                return "the validation loss was not finite"
-            if self._is_best(validation):
-                self._save_bundle(validation)
-        state.stopped_early = 0 < settings.patience <= state.validations_since_best
-        if state.skipped_in_a_row == 0:
-            state.rollbacks = 0
-        if settings.average_checkpoints > 1:
-            save_snapshot(self._snapshots, self._whole, step=state.step)
-            state.snapshots = [*state.snapshots, state.step][-settings.average_checkpoints :]
-        self._log.updates(self._course())
-        state.losses.clear()
-        state.gradient_norms.clear()
-        self._record(validation)
-        self._budget.count_validation(state, begin)
-        return ""
+        return self._validator.validate(
+            self._whole, self.state, learning_rate=learning_rate, speed=self._speed.tokens_per_second(),
+            course=self._course(),
+        )  # fmt: skip
 
     def _save_validated(self) -> None:
         """Write the checkpoint of a validation, and remove the snapshots that no later one needs."""
         settings, state = self.recipe.train, self.state
         self.save()
         if self._workers.rank == 0:
-            remove_snapshots(self._snapshots, keep=state.snapshots)
+            self._validator.remove_old_snapshots(state)
         self._speed.restart()
         if state.stopped_early:
             self.message(
@@ -289,7 +248,7 @@ class Run:
     def _rollback(self, reason: str) -> None:
         step = self.state.step
         self._unrecorded.clear()
-        self.state = rollback(self.state, reason, self.restore)
+        self.state = rollback(self.state, reason, self._restore)
         self._set_plan(self._budget.begin)
         self._workers.attach(self.model, self.optimizer)
         self.save()
@@ -299,71 +258,6 @@ class Run:
             f"{reason} at update {step:,}: back to update {self.state.step:,}, "
             f"with {self.state.learning_rate_factor:g} times the learning rate",
         )
-
-    def _finish(self) -> None:
-        steps = self.state.snapshots
-        if len(steps) > 1 and not self.state.finished:
-            with swapped_weights(self._whole, average_snapshots(self._snapshots, steps)):
-                validation = replace(self._measure(0.0), averaged=len(steps))
-                if _is_finite(validation) and self._is_best(validation):
-                    self._save_bundle(validation)
-            self._record(validation)
-        if not (self.output / "config.json").exists():
-            metric = self.recipe.train.early_stopping_metric
-            raise TrainingError(
-                f"no validation had a {metric} that is a finite number, so there is no best model to keep; "
-                f"{self.output}/metrics.jsonl has the values; choose another train.early_stopping_metric"
-            )
-        self.state.finished = True
-
-    def _measure(self, learning_rate: float) -> Validation:
-        """Validation loss and accuracy, and the scores of the evaluator."""
-        state, settings, speed = self.state, self.recipe.train, self._speed.tokens_per_second()
-        loss = torch.stack(state.losses).mean().item() if state.losses else None
-        valid_loss, accuracy, evaluation = None, None, Evaluation({})
-        if self.data.valid is not None:
-            valid_loss, accuracy = validate(self._whole, self.data.valid, batch_tokens=settings.batch_tokens)
-        is_finite = valid_loss is None or isfinite(valid_loss)
-        if is_finite and self._evaluate and (pairs := self.data.validation_samples(settings.validate_samples)):
-            self._whole.eval()
-            with torch.inference_mode():
-                evaluation = self._evaluate(self._bundle(), self._affordable(pairs, self._evaluate))
-            self._whole.train()
-        seconds = self._now() - self._start
-        return Validation(
-            state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, seconds, state.skipped,
-            gradient_norm=mean_gradient_norm(state), tokens_per_second=speed, samples=evaluation.samples,
-        )  # fmt: skip
-
-    def _affordable(self, pairs: list[Pair], evaluate: Evaluator) -> list[Pair]:
-        """The pairs to translate at a validation: all, or as many as leave a time budget to the updates."""
-        state = self.state
-        if not self.recipe.train.minutes:
-            return pairs
-        # A model that has learned little may translate slowly; in the first quarter, the number is chosen again.
-        if not state.validation_samples or state.position(self.recipe.train) < self.recipe.train.steps / 4:
-            before, now = state.validation_samples, self._budget.count_samples(partial(evaluate, self._bundle()), pairs)
-            if now != before:
-                state.validation_samples, state.best, state.level = now, None, None  # scores of others do not compare
-            if now != before and (count := len(self.data.validation_samples(now))) < len(pairs):
-                self.message(
-                    "budget",
-                    f"each validation translates {count} of {len(pairs)} pairs, so that validations take at most "
-                    f"{VALIDATION_SHARE:.0%} of the time",
-                )
-        return self.data.validation_samples(state.validation_samples)
-
-    def _is_best(self, validation: Validation) -> bool:
-        return is_best(validation, self.recipe, self.state, has_valid=self.data.valid is not None)
-
-    def _save_bundle(self, validation: Validation) -> None:
-        """Write the bundle, with the model's current weights."""
-        card = make_card(self.output.name, self.recipe, self.data, self._whole, validation, self._languages)
-        self._bundle(card).save(self.output)
-        self._log.write_outputs(validation.samples)
-
-    def _bundle(self, card: str = "") -> Bundle:
-        return make_bundle(self.recipe, self.data, self._whole, self._languages, card)
 
     def _course(self) -> list[dict[str, Any]]:
         d_model, settings = self.model.config.d_model, self.recipe.train
@@ -376,28 +270,7 @@ class Run:
         plan = next((plan for plan in reversed(self._plans) if plan.step < step), None)
         return step if plan is None else plan.position_at(step, self.recipe.train)
 
-    def _record(self, validation: Validation) -> None:
-        self._log.validation(validation)
-        write_report(self.output, running=True)
-        self._callback.on_validation(validation)
-
     def _tensors(self) -> Iterator[Tensor]:
         yield from self.model.parameters()
         yield from (value for state in self.optimizer.state.values() for value in state.values())
         yield from self.state.ema.values()
-
-    @property
-    def _checkpoint(self) -> Path:
-        return self.output / CHECKPOINT
-
-    @property
-    def _shards(self) -> Path:
-        return self.output / SHARDED_CHECKPOINTS
-
-    @property
-    def _snapshots(self) -> Path:
-        return self.output / "snapshots"
-
-
-def _is_finite(validation: Validation) -> bool:
-    return validation.valid_loss is None or isfinite(validation.valid_loss)

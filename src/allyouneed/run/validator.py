@@ -1,0 +1,160 @@
+"""The validations of a run: measure the model, keep the best one, and write what can be read about it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..bundle import Bundle
+from ..config import Recipe
+from ..corpus.pair import Pair
+from ..data.prepared_data import PreparedData
+from ..errors import TrainingError
+from ..nn import Transformer
+from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights
+from ..train.state import TrainState
+from ..train.validation import validate
+from .best_model import is_best
+from .budget import VALIDATION_SHARE, Budget
+from .callback import Evaluation, Evaluator, TrainingCallback, Validation
+from .course import mean_gradient_norm
+from .log import RunLog
+from .report import write_report
+from .run_bundle import make_bundle, make_card
+
+
+class Validator:
+    """What the first worker of a run does at each validation, and at the end. `seconds` is the training time so far."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        output: Path,
+        data: PreparedData,
+        *,
+        languages: tuple[str, str],
+        callback: TrainingCallback,
+        evaluate: Evaluator | None,
+        log: RunLog,
+        budget: Budget,
+        seconds: Callable[[], float],
+    ) -> None:
+        self._recipe, self._output, self._data, self._languages = recipe, output, data, languages
+        self._callback, self._evaluate, self._log, self._budget = callback, evaluate, log, budget
+        self._seconds, self._snapshots = seconds, output / "snapshots"
+
+    def validate(
+        self,
+        model: Transformer,
+        state: TrainState,
+        *,
+        learning_rate: float,
+        speed: float | None,
+        course: Sequence[Mapping[str, Any]],
+    ) -> str:
+        """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason.
+
+        `speed` is in target tokens per second; `course` has the lines about the updates since the last validation.
+        """
+        settings, begin = self._recipe.train, self._budget.used()
+        with swapped_weights(model, state.ema) if state.ema else nullcontext():
+            validation = self._measure(model, state, learning_rate, speed)
+            if not _is_finite(validation):
+                return "the validation loss was not finite"
+            self._save_if_best(model, state, validation)
+        state.stopped_early = 0 < settings.patience <= state.validations_since_best
+        if state.skipped_in_a_row == 0:
+            state.rollbacks = 0
+        if settings.average_checkpoints > 1:
+            save_snapshot(self._snapshots, model, step=state.step)
+            state.snapshots = [*state.snapshots, state.step][-settings.average_checkpoints :]
+        self._log.updates(course)
+        state.losses.clear()
+        state.gradient_norms.clear()
+        self._record(validation)
+        self._budget.count_validation(state, begin)
+        return ""
+
+    def remove_old_snapshots(self, state: TrainState) -> None:
+        """Remove the snapshots that neither the last checkpoint nor the average at the end needs."""
+        remove_snapshots(self._snapshots, keep=state.snapshots)
+
+    def finish(self, model: Transformer, state: TrainState) -> None:
+        """Validate the average of the last snapshots, if any; refuse a run that has no model to keep."""
+        steps = state.snapshots
+        if len(steps) > 1 and not state.finished:
+            with swapped_weights(model, average_snapshots(self._snapshots, steps)):
+                validation = replace(self._measure(model, state, 0.0, None), averaged=len(steps))
+                if _is_finite(validation):
+                    self._save_if_best(model, state, validation)
+            self._record(validation)
+        if not (self._output / "config.json").exists():
+            metric = self._recipe.train.early_stopping_metric
+            raise TrainingError(
+                f"no validation had a {metric} that is a finite number, so there is no best model to keep; "
+                f"{self._output}/metrics.jsonl has the values; choose another train.early_stopping_metric"
+            )
+        state.finished = True
+
+    def _measure(self, model: Transformer, state: TrainState, learning_rate: float, speed: float | None) -> Validation:
+        """Validation loss and accuracy, and the scores of the evaluator."""
+        settings = self._recipe.train
+        loss = torch.stack(state.losses).mean().item() if state.losses else None
+        valid_loss, accuracy, evaluation = None, None, Evaluation({})
+        if self._data.valid is not None:
+            valid_loss, accuracy = validate(model, self._data.valid, batch_tokens=settings.batch_tokens)
+        is_finite = valid_loss is None or isfinite(valid_loss)
+        if is_finite and self._evaluate and (pairs := self._data.validation_samples(settings.validate_samples)):
+            model.eval()
+            with torch.inference_mode():
+                bundle = self._bundle(model)
+                evaluation = self._evaluate(bundle, self._affordable(pairs, state, partial(self._evaluate, bundle)))
+            model.train()
+        return Validation(
+            state.step, loss, learning_rate, valid_loss, accuracy, evaluation.scores, self._seconds(), state.skipped,
+            gradient_norm=mean_gradient_norm(state), tokens_per_second=speed, samples=evaluation.samples,
+        )  # fmt: skip
+
+    def _affordable(
+        self, pairs: list[Pair], state: TrainState, evaluate: Callable[[Sequence[Pair]], Evaluation]
+    ) -> list[Pair]:
+        """The pairs to translate at a validation: all, or as many as leave a time budget to the updates."""
+        if not self._recipe.train.minutes:
+            return pairs
+        # A model that has learned little may translate slowly; in the first quarter, the number is chosen again.
+        if not state.validation_samples or state.position(self._recipe.train) < self._recipe.train.steps / 4:
+            before, now = state.validation_samples, self._budget.count_samples(evaluate, pairs)
+            if now != before:
+                state.validation_samples, state.best, state.level = now, None, None  # scores of others do not compare
+            if now != before and (count := len(self._data.validation_samples(now))) < len(pairs):
+                text = (
+                    f"each validation translates {count} of {len(pairs)} pairs, so that validations take at most "
+                    f"{VALIDATION_SHARE:.0%} of the time"
+                )
+                self._callback.on_message("budget", text)
+                self._log.message("budget", text)
+        return self._data.validation_samples(state.validation_samples)
+
+    def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
+        """Write the bundle with the model's current weights, if no earlier one is better."""
+        if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
+            card = make_card(self._output.name, self._recipe, self._data, model, validation, self._languages)
+            self._bundle(model, card).save(self._output)
+            self._log.write_outputs(validation.samples)
+
+    def _bundle(self, model: Transformer, card: str = "") -> Bundle:
+        return make_bundle(self._recipe, self._data, model, self._languages, card)
+
+    def _record(self, validation: Validation) -> None:
+        self._log.validation(validation)
+        write_report(self._output, running=True)
+        self._callback.on_validation(validation)
+
+
+def _is_finite(validation: Validation) -> bool:
+    return validation.valid_loss is None or isfinite(validation.valid_loss)
