@@ -41,6 +41,7 @@ from allyouneed.corpus.pair import Pair
 from allyouneed.corpus.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
+from allyouneed.settings import apply_overrides
 from allyouneed.transfer.distillation import with_teacher
 
 RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model with its scores
@@ -105,6 +106,7 @@ def print_table(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("settings", nargs="*", help="of all models, as model.positions=rotary")
     parser.add_argument("--data", type=Path, required=True, help="a folder with train, valid and test of two languages")
     parser.add_argument("--models", default="plain,second,reverse,distilled,back", help="which to train now")
     parser.add_argument("--languages", default="en-it")
@@ -119,7 +121,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=128, help="d_model")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where the models go, and are found again by another call")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     folder = options.folder or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
     rows = spaced(aligned(options.data, "train", options.languages), options.pairs + options.others)
@@ -137,20 +139,19 @@ def main() -> None:
         return str(path)
 
     def recipe(corpora: list[dict[str, Any]], held_out: str, *, seed: int = options.seed) -> Draft:
-        return Draft.from_tables(
-            {
-                "data": {"corpus": corpora, "valid": held_out, "max_valid_samples": 100, "vocab_size": 4_000},
-                "clean": {"drop_copies": 0},
-                "model": {
-                    "d_model": options.size, "d_ff": 4 * options.size, "heads": 4, "encoder_layers": 2,
-                    "decoder_layers": 2,
-                },
-                "train": {
-                    "steps": options.updates, "validate_every": options.updates, "batch_tokens": 1_024, "threads": 1,
-                    "workers": 1, "tensorboard": False, "seed": seed,
-                },
-            }
-        )  # fmt: skip
+        tables = {
+            "data": {"corpus": corpora, "valid": held_out, "max_valid_samples": 100, "vocab_size": 4_000},
+            "clean": {"drop_copies": 0},
+            "model": {
+                "d_model": options.size, "d_ff": 4 * options.size, "heads": 4, "encoder_layers": 2,
+                "decoder_layers": 2, "dropout": 0.1,
+            },
+            "train": {
+                "steps": options.updates, "validate_every": options.updates, "batch_tokens": 1_024, "threads": 1,
+                "workers": 1, "tensorboard": False, "seed": seed,
+            },
+        }  # fmt: skip
+        return Draft.from_tables(apply_overrides(tables, options.settings))
 
     pairs, held_out = {"train": write("pairs", known)}, write("valid", valid)
     turned = write("valid-turned", [Pair(target, source) for source, target in valid])

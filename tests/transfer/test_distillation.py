@@ -139,6 +139,22 @@ def test_a_source_that_the_teacher_refuses_is_left_out(recipe: Recipe, teacher: 
     assert any("of 41 training pairs have a translation by the teacher" in line for line in notebook.lines)
 
 
+def test_a_teacher_without_any_translation_is_refused(
+    recipe: Recipe, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "translate", lambda self, texts: [""] * len(texts))
+    for resume in (False, True):
+        with pytest.raises(DataError, match=r"the teacher has no translation for any of the \d+ training sources"):
+            with_teacher(recipe, [teacher], tmp_path / "run", resume=resume)
+
+
+def test_a_corpus_without_any_translation_is_left_out(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
+    (tmp_path / "first.tsv").write_text("Ж\tЖ\n" * 5)
+    taught = with_teacher(replace(recipe, data=replace(recipe.data, held_out=0.0)), [teacher], tmp_path / "run")
+    assert isinstance(taught, Recipe)
+    assert [corpus.weight for corpus in taught.data.corpora()] == [2]
+
+
 def test_the_command_trains_a_student_and_resumes_it(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
     words = ["train", tmp_path / "first.tsv", "--teacher", teacher, "--output", tmp_path / "run"]
     words += [f"model.{key}=8" for key in ("d_model", "d_ff")] + ["model.heads=2", "data.vocab_size=300"]

@@ -51,7 +51,8 @@ def with_teacher(
     The pairs are read, cleaned and split as the recipe says; the
     training sources are translated with the settings of search of the first teacher; all is stored in `output`/pairs.
     With `resume`, what is translated already is not translated again. Refuses to resume with another teacher or other
-    pairs, and an `output` that exists. A SIGINT or SIGTERM raises `Interrupted`.
+    pairs, an `output` that exists, and a teacher whose translations are all empty. A SIGINT or SIGTERM raises
+    `Interrupted`.
     """
     callback = callback or SilentCallback()
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
@@ -93,8 +94,14 @@ def _write_pairs(
             file = pairs / f"distilled.{number}.jsonl"
             if not file.is_file():
                 _translate(file, train.pairs(indices), len(indices), translator, callback, interrupt)
-            corpora.append({"train": str(file.resolve()), "weight": weight})
+            if count_lines(file):
+                corpora.append({"train": str(file.resolve()), "weight": weight})
             begin = end
+        if not corpora:
+            raise DataError(
+                f"the teacher has no translation for any of the {len(selected.train):,} training sources; expected a "
+                "model that translates texts like these: try it with allyouneed translate"
+            )
         for name, some in (("valid", selected.valid), ("test", selected.test)):
             if some:
                 write_whole(pairs / f"{name}.jsonl", _lines(some))
