@@ -1,6 +1,7 @@
 """Work on a Ray cluster of two processes, of which one is killed: the files are those of one process."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed import Translator
-from allyouneed.cluster import cluster_map
-from allyouneed.errors import MissingExtraError
+from allyouneed.cluster import cluster_map, connected
+from allyouneed.errors import ConfigError, MissingExtraError
 from shell import run_here
 
 JOBS = Path(__file__).with_name("ray_jobs.py")
@@ -30,6 +31,9 @@ def test_two_processes_of_which_one_is_killed_write_the_files_of_one(saved: Path
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert len(list(tmp_path.glob("killed-*"))) == 3
+    assert result.stdout.startswith("train: 599 read")
+    assert "raylet" not in result.stdout
+    assert "raylet" in result.stderr
 
     assert run_here("prepare", "run.toml", "--output", "one", cwd=tmp_path).returncode == 0
     files = {path.name: path.read_bytes() for path in (tmp_path / "one/data").iterdir()}
@@ -44,5 +48,16 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     with (
         pytest.raises(MissingExtraError, match=r"--ray needs the extra \[ray\]"),
         cluster_map(lambda: str, "local"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_an_address_where_nothing_listens_is_refused_at_once_in_one_line(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"{scheme}127.0.0.1:{server.getsockname()[1]}"
+    with (
+        pytest.raises(ConfigError, match=rf"--ray {address} is no Ray cluster that answers \(.*refused\)"),
+        connected(address),
     ):
         pass

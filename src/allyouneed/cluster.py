@@ -4,6 +4,7 @@ Ray starts the processes, and repeats on others what one that was killed, or a m
 """
 
 import os
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 from .errors import AllYouNeedError, ConfigError, MissingExtraError
 
 AHEAD = 2  # items a core: one that is worked on, and one that waits
+CONNECTING_SECONDS = 10  # to the machine that an address names
 MOST_REPETITIONS = 3  # of an item whose process was killed
 
 _Item = TypeVar("_Item")
@@ -108,16 +110,24 @@ def _started_ray(address: str) -> tuple[Any, bool]:
     if ray.is_initialized():
         return ray, False
     try:
+        _connect(address)
         ray.init(
             address=address, include_dashboard=False if address == "local" else None, log_to_driver=False,
             logging_level="ERROR",
         )  # fmt: skip
-    except Exception as error:  # Ray raises bare Exceptions, too
+    except Exception as error:  # Ray raises bare Exceptions, and _connect OSErrors
         reason = str(error).partition("\n")[0]
         raise ConfigError(
             f'--ray {address} is no Ray cluster that answers ({reason}); "local" starts one here'
         ) from error
     return ray, True
+
+
+def _connect(address: str) -> None:
+    """Fail at once where nothing listens at HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECTING_SECONDS).close()
 
 
 def _result(ray: Any, reference: Any) -> Any:

@@ -1,8 +1,9 @@
 """The translation of chunks of lines as rows of the output, in this process or in others."""
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -74,9 +75,10 @@ ChunkRows = Callable[[Iterator[Chunk]], Iterator[tuple[Chunk, Iterable[str]]]]
 def rows_on_cluster(address: str, load: Callable[[], Translator], options: RowOptions) -> Iterator[ChunkRows]:
     """A function that gives the rows of chunks, in order, from the processes of the Ray cluster at `address`.
 
-    `load` is called in each of them, so the files that it reads must be there under the same path.
+    `load` is called in each of them, so the files that it reads must be there under the same path. Ray prints that
+    a process has ended on `sys.stdout`, which is standard error until the block ends.
     """
-    with cluster_map(partial(row_maker, load, options), address) as in_order:
+    with redirect_stdout(sys.stderr), cluster_map(partial(row_maker, load, options), address) as in_order:
 
         def with_rows(chunks: Iterator[Chunk]) -> Iterator[tuple[Chunk, Iterable[str]]]:
             sent: deque[Chunk] = deque()

@@ -1,5 +1,7 @@
 """`allyouneed prepare`: the pairs of a run, cleaned and encoded, without training."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,7 +84,7 @@ def prepare_command(
         raise ConfigError(f"data.cache_dir={plan.data.cache_dir} is where the pairs go; leave out it or --output")
     path = output or Path("runs") / Path(what).name.partition(".")[0]
     work: set[str] = set()
-    with TrainingScreen() as screen:
+    with TrainingScreen() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
 
         def progress(stage: str, done: int, total: int | None) -> None:
             work.add(stage)

@@ -234,8 +234,8 @@ def translate(
     here = nullcontext(lambda chunks: ((chunk, work(chunk)) for chunk in chunks))
     workers = rows_on_cluster(ray, load, row_options) if ray else here
     with (
-        workers as chunk_rows,
         line_writer(output, provenance=provenance, size=size, resume=resume) as out,
+        workers as chunk_rows,
         asking as done,
     ):
 
