@@ -10,6 +10,7 @@ programs on the machine take nothing from it: an hour on two cores is 120. Needs
 
 import argparse
 import gzip
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -74,19 +75,18 @@ def fit(
     settings: TrainConfig,
     pairs: EncodedPairs,
     *,
-    minutes: float,
+    progress: Callable[[int], float],
     peak: float,
     warmup: int = WARMUP,
-    clock: Callable[[], float] = time.process_time,
     after_update: Callable[[int], None] = lambda step: None,
 ) -> int:
-    """Train for some minutes of `clock`, with a warmup of so many updates; returns the number of updates."""
+    """Train until `progress` of the next update is 1, with a warmup of so many updates; returns the updates made."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     model.train()
-    begin = printed = clock()
+    begin = printed = time.monotonic()
     feed = batches(pairs, batch_tokens=settings.batch_tokens, seed=settings.seed, pad_id=model.config.pad_token_id)
     for step, batch in enumerate(feed, start=1):
-        spent = (clock() - begin) / (60 * minutes)
+        spent = progress(step)
         if spent >= 1:
             return step - 1
         for group in optimizer.param_groups:
@@ -97,10 +97,16 @@ def fit(
         optimizer.step()
         optimizer.zero_grad()
         after_update(step)
-        if clock() - printed > 60:
-            printed = clock()
-            print(f"{(printed - begin) / 60:5.1f} minutes, update {step:,}, loss {loss.item():.3f}", flush=True)
+        if time.monotonic() - printed > 60:
+            printed = time.monotonic()
+            print(f"{(printed - begin) / 60:5.1f} minutes, update {step:,}, loss {loss.item():.3f}", file=sys.stderr)
     raise AssertionError("batches have no end")
+
+
+def until(minutes: float, clock: Callable[[], float]) -> Callable[[int], float]:
+    """The progress of training that starts now and ends after some minutes of `clock`."""
+    begin = clock()
+    return lambda step: (clock() - begin) / (60 * minutes)
 
 
 @torch.inference_mode()
@@ -158,7 +164,8 @@ def main() -> None:
             f"ours {bundle.model.parameter_count():,}; batches of {recipe.train.batch_tokens:,} tokens",
             flush=True,
         )
-        updates = fit(marian, recipe.train, prepared.train, minutes=options.core_minutes, peak=options.peak)
+        progress = until(options.core_minutes, time.process_time)
+        updates = fit(marian, recipe.train, prepared.train, progress=progress, peak=options.peak)
     marian_outputs = translate(marian, tokenizer, sources)
     our_outputs = Translator(bundle).translate(sources)
     print(f"after {options.core_minutes:g} core minutes and {updates:,} updates; ours is {options.run}")

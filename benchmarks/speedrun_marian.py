@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from marian import fit, make_marian, translate
+from marian import fit, make_marian, translate, until
 from transformers import MarianMTModel
 
 from allyouneed import Recipe, recipe_path
@@ -63,10 +63,9 @@ def main(request: dict[str, Any]) -> None:
         model,
         recipe.train,
         prepared.train,
-        minutes=request["minutes"] - models.minutes_now(),
+        progress=until(request["minutes"] - models.minutes_now(), time.monotonic),
         peak=request["peak"],
         warmup=request["warmup"],
-        clock=time.monotonic,
         after_update=models.after_update,
     )
     models.save()

@@ -41,6 +41,8 @@ def later_option(config: ModelConfig) -> str:
     """The setting of an option younger than the paper, which no format expresses; empty: there is none."""
     if config.query_key_norm:
         return "query-key norm is not exported; this model has model.query_key_norm=true"
+    if config.value_residual:
+        return "value residual is not exported; this model has model.value_residual=true"
     return (
         'rotary positions are not exported; this model has model.positions="rotary"'
         if config.positions == "rotary"

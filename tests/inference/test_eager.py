@@ -169,8 +169,10 @@ class RootMeanSquare(LayerNorm):
 class Grouped(MultiHeadAttention):
     """Heads share the keys and values of the first."""
 
-    def project_kv(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = super().project_kv(key, value)
+    def project_kv(
+        self, key: torch.Tensor, value: torch.Tensor, *first_values: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = super().project_kv(key, value, *first_values)
         return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
 
 

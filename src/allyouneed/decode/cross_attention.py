@@ -42,7 +42,7 @@ def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, la
 
     def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
         if threading.get_ident() == thread:  # other threads may be using the same model
-            query, key, _, attn_mask = inputs
+            query, key, _, attn_mask, *_ = inputs
             seen.append(part.weights(query, key, attn_mask))
 
     part = model.get_submodule(f"decoder.layers.{layer}.cross_attention")

@@ -47,7 +47,7 @@ def recorded(model: Transformer) -> Iterator[Recording]:
         encoder.layers.i.attention                 the weights of equation 1             (B, H, T, S)
         encoder.layers.i.attention.query           Q of every head; T is L               (B, H, T, K)
         encoder.layers.i.attention.key             K                                     (B, H, S, K)
-        encoder.layers.i.attention.value           V                                     (B, H, S, K)
+        encoder.layers.i.attention.value           V, as the weights multiply it         (B, H, S, K)
         encoder.layers.i.attention.scores          QKᵀ / √d_k; −∞ where masked           (B, H, T, S)
         encoder.layers.i.attention.heads           the weights times V                   (B, H, T, K)
         encoder.layers.i.attention.output          what attention adds to the residual   (B, L, D)
@@ -94,16 +94,16 @@ def _hook(hooks: ExitStack, part: nn.Module, note: Any, seen: Recording, name: s
 
 
 def _note_attention(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
-    query, key, _, *attn_mask = inputs
+    query, key, _, attn_mask = (*inputs, None)[:4]
     with torch.no_grad():
-        seen[name] = part.weights(query, key, *attn_mask)
+        seen[name] = part.weights(query, key, attn_mask)
 
 
 def _note_parts(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
-    query, key, value, attn_mask = (*inputs, None)[:4]
+    (query, key, value, attn_mask), first_values = (*inputs, None)[:4], inputs[4:]
     with torch.no_grad():
         queries = part.query(query).unflatten(-1, (part.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, K)
-        keys, values = part.project_kv(key, value)
+        keys, values = part.project_kv(key, value, *first_values)
         queries, keys = part.adjust(queries, keys)
         scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
         seen[f"{name}.query"], seen[f"{name}.key"], seen[f"{name}.value"] = queries, keys, values

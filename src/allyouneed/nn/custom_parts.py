@@ -10,6 +10,7 @@ from .query_key_norm import QueryKeyNormAttention
 from .rotary import RotaryAttention
 from .transformer import Transformer
 from .uninitialized import UninitializedWeights
+from .value_residual import ValueResidual
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
@@ -22,7 +23,7 @@ def find_uncommon_part(model: Transformer) -> str | None:
     That is a custom part, or one that an option chose which the paper does not have.
     """
     for name, part in model.named_modules():
-        if isinstance(part, RotaryAttention | QueryKeyNormAttention):
+        if isinstance(part, RotaryAttention | QueryKeyNormAttention | ValueResidual):
             return f"{name} is a {type(part).__name__}"
     return find_custom_part(model)
 

@@ -6,6 +6,8 @@ g and h are learned. The scores are then bounded, whatever the weights of the li
 for this file.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,10 +21,8 @@ EPS = 1e-5
 class QueryKeyNormAttention(MultiHeadAttention):
     """`MultiHeadAttention` with query-key norm, whose gains all heads share."""
 
-    def __init__(
-        self, *, d_model: int, heads: int, d_k: int | None = None, d_v: int | None = None, dropout: float = 0.0
-    ) -> None:
-        super().__init__(d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, dropout=dropout)
+    def __init__(self, *, heads: int, **sizes: Any) -> None:
+        super().__init__(heads=heads, **sizes)
         width = self.query.out_features // heads
         self.query_gain = nn.Parameter(torch.ones(width))
         self.key_gain = nn.Parameter(torch.ones(width))

@@ -30,6 +30,10 @@ class Residual(nn.Module):
             return x + self.dropout(sublayer(self.norm(x)))  # type: ignore[no-any-return]
         return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
 
+    def before(self, x: Tensor) -> Tensor:
+        """What the sublayer gets. Shapes: (B, L, D) in and out."""
+        return self.norm(x) if self.norm_first else x
+
 
 def closing_norm(*, d_model: int, norm: Literal["post", "pre"]) -> nn.Module:
     """The final norm of a stack of layers: a layer norm for "pre", the identity for "post"."""

@@ -120,19 +120,19 @@ def load_sharded(
         optimizer.state[parameter] = {}
         prefix = f"optimizer.{name}."
         for key in (key for key in sizes if key.startswith(prefix)):
-            is_like = sizes[key] == parameter.shape  # otherwise a single number, such as a step
-            tensors[key] = torch.zeros_like(parameter) if is_like else torch.zeros(sizes[key])
+            is_number = key.endswith(".step")
+            tensors[key] = torch.zeros(sizes[key]) if is_number else torch.zeros_like(parameter)
             optimizer.state[parameter][key.removeprefix(prefix)] = tensors[key]
     with _one_line(path, DataError, "is damaged"):
         load(tensors, storage_reader=HuggingFaceStorageReader(str(path)))
     device = next(model.parameters()).device
     for states in optimizer.state.values():
-        states.update({key: value.to(device).reshape(()) for key, value in states.items() if value.shape == (1,)})
+        states.update({key: value.to(device).reshape(()) for key, value in states.items() if key == "step"})
     return state
 
 
 def _tensors(model: Transformer, optimizer: Optimizer) -> dict[str, Tensor]:
-    """Weights and the optimizer's state by name; a single number, such as a step, has the shape (1,)."""
+    """Weights and the optimizer's state by name; the step of an optimizer, a single number, has the shape (1,)."""
     tensors = {f"model.{name}": parameter.detach() for name, parameter in model.named_parameters()}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state[parameter].items():

@@ -71,9 +71,10 @@ def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _through_encoder(encoder: Encoder, x: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    y, shape = x.to(dtype), (mask.size(0), mask.size(-1), mask.size(-1))
+    y, shape, first = x.to(dtype), (mask.size(0), mask.size(-1), mask.size(-1)), None
     for layer in _blocks(encoder):
-        x, y = _add_and_norm(layer.attention_residual, x, _attend(layer.attention, y, y, mask, shape), shape)
+        attended, first = _attend(layer.attention, y, y, mask, shape, first)
+        x, y = _add_and_norm(layer.attention_residual, x, attended, shape)
         x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), shape)
     return y
 
@@ -83,11 +84,11 @@ def _through_decoder(
 ) -> Tensor:
     y, sentences, length = x.to(dtype), memory_mask.size(0), len(mask)
     itself, across = (sentences, length, length), (sentences, length, memory_mask.size(-1))
+    first = first_of_memory = None
     for layer in _blocks(decoder):
-        x, y = _add_and_norm(
-            layer.self_attention_residual, x, _attend(layer.self_attention, y, y, mask, itself), itself
-        )
-        attended = _attend(layer.cross_attention, y, memory, memory_mask, across)
+        attended, first = _attend(layer.self_attention, y, y, mask, itself, first)
+        x, y = _add_and_norm(layer.self_attention_residual, x, attended, itself)
+        attended, first_of_memory = _attend(layer.cross_attention, y, memory, memory_mask, across, first_of_memory)
         x, y = _add_and_norm(layer.cross_attention_residual, x, attended, across)
         x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), itself)
     return x
@@ -97,14 +98,26 @@ def _blocks(stack: Encoder | Decoder) -> Iterable[Any]:
     return stack.layers
 
 
-def _attend(part: MultiHeadAttention, y: Tensor, memory: Tensor, mask: Tensor, shape: tuple[int, int, int]) -> Tensor:
+def _attend(
+    part: MultiHeadAttention,
+    y: Tensor,
+    memory: Tensor,
+    mask: Tensor,
+    shape: tuple[int, int, int],
+    first: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """What the attention gives, and the values of the first layer of its stack."""
     maps = (part.query, part.key, part.value, part.output)
     tensors = [tensor for linear in maps for tensor in (linear.weight, linear.bias)]
     memory_or_none = None if memory is y else memory
     is_rotary = isinstance(part, RotaryAttention)
     if isinstance(part, QueryKeyNormAttention):
         tensors += [part.query_gain, part.key_gain]
-    return _Attention.apply(y, memory_or_none, mask, part.heads, is_rotary, shape, *tensors)  # type: ignore[no-any-return, no-untyped-call]
+    share = None if part.value_residual is None else part.value_residual.share
+    attended, values = _Attention.apply(  # type: ignore[no-untyped-call]
+        y, memory_or_none, mask, first, share, part.heads, is_rotary, shape, *tensors
+    )
+    return attended, values if first is None else first
 
 
 def _feed_forward(part: FeedForward, y: Tensor) -> Tensor:
@@ -170,8 +183,9 @@ class _FeedForward(torch.autograd.Function):
 class _Attention(torch.autograd.Function):
     """Multi-head attention of the rows y to those of the memory, or to themselves if that is None.
 
-    `shape` is B, T and S. `maps` are weight and bias of query, key, value and output. Scores, weights and their
-    products with the values are float32.
+    `shape` is B, T and S. `maps` are weight and bias of query, key, value and output, then the gains of query-key norm.
+    With a `share`, the values are mixed with the `first`. Scores, weights and their products with the values are
+    float32. Returns the rows, and the values (B·H, S, K).
     """
 
     @staticmethod
@@ -180,11 +194,14 @@ class _Attention(torch.autograd.Function):
         y: Tensor,
         memory: Tensor | None,
         mask: Tensor,
+        first: Tensor | None,
+        share: Tensor | None,
         heads: int,
         is_rotary: bool,
         shape: tuple[int, int, int],
         *maps: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
+        ctx.set_materialize_grads(False)
         ctx.heads, ctx.is_rotary, ctx.shape = heads, is_rotary, shape
         sentences, length, memory_length = shape
         if memory is None:
@@ -199,22 +216,34 @@ class _Attention(torch.autograd.Function):
             (query, *ctx.query_norm), (key, *ctx.key_norm) = _normalize(query, maps[8]), _normalize(key, maps[9])
         if is_rotary:
             query, key = rotate(query), rotate(key)
+        ctx.mixes_values = first is not None and share is not None
+        if first is not None and share is not None:
+            difference = first - value
+            value = value + share * difference
+            weights_of_maps += [difference, share]
         ctx.factor = 1 / math.sqrt(query.size(-1))
         scores = torch.bmm(query, key.mT).view(sentences, heads, length, memory_length)  # (B·H, T, S) → (B, H, T, S)
         weights = torch.add(mask, scores, alpha=ctx.factor).softmax(-1).flatten(0, 1)
         attended = _join([torch.bmm(weights, value)], heads, like=y)  # (B·H, T, K) → (R, H·K)
         output = maps[6].to(y.dtype)
         ctx.save_for_backward(query, key, value, weights, attended, output, y, *weights_of_maps)
-        return _linear(attended, output, maps[7])
+        return _linear(attended, output, maps[7]), value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, for_output: Tensor, for_values: Tensor | None) -> tuple[Tensor | None, ...]:
         query, key, value, weights, attended, output, y, weight, *of_memory = ctx.saved_tensors
         sentences, length, _ = ctx.shape
         for_maps = _weight_gradients(for_output, attended)
         (for_attended,) = _split(for_output @ output, 1, ctx.heads, sentences, length)
         for_value = torch.bmm(weights.mT, for_attended)
+        for_first = for_share = None
+        if for_values is not None:
+            for_value += for_values
+        if ctx.mixes_values:
+            *of_memory, difference, share = of_memory
+            for_first, for_share = share * for_value, (for_value * difference).sum()[None]
+            for_value -= for_first
         for_scores = torch._softmax_backward_data(torch.bmm(for_attended, value.mT), weights, -1, torch.float32)
         for_scores.mul_(ctx.factor)
         for_query, for_key = torch.bmm(for_scores, key), torch.bmm(for_scores.mT, query)
@@ -225,15 +254,16 @@ class _Attention(torch.autograd.Function):
             for_query, for_query_gain = _normalize_backward(for_query, *ctx.query_norm)
             for_key, for_key_gain = _normalize_backward(for_key, *ctx.key_norm)
             for_gains = [for_query_gain, for_key_gain]
+        others = (None, for_first, for_share, None, None, None)
         if not of_memory:
             for_all = _join([for_query, for_key, for_value], ctx.heads, like=y)
             tensors = _alternating(_weight_gradients(for_all, y), 3)
-            return for_all @ weight, None, None, None, None, None, *tensors, *for_maps, *for_gains
+            return for_all @ weight, None, *others, *tensors, *for_maps, *for_gains
         memory, memory_weight = of_memory
         for_queries = _join([for_query], ctx.heads, like=y)
         for_both = _join([for_key, for_value], ctx.heads, like=memory)
         tensors = [*_weight_gradients(for_queries, y), *_alternating(_weight_gradients(for_both, memory), 2)]
-        return for_queries @ weight, for_both @ memory_weight, None, None, None, None, *tensors, *for_maps, *for_gains
+        return for_queries @ weight, for_both @ memory_weight, *others, *tensors, *for_maps, *for_gains
 
 
 def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

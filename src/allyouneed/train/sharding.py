@@ -69,6 +69,10 @@ class ShardedGroup(WorkerGroup):
         for block in (*model.encoder.layers, *model.decoder.layers):
             block.forward = self._memory.guarded(block)
             fully_shard(block, mesh=mesh)
+            for name in ("project_values", "project_memory_values"):  # a value residual calls those of the first
+                if hasattr(block, name):
+                    setattr(block, name, _copying(getattr(block, name)))
+                    register_fsdp_forward_method(block, name)
         fully_shard(model, mesh=mesh, reshard_after_forward=False)  # the loss needs the projection's table
         register_fsdp_forward_method(model, "hidden_states")
         for module in model.modules():
@@ -202,6 +206,11 @@ class _Guarded(torch.autograd.Function):
                     parameter.grad = torch.zeros_like(parameter)
             return None, None, None, *(_zeros_like(tensor) if tensor.requires_grad else None for tensor in ctx.inputs)
         return None, None, None, *(tensor.grad for tensor in ctx.inputs)
+
+
+def _copying(project: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The same function with a result that is no view, of which FSDP warns."""
+    return lambda x: project(x).clone()
 
 
 def _zeros_like(tensor: Tensor) -> Tensor:
