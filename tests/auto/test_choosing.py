@@ -100,6 +100,23 @@ def test_the_share_that_is_named_is_held_out(tmp_path: Path) -> None:
         choose_from_pairs(draft, tmp_path, evaluate=None, device=torch.device("cpu"), progress=lambda *_: None)
 
 
+@pytest.mark.parametrize(
+    ("clean", "target", "kept"),
+    [({}, "the cat sat on the mat", 0), ({"drop_copies": 3}, "the cat sat on the mat", 3), ({}, "die Katze", None)],
+)
+def test_texts_that_may_stay_as_they_are_are_kept_where_most_words_do(
+    tmp_path: Path, clean: dict[str, int], target: str, kept: int | None
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    sources = ["the cat sat on the mat", "teh cat sat on the mat"] * 200
+    path.write_text("".join(f"{source} {n}\t{target} {n}\n" for n, source in enumerate(sources)), encoding="utf-8")
+    draft = Draft.from_tables({"data": {"train": str(path)}, "clean": clean})
+    chosen = choose_from_pairs(draft, tmp_path, evaluate=None, device=torch.device("cpu"), progress=lambda *_: None)
+    assert chosen.tables.get("clean", {}).get("drop_copies") == kept
+    assert chosen.statistics
+    assert (chosen.statistics.pairs > 200) == (kept != 3)
+
+
 def test_settings_of_the_user_are_not_varied(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
     draft = choose(pairs, tmp_path / "run", learning_rate=0.02, batch_tokens=300)
     names = {name for record in read_trials(tmp_path / "run") for name in record.settings}

@@ -43,11 +43,22 @@ def test_two_models_are_compared_on_the_same_pairs(models: tuple[Path, Path, Pat
     compared = run_here("evaluate", first, second, pairs)
     lines = compared.stdout.decode().splitlines()
     assert lines[0].split() == [str(first), str(second), "difference", "p"]
-    assert [line[:12].strip() for line in lines[1:]] == ["BLEU", "chrF2", "chrF++", "TER", "CER", "exact match"]
+    assert [line[:12].strip() for line in lines[1:]] == ["chrF2", "chrF++", "TER", "CER", "exact match"]
     assert re.match(r"exact match +100\.00 +0\.00 +-100\.00 +0\.001", lines[-1])
     assert lines[-1].endswith(f"{first} is better")
     turned = run_here("evaluate", second, first, pairs, "--no-worse")
     assert turned.returncode == 0
+
+
+def test_bleu_of_texts_without_four_words_is_in_the_json_alone(models: tuple[Path, Path, Path]) -> None:
+    model, _, pairs = models
+    scores = json.loads(run_here("evaluate", model, pairs, "--json").stdout)["systems"][0]["scores"]
+    assert scores["bleu"]["score"] == 0
+    assert scores["exact"]["score"] == 100
+    assert run_here("evaluate", model, pairs).stdout.startswith(b"chrF2")
+    with pairs.open("a") as file:
+        file.write("abc\tone two three four\n")
+    assert run_here("evaluate", model, pairs).stdout.startswith(b"BLEU")
 
 
 def test_limits_are_for_the_second_model_and_end_with_code_1(models: tuple[Path, Path, Path]) -> None:
@@ -55,7 +66,7 @@ def test_limits_are_for_the_second_model_and_end_with_code_1(models: tuple[Path,
     assert run_here("evaluate", first, pairs, "--at-least", "chrf=99", "--at-most", "cer=1").returncode == 0
     missed = run_here("evaluate", second, pairs, "--at-least", "chrf=99", "--at-most", "cer=1")
     assert missed.returncode == 1
-    assert missed.stdout.startswith(b"BLEU")  # the scores are printed nevertheless
+    assert missed.stdout.startswith(b"chrF2")  # the scores are printed nevertheless
     (line,) = missed.stderr.decode().splitlines()
     assert line.startswith(f"allyouneed: chrF2 of {second} is ")
     assert "--at-least asks for 99; CER of" in line

@@ -5,6 +5,7 @@ import pty
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,14 @@ def test_the_speed_leaves_validation_out(monkeypatch: pytest.MonkeyPatch) -> Non
     screen.on_validation(make_validation())
     now[0] += 5
     assert "100 tokens/s · loss 2.000" in updated(screen, 2).fields["about"]
+
+
+def test_a_bleu_of_0_beside_exact_matches_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = TrainingScreen(samples=False)
+    for scores in ({"bleu": 0.0, "exact": 0.0}, {"bleu": 0.0, "exact": 50.0}, {"bleu": 3.0, "exact": 50.0}):
+        screen.on_validation(replace(make_validation(), scores=scores))
+    rows = [line.split() for line in capsys.readouterr().err.splitlines() if line][1:]
+    assert [row[-3:-1] for row in rows] == [["0.00", "0.00"], ["–", "50.00"], ["3.00", "50.00"]]
 
 
 def test_what_goes_into_a_pipe_is_neither_wrapped_nor_cut(

@@ -1,5 +1,6 @@
 """What to try next follows from what the run shows."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,7 +59,16 @@ def test_a_good_model_needs_no_advice_unless_a_baseline_is_as_good() -> None:
     assert advise(make_result(chrf=80, copy=60, nearest=50), make_run(FALLING), Evidence(), pairs=10) == []
     advice = first_advice(make_run(FALLING), make_result(chrf=80, copy=78, nearest=50))
     assert advice.startswith("It is not clearly better than the copy of the source (chrF2 80.0 against 78.0): either")
+    assert "longer training helps (the same command with --resume and train.steps=2000)" in advice
     assert "nearest training pair" in first_advice(make_run(FLAT), make_result(chrf=30, copy=5, nearest=29))
+
+
+def test_a_model_without_an_error_is_not_to_be_trained_longer() -> None:
+    result = replace(make_result(chrf=100, exact=100, copy=100), intervals={"chrf": (100.0, 100.0)})
+    assert advise(result, make_run(FALLING), Evidence(), pairs=10) == [
+        "It is not clearly better than the copy of the source (chrF2 100.0 against 100.0): both are right on all of "
+        "these pairs, which need no model."
+    ]
 
 
 def test_few_and_noisy_pairs_are_named() -> None:

@@ -114,6 +114,28 @@ def test_with_time_for_all_steps_it_is_the_run_without_a_budget(tmp_path: Path) 
     assert not (tmp_path / "plain/plans.jsonl").exists()
 
 
+def test_time_is_kept_for_test_scores_only_as_long_as_these_may_take() -> None:
+    command = Stopwatch(Clock(), closing=True)
+    assert Stopwatch(Clock()).closing_seconds(600) == 0
+    assert command.closing_seconds(600) == 36 + 1
+    assert command.closing_seconds(600, validation=2) == 5 * 2 + 10 + 1
+    assert command.closing_seconds(600, validation=20) == 36 + 1
+    assert command.closing_seconds(6000) == 60 + 1
+    command.test_pairs = False
+    assert command.closing_seconds(600) == 1
+
+
+@pytest.mark.parametrize(("test", "ends"), [(PAIRS[100:], (100, 112.5)), (None, (115, 119))])
+def test_a_command_without_test_pairs_trains_to_the_end_of_its_budget(
+    tmp_path: Path, test: Any, ends: tuple[float, float]
+) -> None:
+    clock = Clock()
+    stopwatch = Stopwatch(clock, closing=True)
+    fit(budget(2), tmp_path / "run", train=PAIRS[:90], valid=PAIRS[90:100], test=test, callback=Paced(clock),
+        stopwatch=stopwatch)  # fmt: skip
+    assert ends[0] < clock.now - 1000 < ends[1]
+
+
 def test_validations_take_a_small_share_and_translate_fewer_pairs_for_it(tmp_path: Path) -> None:
     clock, sizes = Clock(), []
 

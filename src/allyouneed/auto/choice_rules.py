@@ -58,6 +58,7 @@ TaskKind = Literal["text", "strings", "templates"]
 
 # Text has this many words on both sides, and many different ones: so many, or this share of new ones.
 TEXT_WORDS, TEXT_DISTINCT, TEXT_NOVEL = 2.5, 500, 0.01
+NEAR_COPIES = 0.5  # of the target's words, this share in the source: a pair of equal sides is right, and not dropped
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
 
 # The width of a model of strings or templates by the time budget in minutes: narrow ones are right sooner. The first

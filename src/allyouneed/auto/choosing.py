@@ -9,7 +9,7 @@ import torch
 
 from ..data.read import ProgressCallback
 from .candidates import list_candidates
-from .choice_rules import Corpus
+from .choice_rules import NEAR_COPIES, Corpus
 from .corpus_sample import CorpusSample, read_corpus_sample
 from .draft import Draft
 from .halving import TrialRecord, best_record, count_candidates, next_trial
@@ -38,7 +38,12 @@ def choose_from_pairs(
         return draft
     if sample.held_out != plan.data.held_out:
         draft = draft.with_choice({"data.held_out": sample.held_out}, "of few pairs a larger share is held out")
-    draft = draft.with_statistics(measure_pairs(sample.train), gpu=device.type != "cpu")
+    statistics = measure_pairs(sample.train)
+    if statistics.shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
+        draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
+        sample = read_corpus_sample(draft.preliminary.data, draft.preliminary.clean)
+        statistics = measure_pairs(sample.train)
+    draft = draft.with_statistics(statistics, gpu=device.type != "cpu")
     seconds = TRIALS_SHARE * 60 * plan.train.minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
 

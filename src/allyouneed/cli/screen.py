@@ -97,7 +97,10 @@ class TrainingScreen:
         if validation.valid_loss is not None:
             perplexity = math.exp(min(validation.valid_loss, 700))
             valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
-        scores = "".join(f"{value:>{_width(name)}.2f}" for name, value in validation.scores.items())
+        scores = "".join(
+            f"{'–' if value is None else f'{value:.2f}':>{_width(name)}}"
+            for name, value in validation.shown_scores.items()
+        )
         mean = f"   the mean of the last {validation.averaged}" if validation.averaged > 1 else ""
         loss = " " * 8 if validation.loss is None else f"{validation.loss:>8.4f}"
         row = f"{validation.step:>7,}{loss}{valid}{scores}{validation.seconds:>9.1f}{mean}"

@@ -34,6 +34,8 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
             f"It is not clearly better than the {SYSTEMS[as_good]} ({SCORE_TITLES[METRIC]} "
             f"{result.scores[MODEL][METRIC]:.1f} against {result.scores[as_good][METRIC]:.1f})"
         )
+        if result.scores[MODEL]["exact"] == 100:
+            return [f"{beside}: both are right on all of these pairs, which need no model."]
         if is_good:
             return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
         first = [

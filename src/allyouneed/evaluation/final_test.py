@@ -12,7 +12,7 @@ from ..corpus.pair import Pair
 from ..data.prepared import open_training_ids
 from ..data.store import Side
 from ..errors import InputError
-from ..metrics import QUICK_METRICS, Metric, count_sentences, make_metrics
+from ..metrics import QUICK_METRICS, can_rise, make_metrics
 from ..run.held_out_result import COPY, MODEL, NEAREST, HeldOutResult
 from ..run.record import RunRecord
 from ..run.report import write_report
@@ -112,11 +112,6 @@ def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
         return []
 
 
-def _can_rise(metric: Metric, references: Sequence[Sequence[str]]) -> bool:
-    """Whether the references themselves have a score above 0: BLEU needs four words."""
-    return count_sentences(metric, [first for first, *_ in references], references).score > 0
-
-
 def _undetected(pairs: int) -> float:
     """The largest share of errors that leaves this number of pairs without one in 5 % of all draws."""
     return float(1 - 0.05 ** (1 / pairs))
@@ -132,7 +127,7 @@ def _score(
     notes: Sequence[str],
 ) -> HeldOutResult:
     references = [[bundle.normalization(pair.target)] for pair in pairs]
-    metrics = {name: metric for name, metric in make_metrics(QUICK_METRICS).items() if _can_rise(metric, references)}
+    metrics = {name: metric for name, metric in make_metrics(QUICK_METRICS).items() if can_rise(metric, references)}
     scored = {
         name: ScoredSet.count(TranslatedSet(name, [pair.source for pair in pairs], references, outputs), metrics)
         for name, outputs in systems.items()

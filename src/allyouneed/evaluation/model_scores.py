@@ -13,6 +13,7 @@ from ..metrics import (
     Metric,
     PairedScore,
     SentenceCounts,
+    can_rise,
     compare_counts,
     count_sentences,
     make_metrics,
@@ -66,6 +67,10 @@ class ScoredSet:
     def intervals(self) -> dict[str, Interval]:
         """The scores with their 95 % intervals, by the name of the metric."""
         return {name: score_with_interval(metric, self.counts[name]) for name, metric in self.metrics.items()}
+
+    def shown_metrics(self) -> list[str]:
+        """The names of the metrics to show to a reader: without BLEU where no reference has four words."""
+        return [name for name, metric in self.metrics.items() if can_rise(metric, self.translated.references)]
 
     def compare(self, other: "ScoredSet") -> dict[str, PairedScore]:
         """The scores of both on the same sentences, with the significance of their differences."""

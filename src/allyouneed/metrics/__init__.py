@@ -17,6 +17,7 @@ from .corpus_metrics import (
     Score,
     SentenceCounts,
     bleu,
+    can_rise,
     chrf,
     count_sentences,
     exact_match,
@@ -28,6 +29,6 @@ from .edit_distance import edit_distance
 
 __all__ = [
     "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score", "SentenceCounts",
-    "bleu", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match", "make_metrics",
+    "bleu", "can_rise", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match", "make_metrics",
     "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores", "score_with_interval", "sentence_chrf",
 ]  # fmt: skip

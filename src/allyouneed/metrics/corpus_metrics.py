@@ -84,6 +84,12 @@ def count_sentences(metric: Metric, translations: Sequence[str], references: Ref
     return metric.count(translations, list(map(_all, references)))
 
 
+def can_rise(metric: Metric, references: References) -> bool:
+    """Whether the references themselves score above 0, or `metric` counts errors: BLEU needs runs of four words."""
+    longest = [max(_all(some), key=lambda text: len(text.split())) for some in references]
+    return not metric.higher_is_better or count_sentences(metric, longest, references).score > 0
+
+
 def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:
     """Corpus BLEU (Papineni et al., 2002), cased.
 

@@ -21,30 +21,41 @@ PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
 PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
 # What is kept for closing files and ending the process: of the budget, and at least.
 SPARE_SHARE, SPARE_SECONDS = 0.005, 0.5
-# What is kept for the scores of test pairs: of the budget, and seconds at most.
+# What is kept for the scores of test pairs: of the budget, and seconds at most; after a validation at most so many
+# times its seconds, since beam search takes longer than greedy search, and seconds for baselines and the report.
 CLOSING_SHARE, MOST_CLOSING = 0.06, 60.0
+CLOSING_VALIDATIONS, CLOSING_SECONDS = 5.0, 10.0
 PROCESS_SECONDS = 1.0  # of a command, for the start of Python and the end of the process
 
 
 class Stopwatch:
     """The seconds since it was made, or since `begun`, and those that earlier processes of a run have used, `before`.
 
-    `closing`: the budget includes scores of test pairs, which follow when the run has ended. `now` is a clock.
+    `closing`: the budget includes what follows when the run has ended; `test_pairs`: the scores of test pairs belong to
+    it. `now` is a clock.
     """
 
     def __init__(
         self, now: Callable[[], float] = time.monotonic, *, begun: float | None = None, closing: bool = False
     ) -> None:
-        self.now, self.closing, self.before = now, closing, 0.0
+        self.now, self.closing, self.test_pairs, self.before = now, closing, True, 0.0
         self._begun = now() if begun is None else begun
 
     def seconds(self) -> float:
         """The seconds used so far."""
         return self.before + self.now() - self._begun
 
-    def closing_seconds(self, budget: float) -> float:
-        """The part of a budget in seconds that is kept for the scores of test pairs."""
-        return min(MOST_CLOSING, CLOSING_SHARE * budget) + PROCESS_SECONDS if self.closing else 0.0
+    def closing_seconds(self, budget: float, validation: float = 0.0) -> float:
+        """The part of a budget in seconds that is kept for what follows the run.
+
+        `validation` is the time of the last validation, from which that of the scores of test pairs is estimated; 0:
+        none was measured.
+        """
+        if not self.closing:
+            return 0.0
+        measured = CLOSING_VALIDATIONS * validation + CLOSING_SECONDS if validation else MOST_CLOSING
+        scores = min(MOST_CLOSING, CLOSING_SHARE * budget, measured) if self.test_pairs else 0.0
+        return scores + PROCESS_SECONDS
 
     def left_to_close(self, minutes: float) -> float:
         """The seconds that are left of a budget for the scores of test pairs, at least one."""
@@ -160,7 +171,7 @@ class Budget:
         config = self._config
         validations = 2 if config.average_checkpoints > 1 else 1
         end = validations * state.validation_seconds + 2 * self._save_seconds
-        kept = _spare(self.seconds) + self._stopwatch.closing_seconds(self.seconds)
+        kept = _spare(self.seconds) + self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
         return self.seconds - self.used() - end - kept
 
     def _validations_left(self, state: TrainState, position: float) -> float:

@@ -7,6 +7,7 @@ import tomli_w
 from ..auto import Draft
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
+from ..corpus.readers import is_task
 from ..device import describe_device, using_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
@@ -116,6 +117,7 @@ def _train(
 ) -> Bundle:
     plan, data, model = setup.recipe, setup.data, setup.model
     messages, checkpoints = setup.messages, Checkpoints(output, data)
+    stopwatch.test_pairs = bool(data.test_pairs) or any(is_task(corpus.test) for corpus in plan.data.corpora())
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
         if plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:

@@ -57,7 +57,9 @@ def model_card(
             f"(perplexity {exp(min(validation.valid_loss, 700)):.3f}), "
             f"{validation.accuracy:.2f} % of tokens correct."
         )
-    lines += [f"Validation {score}: {value:.2f}." for score, value in validation.scores.items()]
+    lines += [
+        f"Validation {score}: {value:.2f}." for score, value in validation.shown_scores.items() if value is not None
+    ]
     lines += [
         f"Trained with {versions()}.",
         "",
