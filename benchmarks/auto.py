@@ -3,10 +3,12 @@
     python benchmarks/auto.py --corpora FOLDER [--tasks add sql …] [--minutes 2] [--seeds 1]
 
 FOLDER holds the corpora of `auto_tasks.py`; without it, only the tasks that are made there are run. For each task and
-budget one run chooses everything itself, another has the settings of `EXPERTS`, the best of at most ten tries each.
-Both score the test pairs with greedy search: exact match, or BLEU for translations. Runs follow one another. Wall
-clock is of the whole command, processor time of all its processes. `--record FILE` keeps the runs: the same call with
-it makes those that are missing, and prints the whole table. `--sides automatic` makes one of the two.
+budget one run chooses everything itself, another has the settings of `EXPERTS`, the best of a few tries each. Both
+score the test pairs with greedy search: exact match, or BLEU for translations. Runs follow one another. Wall clock is
+of the whole command, processor time of all its processes. `--record FILE` keeps the runs: the same call with it makes
+those that are missing, and prints the whole table. There "by hand" is the best of all recorded runs of a task and a
+budget with settings of their own, such as `--try` makes, and "tries" is their number. `--sides automatic` makes one of
+the two.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from itertools import count, product
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +77,11 @@ class Run(NamedTuple):
         """What tells runs apart."""
         return self.task, self.minutes, self.seed, self.settings
 
+    def is_try(self, automatic: "Run") -> bool:
+        """Whether this run has more settings than an automatic one of the same task and budget, of any seed."""
+        is_same = (self.task, self.minutes) == (automatic.task, automatic.minutes)
+        return is_same and self.settings != automatic.settings and self.settings.endswith(automatic.settings)
+
 
 def make(run: Run, train: list[str], valid: list[str], test: Pairs, output: Path) -> Run:
     """Train in a process of its own within the minutes of a run, and score the model on the test pairs."""
@@ -106,8 +113,9 @@ def main() -> None:
     tasks = options.tasks or [*(STORED if options.corpora else ()), *MADE_COUNTS]
     made = {run.key: run for run in read_runs(options.record)}
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n", flush=True)
-    print("| task | metric | minutes | seed | automatic | by hand | of it | wall s | processor s |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+    head = "task metric minutes seed automatic by-hand of-it tries wall-s processor-s settings-by-hand"
+    print(f"| {' | '.join(head.split())} |".replace("-", " "))
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
     for task in tasks:
         with tempfile.TemporaryDirectory() as folder:
             train, valid, test, metric = corpus(task, options.corpora, Path(folder))
@@ -122,7 +130,12 @@ def main() -> None:
                         output = free_folder(options.keep or Path(folder), f"{task}-{minutes:g}-{seed}")
                         made[run.key] = make(run, train, valid, test, output)
                         write_run(options.record, made[run.key])
-                print(row([made[run.key] for run in runs]), flush=True)
+                if options.tried:
+                    print(f"{made[runs[0].key].score:.1f} {runs[0].settings}", flush=True)
+                    continue
+                automatic = Run(task, metric, minutes, seed, " ".join(options.settings))
+                tried = [run for run in made.values() if run.is_try(automatic)]
+                print(row(made.get(automatic.key, automatic), tried), flush=True)
 
 
 def free_folder(folder: Path, name: str) -> Path:
@@ -136,14 +149,22 @@ def expert(task: str, minutes: float) -> str:
     return budgets[next((most for most in budgets if minutes <= most), max(budgets))]
 
 
-def row(runs: Sequence[Run]) -> str:
-    """A row of the table: the automatic choice, and the settings found by hand."""
-    first, last = runs[0], runs[-1]
-    share = f"{first.score / last.score:.0%}" if len(runs) == 2 and last.score else "–"
-    scores = " | ".join([*(f"{run.score:.1f}" for run in runs), "–"][:2])
+def row(automatic: Run, tried: Sequence[Run]) -> str:
+    """A row of the table: the automatic choice, and the best of the runs with settings found by hand."""
+    best = max(tried, key=lambda run: run.score, default=automatic._replace(score=nan))
+    share = "–" if isnan(automatic.score / (best.score or nan)) else f"{automatic.score / best.score:.0%}"
+    runs = [run for run in (automatic, best) if not isnan(run.score)]
     walls, processors = (", ".join(f"{run[at]:.0f}" for run in runs) for at in (-2, -1))
-    head = f"{first.task} | {first.metric} | {first.minutes:g} | {first.seed}"
-    return f"| {head} | {scores} | {share} | {walls} | {processors} |"
+    head = f"{automatic.task} | {automatic.metric} | {automatic.minutes:g} | {automatic.seed}"
+    scores = " | ".join("–" if isnan(run.score) else f"{run.score:.1f}" for run in (automatic, best))
+    settings = brief(best.settings.removesuffix(automatic.settings))
+    return f"| {head} | {scores} | {share} | {len(tried)} | {walls} | {processors} | {settings} |"
+
+
+def brief(settings: str) -> str:
+    """Settings, each once, without the names of their tables."""
+    values = dict(setting.partition(".")[2].split("=", 1) for setting in settings.split())
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 def read_runs(file: Path | None) -> list[Run]:
