@@ -54,6 +54,7 @@ TASKS = {
     "sums": [total() for _ in range(400)],
     "questions": [question() for _ in range(400)],
     "sounds": [pronounced(word()) for _ in range(400)],
+    "plain sounds": [Pair(text := word(), " ".join(SOUNDS[letter][:2] for letter in text)) for _ in range(400)],
     "letters": [Pair(text := word(), cyrillic(text)) for _ in range(400)],
     "translations": [Pair(sentence(WORDS), sentence(WORDS)) for _ in range(400)],
     "Chinese": [Pair("".join(chr(0x4E00 + RNG.randrange(900)) for _ in range(9)), sentence(WORDS)) for _ in range(400)],
@@ -65,7 +66,8 @@ TASKS = {
     [
         ("sums", "templates", {"vocabulary": "characters", "byte_fallback": True}),
         ("questions", "templates", {}),
-        ("sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400}),
+        ("sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400, "split": "spaces"}),
+        ("plain sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400}),
         ("letters", "strings", {"vocabulary": "characters", "byte_fallback": True}),
         ("translations", "text", {}),
         ("Chinese", "text", {}),

@@ -45,7 +45,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def choose(path: Path, folder: Path, **train: object) -> Draft:
     draft = Draft.from_tables(
-        {"data": {"train": str(path)}, "model": SIZES, "train": {"minutes": 1.0, "threads": 1, **train}}
+        {"data": {"train": str(path)}, "model": SIZES, "train": {"minutes": 1.5, "threads": 1, **train}}
     )
     cpu = torch.device("cpu")
     return choose_from_pairs(
@@ -74,7 +74,7 @@ def test_trials_that_were_stopped_go_on_after_the_last_recorded_one(
 
 def test_other_pairs_or_another_budget_are_tried_anew(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
     choose(pairs, tmp_path / "run")
-    choose(pairs, tmp_path / "run", minutes=1.1)
+    choose(pairs, tmp_path / "run", minutes=1.6)
     assert len(trained) == 4
 
 
@@ -165,7 +165,7 @@ def test_a_run_shows_its_trials(pairs: Path, tmp_path: Path, trained: list[int])
         {
             "data": {"train": str(pairs)},
             "model": SIZES,
-            "train": {"minutes": 1.0, "steps": 2, "threads": 1, "tensorboard": False},
+            "train": {"minutes": 1.5, "steps": 2, "threads": 1, "tensorboard": False},
         }
     )
     watch = Notebook()

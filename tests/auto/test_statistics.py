@@ -25,6 +25,21 @@ def test_a_side_is_measured_by_hand() -> None:
     assert target.script == "Latin"
 
 
+@pytest.mark.parametrize(
+    ("texts", "codes"),
+    [
+        (["K AH0 T", "T OW1 L"], 5),
+        (["M8x1 bolt", "M10x1 nut"], 4),
+        (["one 2 three", "4 five six!"], 0),
+        (["12 + 3"], 0),
+    ],
+)
+def test_codes_are_the_different_texts_between_spaces_if_many_have_letters_and_digits(
+    texts: list[str], codes: int
+) -> None:
+    assert measure(*((text, text) for text in texts)).source.codes == codes
+
+
 def test_new_words_are_those_of_every_tenth_text_that_no_other_text_has() -> None:
     open_side = measure(*((f"word{letter * 3}", "same") for letter in "abcdefghijklmnopqrst"))
     assert open_side.source.novel == 1

@@ -21,6 +21,8 @@ def learned(**settings: Any) -> Vocabulary:
     [
         {"vocabulary": "bpe", "vocab_size": 300},
         {"vocabulary": "unigram", "vocab_size": 300},
+        {"vocabulary": "bpe", "vocab_size": 300, "split": "spaces"},
+        {"vocabulary": "unigram", "vocab_size": 300, "split": "spaces"},
         {"vocabulary": "characters", "byte_fallback": True},
     ],
     ids=lambda settings: settings["vocabulary"],
@@ -39,6 +41,18 @@ def test_words_are_whole_or_unknown() -> None:
     assert words.pieces(words.encode("brown dogs sing")[1:-1]) == ["␣brown", "␣dogs", "<unk>"]
     assert words.decode(words.encode("two dogs runs")) == "two dogs runs"
     assert words.unk_id == len(words) - 1
+
+
+@pytest.mark.parametrize("kind", ["bpe", "words"])
+def test_codes_of_letters_and_digits_are_whole_where_only_spaces_split(kind: Any, tmp_path: Path) -> None:
+    texts = ["K AH0 T <pad>", "T OW1 L <pad> AH0", "K OW1 AH0 <pad>"] * 9
+    data = DataConfig(vocabulary=kind, vocab_size=300, split="spaces")
+    train_vocabulary(data, lambda: iter(texts), lambda: iter(texts), pairs=len(texts)).save(tmp_path)
+    codes = Vocabulary.load(tmp_path, joint=True).source
+    assert codes.pieces(codes.encode("T AH0 OW1")[1:-1]) == ["␣T", "␣AH0", "␣OW1"]
+    ids = codes.encode("K <pad> AH0")[1:-1]
+    assert codes.pad_id not in ids
+    assert codes.decode(ids) == "K <pad> AH0"
 
 
 def test_each_side_may_have_its_own_and_both_are_kept(tmp_path: Path) -> None:

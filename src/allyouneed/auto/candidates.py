@@ -57,7 +57,7 @@ def _other_vocabularies(draft: Draft) -> Iterator[Change]:
     data = draft.preliminary.data
     characters = {f"data.{key}": value for key, value in CHARACTERS.items()}
     if data.vocabulary == "bpe":
-        yield {**characters, "data.vocab_size": 0}
+        yield {**characters, "data.vocab_size": 0, **({"data.split": "words"} if data.split == "spaces" else {})}
     few = small_vocabulary(statistics) or BYTE_TOKENS + statistics.source.alphabet + statistics.target.alphabet
     for size in (few, LARGER_MERGES):
         is_tried = data.vocabulary == "bpe" and data.vocab_size == size

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..config import DataConfig
 from ..text.vocabulary import vocab_size
-from .statistics import PairStatistics
+from .statistics import PairStatistics, SideStatistics
 
 
 class Size(NamedTuple):
@@ -78,6 +78,7 @@ EXACT_EPOCHS = 30
 
 # Small vocabularies of byte pairs: the bytes, and twice the words of the side whose vocabulary is closed.
 BYTE_TOKENS, MERGES_PER_WORD = 259, 2
+MOST_CODES = 500  # different texts of letters and digits, such as AE1, each of which is to be one token
 
 # Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one of twice the size.
 BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
@@ -146,7 +147,12 @@ def choose_vocabulary(statistics: PairStatistics, minutes: float = 0.0) -> tuple
     if kind == "templates" and max(side.words for side in sides) >= 1:
         return {}, ""
     if kind == "strings" and (size := small_vocabulary(statistics)):
-        return {"vocabulary": "bpe", "vocab_size": size}, "few words on one side; parts of words on the other"
+        chosen, why = {"vocabulary": "bpe", "vocab_size": size}, "few words on one side; parts of words on the other"
+        return (
+            ({**chosen, "split": "spaces"}, f"{why}; letters and digits together")
+            if _codes(statistics)
+            else (chosen, why)
+        )
     why = "digits and marks, no words" if kind == "templates" else "new texts have new words of known characters"
     return CHARACTERS, why
 
@@ -156,15 +162,25 @@ def small_vocabulary(statistics: PairStatistics) -> int:
 
     For Latin letters only: those of other scripts are two or three bytes each.
     """
-    closed = [
+    closed = _closed_sides(statistics)
+    others = {statistics.source.script, statistics.target.script} - {"Latin", "no letters"}
+    if not closed or others:
+        return 0
+    words = _codes(statistics) or min(side.distinct for side in closed)
+    return ceil((BYTE_TOKENS + MERGES_PER_WORD * words) / 100) * 100
+
+
+def _closed_sides(statistics: PairStatistics) -> list[SideStatistics]:
+    return [
         side
         for side in (statistics.source, statistics.target)
         if side.novel <= CLOSED and side.words >= TEXT_WORDS and side.word_length > 1 and side.script == "Latin"
     ]
-    others = {statistics.source.script, statistics.target.script} - {"Latin", "no letters"}
-    if not closed or others:
-        return 0
-    return ceil((BYTE_TOKENS + MERGES_PER_WORD * min(side.distinct for side in closed)) / 100) * 100
+
+
+def _codes(statistics: PairStatistics) -> int:
+    """The fewest different codes of a side with a closed vocabulary, such as AE1; 0: none, or many."""
+    return min((side.codes for side in _closed_sides(statistics) if 0 < side.codes <= MOST_CODES), default=0)
 
 
 def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:

@@ -17,7 +17,7 @@ from .statistics import measure_pairs
 from .trial_records import TrialFile
 from .trials import Evaluate, Trials
 
-TRIALS_SHARE = 0.15  # of the time budget, at most
+TRIALS_SHARE = 0.1  # of the time budget, at most
 CHARACTERS_PER_TOKEN = 4  # of text, roughly
 
 

@@ -35,7 +35,7 @@ from .statistics import PairStatistics
 
 # A draft that sets one of these has a vocabulary, and none is chosen.
 VOCABULARY_SETTINGS = {
-    "vocabulary", "vocab_size", "joint_vocabulary", "alphabet", "byte_fallback", "bpe_codes", "tokenizer",
+    "vocabulary", "vocab_size", "joint_vocabulary", "split", "alphabet", "byte_fallback", "bpe_codes", "tokenizer",
     "subword_sampling",
 }  # fmt: skip
 

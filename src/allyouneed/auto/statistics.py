@@ -15,6 +15,7 @@ from typing import Any
 from ..corpus.pair import Pair
 
 MOST_MEASURED = 20_000  # pairs
+CODED = 0.2  # of the texts between spaces, the share that has letters and digits where these mean one thing
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
 
 # Scripts without spaces between words: Thai to Tibetan, Myanmar, Khmer, Chinese and Japanese.
@@ -22,6 +23,7 @@ _UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3041-\u9fff\u
 _OTHER = r"\s\d!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u2e7f\u3000-\u3040"  # spaces, digits, punctuation and symbols
 _UNITS = re.compile(rf"[{_UNSPACED}]|[^{_OTHER}{_UNSPACED}]+|\S")
 _WORD = re.compile(rf"[^{_OTHER}]")
+_CODE = re.compile(rf"[^{_OTHER}]\S*\d|\d\S*[^{_OTHER}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class SideStatistics:
 
     `novel` is the share of the units in the last tenth of the texts that do not occur in the others, from 0 to 1: an
     open vocabulary has many. `distinct` is the number of different words, and `repeated` the share of the texts that
-    equal an earlier one.
+    equal an earlier one. `codes` is the number of different texts between spaces, such as AE1, if at least a fifth of
+    them have letters and digits, else 0.
     """
 
     script: str
@@ -41,6 +44,7 @@ class SideStatistics:
     alphabet: int
     novel: float
     repeated: float
+    codes: int
 
     def describe(self) -> str:
         """The statistics in a few words, without those that say nothing about a side of digits and marks alone."""
@@ -121,7 +125,14 @@ def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideS
         alphabet=len(characters),
         novel=_share_of_new(units),
         repeated=1 - len(set(texts)) / len(texts),
+        codes=_count_codes(texts),
     )
+
+
+def _count_codes(texts: Sequence[str]) -> int:
+    counts = Counter(spaced for text in texts for spaced in text.split())
+    coded = sum(count for spaced, count in counts.items() if _CODE.search(spaced))
+    return len(counts) if coded >= CODED * counts.total() else 0
 
 
 def _script(characters: Counter[str]) -> str:

@@ -51,16 +51,16 @@ def show_scores(
 
 
 def _lines(systems: "Sequence[ScoredSet]", comparison: "Mapping[str, PairedScore]") -> Iterator[str]:
-    shown = systems[0].shown_metrics()
+    telling = systems[0].telling_metrics()
     if not comparison:
-        for one in (interval for name, interval in systems[0].intervals().items() if name in shown):
+        for one in (interval for name, interval in systems[0].intervals().items() if name in telling):
             ends = f"{one.low:>6.2f} to {one.high:.2f}"
             yield f"{one.name:<12}{one.value:>7.2f}   {ends:<16} {one.signature}"
         return
     names = [one.translated.name for one in systems]
     first, second = (max(8, len(name) + 2) for name in names)
     yield f"{'':<12}{names[0]:>{first}}{names[1]:>{second}}{'difference':>12}{'p':>8}"
-    for score in (score for name, score in comparison.items() if name in shown):
+    for score in (score for name, score in comparison.items() if name in telling):
         finding = "" if score.better is None else f"   {names[score.better]} is better"
         yield (
             f"{score.name:<12}{score.first:>{first}.2f}{score.second:>{second}.2f}"

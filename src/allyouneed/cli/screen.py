@@ -99,7 +99,7 @@ class TrainingScreen:
             valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
         scores = "".join(
             f"{'–' if value is None else f'{value:.2f}':>{_width(name)}}"
-            for name, value in validation.shown_scores.items()
+            for name, value in validation.telling_scores.items()
         )
         mean = f"   the mean of the last {validation.averaged}" if validation.averaged > 1 else ""
         loss = " " * 8 if validation.loss is None else f"{validation.loss:>8.4f}"

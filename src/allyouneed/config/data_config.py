@@ -85,6 +85,11 @@ class DataConfig(Checked):
         Range(at_least=0, at_most=2**24),
         paper="about 37,000; English–French: 32,000",
     )
+    split: Literal["words", "spaces"] = setting(
+        "words",
+        "where no token crosses: the boundaries of words, digits and punctuation, or spaces alone, for texts such as "
+        "AE1 or M08 that mean one thing",
+    )
     joint_vocabulary: bool = setting(True, "one vocabulary for source and target instead of two", paper="true")
     alphabet: str = setting("", 'characters of vocabulary "characters"; empty: those of the training pairs')
     byte_fallback: bool = setting(
@@ -128,6 +133,11 @@ class DataConfig(Checked):
                 raise ConfigError(
                     f'{key} goes with vocabulary = "characters"; got {self.describe_values(key, "vocabulary")}'
                 )
+        if self.split == "spaces" and self.vocabulary not in ("bpe", "unigram", "words"):
+            raise ConfigError(
+                'split = "spaces" goes with vocabulary = "bpe", "unigram" or "words"; '
+                f"got {self.describe_values('split', 'vocabulary')}"
+            )
         if bool(self.bpe_codes) != (self.vocabulary == "codes"):
             raise ConfigError(
                 'bpe_codes, a file of merges, goes with vocabulary = "codes"; '
@@ -142,7 +152,7 @@ class DataConfig(Checked):
             raise ConfigError(
                 f"tokenizer must name a file for both sides or two, [source, target]; got {list(self.tokenizer)}"
             )
-        if self.tokenizer and (learned := self.changed("vocabulary", "vocab_size", "joint_vocabulary")):
+        if self.tokenizer and (learned := self.changed("vocabulary", "vocab_size", "split", "joint_vocabulary")):
             raise ConfigError(
                 "tokenizer names a vocabulary, so that none is learned; leave out what describes one to learn, "
                 f"or set it to its default: {self.describe_values(*learned)}"

@@ -68,7 +68,7 @@ class ScoredSet:
         """The scores with their 95 % intervals, by the name of the metric."""
         return {name: score_with_interval(metric, self.counts[name]) for name, metric in self.metrics.items()}
 
-    def shown_metrics(self) -> list[str]:
+    def telling_metrics(self) -> list[str]:
         """The names of the metrics to show to a reader: without BLEU where no reference has four words."""
         return [name for name, metric in self.metrics.items() if can_rise(metric, self.translated.references)]
 

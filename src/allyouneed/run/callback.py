@@ -65,7 +65,7 @@ class Validation:
     samples: Sequence[Sample] = ()
 
     @property
-    def shown_scores(self) -> dict[str, float | None]:
+    def telling_scores(self) -> dict[str, float | None]:
         """The scores to show to a reader; None for a BLEU of 0 where translations equal their references.
 
         BLEU counts runs of four words, so it is 0 for shorter texts, however good the model is.

@@ -58,7 +58,7 @@ def model_card(
             f"{validation.accuracy:.2f} % of tokens correct."
         )
     lines += [
-        f"Validation {score}: {value:.2f}." for score, value in validation.shown_scores.items() if value is not None
+        f"Validation {score}: {value:.2f}." for score, value in validation.telling_scores.items() if value is not None
     ]
     lines += [
         f"Trained with {versions()}.",

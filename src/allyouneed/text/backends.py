@@ -7,17 +7,21 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Literal
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
 
 from ..errors import ConfigError, DataError
-from .tokenizer_format import EVERY_CHARACTER, WORDS
+from .tokenizer_format import EVERY_CHARACTER, SPACED, WORDS
 
 PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # byte fallback
 
+SplitRule = Literal["words", "spaces"]  # where no token crosses
+
+_PATTERNS: dict[SplitRule, str] = {"words": WORDS, "spaces": SPACED}
 _WORD_END = "</w>"
 _STEP = 0.0001  # between the scores of letters that the library could not estimate
 _DECIMALS = 5  # of a score that the library reads back from a file exactly
@@ -37,14 +41,14 @@ def character_backend(alphabet: Iterable[str], *, byte_fallback: bool) -> Backen
     return _with_specials(backend)
 
 
-def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
+def bpe_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> Backend:
     """Byte-level BPE. Refuses a size that is too small for the bytes."""
     smallest = len(_BYTES) + len(SPECIALS)
     if vocab_size < smallest:
         raise ConfigError(
             f"vocab_size must be at least {smallest} (every byte, {', '.join(SPECIALS)}); got {vocab_size}"
         )
-    backend = _of_words(models.BPE())
+    backend = _of_words(models.BPE(), split)
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [backend.pre_tokenizer, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
@@ -56,9 +60,9 @@ def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
     return _with_specials(backend)
 
 
-def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
+def word_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> Backend:
     """The most frequent words, digits and runs of punctuation; every other is `<unk>`, the last id."""
-    backend = _of_words(models.WordLevel(unk_token=UNK))
+    backend = _of_words(models.WordLevel(unk_token=UNK), split)
     trainer = trainers.WordLevelTrainer(
         vocab_size=max(1, vocab_size - len(SPECIALS) - 1), special_tokens=[], show_progress=False
     )
@@ -70,14 +74,14 @@ def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
     return _with_specials(backend)
 
 
-def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
+def unigram_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> Backend:
     """Unigram subwords, and bytes for other characters. Refuses a size that is too small for every character."""
     smallest = len(BYTE_TOKENS) + len(SPECIALS) + 1
     if vocab_size <= smallest:
         raise ConfigError(
             f"vocab_size must be more than {smallest} (every byte, {', '.join(SPECIALS)}, {UNK}); got {vocab_size}"
         )
-    backend = _of_words(models.Unigram())
+    backend = _of_words(models.Unigram(), split)
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size - smallest, special_tokens=[], unk_token=None, show_progress=False
     )
@@ -138,11 +142,11 @@ def _ids(symbols: Iterable[str]) -> dict[str, int]:
     return {symbol: i for i, symbol in enumerate(symbols)}
 
 
-def _of_words(model: models.Model) -> Backend:
-    """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation."""
+def _of_words(model: models.Model, split: SplitRule) -> Backend:
+    """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or only spaces."""
     backend = Backend(model)
     backend.normalizer = normalizers.Prepend(" ")  # so that the first word of a text has the same token as later ones
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERNS[split]), "isolated")
     return backend
 
 

@@ -27,6 +27,7 @@ from .backends import (
     SOS,
     SPECIALS,
     UNK,
+    SplitRule,
     bpe_backend,
     character_backend,
     codes_backend,
@@ -99,26 +100,27 @@ class Tokenizer:
         return cls(character_backend(alphabet, byte_fallback=byte_fallback))
 
     @classmethod
-    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> "Tokenizer":
         """Merge the most frequent pairs of bytes in `texts` until there are `vocab_size` ids (Sennrich et al., 2016).
 
-        Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded.
-        Refuses a size that is too small for the bytes.
+        Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded. No merge
+        crosses the boundaries of words, digits and punctuation, or, with `split="spaces"`, no space. Refuses a size
+        that is too small for the bytes.
         """
-        return cls(bpe_backend(texts, vocab_size=vocab_size))
+        return cls(bpe_backend(texts, vocab_size=vocab_size, split=split))
 
     @classmethod
-    def train_words(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+    def train_words(cls, texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> "Tokenizer":
         """The most frequent words, digits and runs of punctuation in `texts`; every other is `<unk>`, the last id."""
-        return cls(word_backend(texts, vocab_size=vocab_size))
+        return cls(word_backend(texts, vocab_size=vocab_size, split=split))
 
     @classmethod
-    def train_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
+    def train_unigram(cls, texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> "Tokenizer":
         """The subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
 
         Refuses a size that is too small for the bytes and every character of the texts.
         """
-        return cls(unigram_backend(texts, vocab_size=vocab_size))
+        return cls(unigram_backend(texts, vocab_size=vocab_size, split=split))
 
     @classmethod
     def from_bpe_codes(cls, codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool = False) -> "Tokenizer":

@@ -16,6 +16,8 @@ from .character_map import CharacterMap, check_character_map
 
 # A word with the space before it, one digit, a run of punctuation, or spaces: no token crosses these boundaries.
 WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+# What is between spaces with the space before it, or spaces; "<" alone, so that no token is named like a special one.
+SPACED = r" ?[^\s<]+| ?<|\s+(?!\S)|\s+"
 EVERY_CHARACTER = r"[\s\S]"
 INSIDE_SPECIAL = r"<(?=(?:pad|sos|eos|unk)>)"  # splits the name of a special token in a text, so that it is plain text
 
@@ -51,7 +53,13 @@ _PARTS = {
     "padding": set[str](),
 }
 _PATTERNS = {
-    "Split": ({"Regex": WORDS}, {"Regex": EVERY_CHARACTER}, {"Regex": INSIDE_SPECIAL}, {"String": " "}),
+    "Split": (
+        {"Regex": WORDS},
+        {"Regex": SPACED},
+        {"Regex": EVERY_CHARACTER},
+        {"Regex": INSIDE_SPECIAL},
+        {"String": " "},
+    ),
     "Replace": ({"String": " "}, {"String": "▁"}, {"Regex": EDGE_BLANKS}, {"Regex": REPEATED_BLANKS}),
 }
 _OUR_SETTINGS = {

@@ -107,7 +107,7 @@ def _train(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
             read_lines(Path(data.data_dir, data.bpe_codes)), texts, all_symbols=data.subword_sampling > 0
         )
     if data.vocabulary == "words":
-        return Tokenizer.train_words(texts, vocab_size=size)
+        return Tokenizer.train_words(texts, vocab_size=size, split=data.split)
     if data.vocabulary == "unigram":
-        return Tokenizer.train_unigram(texts, vocab_size=size)
-    return Tokenizer.train_bpe(texts, vocab_size=size)
+        return Tokenizer.train_unigram(texts, vocab_size=size, split=data.split)
+    return Tokenizer.train_bpe(texts, vocab_size=size, split=data.split)
