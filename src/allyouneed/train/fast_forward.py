@@ -30,6 +30,7 @@ from ..nn.rotary import RotaryAttention, rotate
 from .rounding import round_up
 
 HAS_ONEDNN = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+REGISTER = 16  # float32 numbers in a register of AVX-512
 LONGEST = 128  # tokens of a sentence: the attention weights of longer ones take too much memory
 
 _supported: "WeakKeyDictionary[Transformer, bool]" = WeakKeyDictionary()
@@ -44,10 +45,11 @@ def hidden_states(model: Transformer, source: Tensor, target: Tensor, dtype: tor
     if source.device.type != "cpu" or longest > LONGEST or not _is_supported(model):
         with torch.autocast(source.device.type, dtype=dtype, enabled=dtype != torch.float32):
             return model.hidden_states(source, target).float()
-    x = _as_rows(model.source_position(model.source_embedding(source)), dtype)
+    source_vectors, target_vectors = _embed(model, source, target)
+    x = _as_rows(model.source_position(source_vectors), dtype)
     memory_mask = attention_bias(padding_mask(source, model.config.pad_id), torch.float32)
     memory = _through_encoder(model.encoder, x, memory_mask, dtype)
-    x = _as_rows(model.target_position(model.target_embedding(target)), dtype)
+    x = _as_rows(model.target_position(target_vectors), dtype)
     mask = attention_bias(causal_mask(target.size(1)), torch.float32)
     x = _through_decoder(model.decoder, x, memory, memory_mask, mask, dtype)
     return x[: target.numel()].view(*target.shape, -1)
@@ -62,6 +64,15 @@ def _is_supported(model: Transformer) -> bool:
             and find_custom_part(model) is None
         )
     return _supported[model]
+
+
+def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The embeddings of both sides: of a table that they share in one lookup, which makes one gradient of its size."""
+    if model.source_embedding is not model.target_embedding:
+        return model.source_embedding(source), model.target_embedding(target)
+    vectors = model.source_embedding(torch.cat((source.flatten(), target.flatten())))
+    of_source, of_target = vectors.split((source.numel(), target.numel()))
+    return of_source.view(*source.shape, -1), of_target.view(*target.shape, -1)
 
 
 def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -131,8 +142,9 @@ def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, i
     factors = None
     if p:
         count = shape[0] * shape[1]
-        factors = z.new_zeros(z.shape)
+        factors = torch.empty_like(z)
         keep_factors(factors[:count], p)
+        factors[count:] = 0
     x, y = _AddAndNorm.apply(x, z, factors, norm.gain, norm.bias, norm.eps)  # type: ignore[no-untyped-call]
     return x, x if y is None else y
 
@@ -175,7 +187,8 @@ class _FeedForward(torch.autograd.Function):
     def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor, ...]:
         y, hidden, w1, w2 = ctx.saved_tensors
         for_w2, for_b2 = _weight_gradients(for_output, hidden)
-        for_hidden = torch.ops.aten.threshold_backward(for_output @ w2, hidden, 0)
+        for_hidden = for_output @ w2
+        torch.ops.aten.threshold_backward.grad_input(for_hidden, hidden, 0, grad_input=for_hidden)
         for_w1, for_b1 = _weight_gradients(for_hidden, y)
         return for_hidden @ w1, for_w1, for_b1, for_w2, for_b2
 
@@ -223,7 +236,7 @@ class _Attention(torch.autograd.Function):
             weights_of_maps += [difference, share]
         ctx.factor = 1 / math.sqrt(query.size(-1))
         scores = torch.bmm(query, key.mT).view(sentences, heads, length, memory_length)  # (B·H, T, S) → (B, H, T, S)
-        weights = torch.add(mask, scores, alpha=ctx.factor).softmax(-1).flatten(0, 1)
+        weights = _softmax(torch.add(mask, scores, alpha=ctx.factor)).flatten(0, 1)
         attended = _join([torch.bmm(weights, value)], heads, like=y)  # (B·H, T, K) → (R, H·K)
         output = maps[6].to(y.dtype)
         ctx.save_for_backward(query, key, value, weights, attended, output, y, *weights_of_maps)
@@ -244,7 +257,7 @@ class _Attention(torch.autograd.Function):
             *of_memory, difference, share = of_memory
             for_first, for_share = share * for_value, (for_value * difference).sum()[None]
             for_value -= for_first
-        for_scores = torch._softmax_backward_data(torch.bmm(for_attended, value.mT), weights, -1, torch.float32)
+        for_scores = _softmax_backward(torch.bmm(for_attended, value.mT), weights)
         for_scores.mul_(ctx.factor)
         for_query, for_key = torch.bmm(for_scores, key), torch.bmm(for_scores.mT, query)
         if ctx.is_rotary:
@@ -264,6 +277,17 @@ class _Attention(torch.autograd.Function):
         for_both = _join([for_key, for_value], ctx.heads, like=memory)
         tensors = [*_weight_gradients(for_queries, y), *_alternating(_weight_gradients(for_both, memory), 2)]
         return for_queries @ weight, for_both @ memory_weight, *others, *tensors, *for_maps, *for_gains
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    """The softmax of every row; PyTorch computes rows shorter than a register faster as columns."""
+    return scores.softmax(-1) if scores.size(-1) >= REGISTER else scores.mT.softmax(-2).mT
+
+
+def _softmax_backward(gradient: Tensor, weights: Tensor) -> Tensor:
+    if weights.size(-1) >= REGISTER:
+        return torch._softmax_backward_data(gradient, weights, -1, weights.dtype)
+    return torch._softmax_backward_data(gradient.mT, weights.mT, -2, weights.dtype).mT
 
 
 def _normalize(x: Tensor, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -292,7 +316,10 @@ def _linear(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = False) -
 
 def _weight_gradients(for_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of weight and bias, in float32."""
-    return (for_output.mT @ rows).float(), for_output.sum(0).float()
+    columns = for_output.mT
+    if for_output.size(1) < rows.size(1):
+        columns = columns.contiguous()  # less work than to transpose them inside the product
+    return (columns @ rows).float(), for_output.sum(0).float()
 
 
 def _project(rows: Tensor, maps: tuple[Tensor, ...], heads: int, sentences: int, length: int) -> tuple[Tensor, Tensor]:

@@ -104,10 +104,10 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         rows, vocabulary = len(vectors), len(table)
         x, w = vectors.to(dtype), table.to(dtype)
-        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x.device))
-        if dtype == torch.bfloat16 and x.device.type == "cpu":
+        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x))
+        if _is_rounded(x):
             block, x = round_down(block), F.pad(x, (0, 0, 0, round_up(rows) - rows))
-        for_vectors, for_table = torch.empty_like(x), torch.zeros_like(table)
+        for_vectors, for_table = torch.empty_like(x), table.new_zeros(table.shape if dtype == table.dtype else ())
         total = torch.zeros((), device=x.device)
         logits_of_block = x.new_empty(min(block, len(x)), vocabulary)
         for start in range(0, len(x), block):
@@ -122,7 +122,8 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
             if dtype == table.dtype:
                 for_table.addmm_(logits.T, x[block_rows])
             else:
-                for_table += (logits.T @ x[block_rows]).float()  # faster than a sum of two dtypes
+                product = (logits.T @ x[block_rows]).float()  # faster than a sum of two dtypes
+                for_table = for_table.add_(product) if start else product
         spread = smoothing / vocabulary
         sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
         total -= spread * (sum_of_vectors @ sum_of_table)
@@ -144,6 +145,10 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
     The gradient is p minus the rest of q, plus that of `_symmetric_kl` with R-Drop.
     """
     exact = logits.float()
+    if _is_rounded(logits) and not r_drop:
+        loss = _exponentials_into_gradient(exact, right, smoothing)
+        logits.copy_(exact)
+        return loss
     log_p = exact.log_softmax(-1)
     loss = (smoothing * exact.gather(-1, right) - log_p.gather(-1, right)).sum()
     if r_drop:
@@ -154,6 +159,15 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
         gradient = log_p.exp_()
     logits.copy_(gradient.scatter_add_(-1, right, gradient.new_full(right.shape, smoothing - 1)))
     return loss
+
+
+def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
+    """The same in the memory of the logits, with one exponential for each, which the CPU cache then keeps."""
+    highest = logits.amax(-1, keepdim=True)
+    of_right = logits.sub_(highest).gather(-1, right)
+    total = logits.exp_().sum(-1, keepdim=True)
+    logits.mul_(1 / total).scatter_add_(-1, right, logits.new_full(right.shape, smoothing - 1))
+    return (total.log() + smoothing * highest - (1 - smoothing) * of_right).sum()
 
 
 def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
@@ -168,6 +182,12 @@ def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
     return mean_d.sum() / 2, gradient.flatten(0, 1)
 
 
-def _block_sizes(device: torch.device) -> tuple[int, int]:
+def _is_rounded(x: Tensor) -> bool:
+    return x.dtype == torch.bfloat16 and x.device.type == "cpu"
+
+
+def _block_sizes(x: Tensor) -> tuple[int, int]:
     """The number of logits that one product computes, and the number that elementwise work takes at a time."""
-    return (2**23, 2**19) if device.type == "cpu" else (2**27, 2**27)
+    if _is_rounded(x):
+        return 2**24, 2**18
+    return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)
