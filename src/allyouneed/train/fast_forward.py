@@ -154,7 +154,7 @@ class _AddAndNorm(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, z: Tensor, factors: Tensor | None, gain: Tensor, bias: Tensor, eps: float
     ) -> tuple[Tensor, Tensor | None]:
-        total = x + (z if factors is None else z * factors)
+        total = (z if factors is None else z * factors).to(x.dtype, copy=True).add_(x)
         normalized, mean, scale = torch.native_layer_norm(total, gain.shape, gain, bias, eps)
         ctx.save_for_backward(total, mean, scale, gain, bias, factors)
         ctx.dtype = z.dtype
@@ -165,8 +165,10 @@ class _AddAndNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, for_exact: Tensor | None, for_cast: Tensor | None) -> tuple[Tensor | None, ...]:
         total, mean, scale, gain, bias, factors = ctx.saved_tensors
-        gradients = [gradient.float() for gradient in (for_exact, for_cast) if gradient is not None]
-        gradient = gradients[0] if len(gradients) == 1 else gradients[0] + gradients[1]
+        if for_cast is None or for_exact is None:
+            gradient = for_exact if for_cast is None else for_cast.float()
+        else:
+            gradient = for_cast.float().add_(for_exact)
         for_x, for_gain, for_bias = torch.ops.aten.native_layer_norm_backward(
             gradient, total, gain.shape, mean, scale, gain, bias, [True, True, True]
         )
@@ -187,8 +189,7 @@ class _FeedForward(torch.autograd.Function):
     def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor, ...]:
         y, hidden, w1, w2 = ctx.saved_tensors
         for_w2, for_b2 = _weight_gradients(for_output, hidden)
-        for_hidden = for_output @ w2
-        torch.ops.aten.threshold_backward.grad_input(for_hidden, hidden, 0, grad_input=for_hidden)
+        for_hidden = torch.ops.aten.threshold_backward(for_output @ w2, hidden, 0)
         for_w1, for_b1 = _weight_gradients(for_hidden, y)
         return for_hidden @ w1, for_w1, for_b1, for_w2, for_b2
 
@@ -324,7 +325,7 @@ def _weight_gradients(for_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]
 
 def _project(rows: Tensor, maps: tuple[Tensor, ...], heads: int, sentences: int, length: int) -> tuple[Tensor, Tensor]:
     """Several linear maps of the same rows as one product, split into heads; and the weight of that product."""
-    weight, bias = torch.cat(maps[::2]).to(rows.dtype), torch.cat(maps[1::2])
+    weight, bias = (torch.cat([one.to(rows.dtype) for one in both]) for both in (maps[::2], maps[1::2]))
     return _split(_linear(rows, weight, bias), len(maps) // 2, heads, sentences, length), weight
 
 

@@ -189,5 +189,5 @@ def _is_rounded(x: Tensor) -> bool:
 def _block_sizes(x: Tensor) -> tuple[int, int]:
     """The number of logits that one product computes, and the number that elementwise work takes at a time."""
     if _is_rounded(x):
-        return 2**24, 2**18
+        return 2**23, 2**18
     return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)
