@@ -84,3 +84,25 @@ def test_a_process_that_may_use_one_core_counts_one(monkeypatch: pytest.MonkeyPa
         set_threads(1_000_000)
     monkeypatch.delattr(os, "sched_getaffinity")
     assert available_cores() == 64
+
+
+def test_the_heap_of_a_process_that_trains_asks_for_huge_pages() -> None:
+    program = """
+import os
+import torch
+from allyouneed.device import configure_process
+configure_process(1)
+numbers = torch.ones(2**21)
+address = numbers.data_ptr() + 4 * 2**21 - 1
+part, flags = range(0), []
+for line in open("/proc/self/smaps"):
+    name, *rest = line.split()
+    if not name.endswith(":"):
+        first, end = (int(number, 16) for number in name.split("-"))
+        part = range(first, end)
+    elif name == "VmFlags:" and address in part:
+        flags = rest
+print("hg" in flags or not os.path.exists("/sys/kernel/mm/transparent_hugepage"))
+"""
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed == "True\n"

@@ -1,6 +1,7 @@
 """Device, threads, precision and memory of the process."""
 
 import ctypes
+import mmap
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,8 @@ from .errors import ConfigError
 
 # A recipe made on a large machine should run on a small one, where extra threads only wait for each other.
 MOST_THREADS, THREADS_PER_CORE = 256, 4
+HUGE_PAGE = 2**21  # bytes
+HUGE_PAGES = 3 * 2**29  # bytes: of 2 GiB of free memory, glibc would give some back
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -101,11 +104,12 @@ def using_threads(count: int) -> Iterator[None]:
 def configure_process(threads: int = 0) -> None:
     """Set up the process of a command that trains, before its first computation.
 
-    Sets the number of threads for the whole process, keeps freed memory, limits oneDNN's cache, and rounds denormal
-    numbers, with which a CPU computes slowly, to zero.
+    Sets the number of threads for the whole process, keeps freed memory, asks for huge pages, limits oneDNN's
+    cache, and rounds denormal numbers, with which a CPU computes slowly, to zero.
     """
     set_threads(threads)
     retain_freed_memory()
+    use_huge_pages()
     limit_onednn_cache()
     torch.set_flush_denormal(True)
 
@@ -158,6 +162,26 @@ def retain_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
+def use_huge_pages() -> None:
+    """Ask for pages of 2 MiB for the next `HUGE_PAGES` bytes of the heap (glibc only; elsewhere nothing happens).
+
+    An update goes through hundreds of megabytes. In pages of 4 KiB it takes 8 % longer at d_model 256, because the
+    processor has to look up the address of every page. Memory that is not used is not taken from the system.
+    """
+    if not sys.platform.startswith("linux") or not hasattr(library := ctypes.CDLL(None), "mallopt"):
+        return
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    library.free.restype, library.free.argtypes = None, [ctypes.c_void_p]
+    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    library.mallopt(_M_MMAP_MAX, 0)  # from the heap, whatever the size
+    start = library.malloc(HUGE_PAGES)
+    library.mallopt(_M_MMAP_MAX, 2**16)  # the default of glibc
+    if start:
+        before = -start % HUGE_PAGE
+        library.madvise(start + before, HUGE_PAGES - before, mmap.MADV_HUGEPAGE)
+        library.free(start)
+
+
 def limit_onednn_cache() -> None:
     """Let oneDNN cache the primitives of 128 shapes of products instead of 1,024, unless the environment sets a number.
 
@@ -169,4 +193,4 @@ def limit_onednn_cache() -> None:
         os.environ.setdefault(name, "128")
 
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4  # malloc.h
