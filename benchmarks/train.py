@@ -1,13 +1,15 @@
 """Training speed of one core beside PyTorch's model, Hugging Face's Marian model and Marian in C++, in alternation.
 
     python benchmarks/train.py [--sizes tiny small base] [--rounds 3] [--updates 2] [--captions FOLDER]
-                               [--transformers PYTHON] [--marian PYTHON] [--no-peers] [--optimizer muon]
+                               [--warm-up 4] [--systems ours torch.nn transformers marian] [--optimizer muon]
+                               [--transformers PYTHON] [--marian PYTHON] [--no-peers]
 
-Every system is a process of its own with one thread and trains on the same corpus: ours, `torch.nn.Transformer` and
-`MarianMTModel` on the same batches, the latter two by the usual loop with AdamW, and autocast for bfloat16; Marian has
-only float32 on a CPU and makes batches of about as many tokens by itself. All have the paper's model at the sizes of
-`SIZES`, tied tables, label smoothing and dropout 0.1; ours has Adam unless `--optimizer` says otherwise. The corpus is
-Multi30k, if its folder of raw files is given, else random ids in sentences of such lengths.
+Every system has one thread and a process of its own for every measurement, one at a time. All train on the same corpus:
+ours, `torch.nn.Transformer` and `MarianMTModel` on the same batches, the latter two by the usual loop with AdamW, and
+autocast for bfloat16; Marian has only float32 on a CPU and makes batches of about as many tokens by itself. All have
+the paper's model at the sizes of `SIZES`, tied tables, label smoothing and dropout 0.1; ours has Adam unless
+`--optimizer` says otherwise. The corpus is Multi30k, if its folder of raw files is given, else random ids in sentences
+of such lengths.
 
 The peers run in environments of their own: `--transformers` and `--marian` name the Python of each, for example after
 
@@ -15,10 +17,11 @@ The peers run in environments of their own: `--transformers` and `--marian` name
 
 with `.peers/bin/python`, which is also the default of both where it exists. What cannot be imported is left out.
 
-Times are processor time, so that other programs on the machine disturb them less. A round measures each system once;
-prints medians, and medians of the ratios of rounds, which above 1 say that ours is faster. "Useful" is matrix work for
-real tokens alone, by formula, as a share of the rate of a plain product of 1024 x 1024 matrices in the same process and
-rounds. Memory is the largest resident set of the process. Then a profile of ours by kind of operation.
+Times are processor time, so that other programs on the machine disturb them less. A round measures each system once,
+after `--warm-up` updates that are not timed. Prints medians, and medians of the ratios of rounds, which above 1 say
+that ours is faster. "Useful" is matrix work for real tokens alone, by formula, as a share of the rate of a plain
+product of 1024 x 1024 matrices in the same process and rounds. Memory is the largest resident set of a process. Then a
+profile of ours by kind of operation.
 """
 
 import argparse
@@ -46,6 +49,7 @@ SIZES = {
     "small": ModelConfig(vocab_size=8_000, d_model=256, d_ff=1024, heads=4, encoder_layers=3, decoder_layers=3),
     "base": ModelConfig(vocab_size=37_000),
 }
+SYSTEMS = ("ours", "torch.nn", "transformers", "marian")
 DTYPES = ("float32", "bfloat16")
 BATCH_TOKENS, BATCHES = 2_048, 40
 PEERS = Path(__file__).parent.parent / ".peers/bin/python"
@@ -67,32 +71,37 @@ def corpus(captions: Path | None, folder: Path) -> EncodedPairs:
 
 
 class Worker:
-    """A system in a process of its own, which makes some updates each time it is asked to."""
+    """A system with a process for every measurement, so that the memory of one at a time is taken.
 
-    def __init__(self, python: str, system: str, dtype: str, folder: Path) -> None:
-        program = Path(__file__).with_name("train_worker.py")
-        self._process = subprocess.Popen(
-            [python, str(program), system, dtype, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    The process makes some updates before those that are timed, the same number in every measurement.
+    """
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
-        return answer
+    def __init__(self, python: str, system: str, dtype: str, folder: Path, *, warm_up: int) -> None:
+        program = str(Path(__file__).with_name("train_worker.py"))
+        self._command = [python, program, system, dtype, str(folder)]
+        self._warm_up, self._next_batch, self._peak = warm_up, 0, 0.0
 
     def measure(self, updates: int) -> dict[str, float]:
-        return self.ask(do="updates", count=updates)
+        """Processor seconds, target tokens, useful work and the rate of a plain product, with the next batches."""
+        return self._ask("updates", updates)
+
+    def profile(self, updates: int) -> dict[str, float]:
+        """Milliseconds of every kind of operation."""
+        return self._ask("profile", updates)
 
     def close(self) -> float:
-        """End the process; its peak memory in MB."""
-        peak = float(self.ask(do="memory")["megabytes"])
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
-        return peak
+        """The peak memory of all processes, in MB."""
+        return self._peak
+
+    def _ask(self, what: str, updates: int) -> dict[str, float]:
+        requests = ({"do": "updates", "count": self._warm_up}, {"do": what, "count": updates}, {"do": "memory"})
+        command = [*self._command, str(self._next_batch)]
+        lines = "".join(json.dumps(request) + "\n" for request in requests)
+        run = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True)
+        _, measured, memory = map(json.loads, run.stdout.splitlines())
+        self._next_batch += updates
+        self._peak = max(self._peak, memory["megabytes"])
+        return dict(measured)
 
 
 def works(python: str, module: str) -> bool:
@@ -111,25 +120,28 @@ def measure_size(name: str, config: ModelConfig, pairs: EncodedPairs, options: a
         setup = {"model": asdict(config), "optimizer": options.optimizer}
         (folder / "setup.json").write_text(json.dumps(setup), encoding="utf-8")
         workers: dict[str, Any] = {
-            f"{system} {dtype}": Worker(python, system, dtype, folder)
+            f"{system} {dtype}": Worker(python, system, dtype, folder, warm_up=options.warm_up)
             for system, python in (
                 ("ours", sys.executable), ("torch.nn", sys.executable), ("transformers", options.transformers),
             )
             for dtype in DTYPES
-            if python
+            if python and system in options.systems
         }  # fmt: skip
-        if options.marian:
+        if options.marian and "marian" in options.systems:
             mean = sum(int((batch.source != config.pad_id).sum()) for batch in first) / len(first)
             workers["marian float32"] = MarianProcess(options.marian, config, pairs, folder, words=round(mean))
-        rounds: list[dict[str, dict[str, float]]] = []
-        for _ in range(options.rounds + 1):
-            rounds.append({system: worker.measure(options.updates) for system, worker in workers.items()})
-        del rounds[0]  # the first updates take longer
-        profile = workers["ours bfloat16"].ask(do="profile", count=options.updates)
+        rounds = [
+            {system: worker.measure(options.updates) for system, worker in workers.items()}
+            for _ in range(options.rounds)
+        ]
+        profile = workers["ours bfloat16"].profile(options.updates) if "ours" in options.systems else {}
         memory = {system: worker.close() for system, worker in workers.items()}
     show(name, rounds, memory)
-    total = sum(profile.values())
-    print("profile of ours bfloat16: " + ", ".join(f"{kind} {100 * t / total:.0f} %" for kind, t in profile.items()))
+    if profile:
+        total = sum(profile.values())
+        print(
+            "profile of ours bfloat16: " + ", ".join(f"{kind} {100 * t / total:.0f} %" for kind, t in profile.items())
+        )
 
 
 def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str, float]) -> None:
@@ -148,11 +160,10 @@ def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str,
         else:
             line += " " * 28
         print(line + f"{memory[system]:>8,.0f}", flush=True)
-    for ours in (f"ours {dtype}" for dtype in DTYPES):
+    peers = [system for system in rounds[0] if not system.startswith("ours")]
+    for ours in (system for system in rounds[0] if system.startswith("ours") and peers):
         ratios = {
-            system: statistics.median(speed(row[ours]) / speed(row[system]) for row in rounds)
-            for system in rounds[0]
-            if not system.startswith("ours")
+            system: statistics.median(speed(row[ours]) / speed(row[system]) for row in rounds) for system in peers
         }
         print(f"{ours} is faster " + ", ".join(f"{ratio:.2f} x than {system}" for system, ratio in ratios.items()))
 
@@ -167,6 +178,8 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "small"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=2, help="updates of each system in a round")
+    parser.add_argument("--warm-up", type=int, default=4, help="updates of each process before those that are timed")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--captions", type=Path, help="the folder of Multi30k's raw files")
     parser.add_argument("--optimizer", choices=("adam", "adamw", "muon"), default="adam")
     default = str(PEERS) if PEERS.exists() else sys.executable

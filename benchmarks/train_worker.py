@@ -1,6 +1,6 @@
 """One system of train.py as a process: ours, `torch.nn.Transformer`, or Hugging Face's Marian model.
 
-    python benchmarks/train_worker.py ours|torch.nn|transformers float32|bfloat16 FOLDER
+    python benchmarks/train_worker.py ours|torch.nn|transformers float32|bfloat16 FOLDER [FIRST_BATCH]
 
 It reads one JSON object a line and answers with one. The folder has the batches and the sizes. The worker of Hugging
 Face runs in an environment of its own, and does not import allyouneed.
@@ -176,11 +176,12 @@ def main() -> None:
     torch.manual_seed(1)
     setup = json.loads((folder / "setup.json").read_text(encoding="utf-8"))
     stored = torch.load(folder / "batches.pt")
+    first = int(sys.argv[4]) % len(stored) if sys.argv[4:] else 0
     systems = {"ours": our_updates, "torch.nn": torch_updates, "transformers": transformers_updates}
     taken: list[tuple[Tensor, Tensor]] = []
 
     def feed() -> Pairs:
-        for pair in cycle(stored):
+        for pair in cycle(stored[first:] + stored[:first]):
             taken.append(pair)
             yield pair
 
