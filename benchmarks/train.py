@@ -1,7 +1,7 @@
 """Training speed of one core beside PyTorch's model, Hugging Face's Marian model and Marian in C++, in alternation.
 
     python benchmarks/train.py [--sizes tiny small base] [--rounds 3] [--updates 2] [--captions FOLDER]
-                               [--warm-up 4] [--systems ours torch.nn transformers marian] [--optimizer muon]
+                               [--warm-up 6] [--systems ours torch.nn transformers marian] [--optimizer muon]
                                [--transformers PYTHON] [--marian PYTHON] [--no-peers]
 
 Every system has one thread and a process of its own for every measurement, one at a time. All train on the same corpus:
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "small"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=2, help="updates of each system in a round")
-    parser.add_argument("--warm-up", type=int, default=4, help="updates of each process before those that are timed")
+    parser.add_argument("--warm-up", type=int, default=6, help="updates of each process before those that are timed")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--captions", type=Path, help="the folder of Multi30k's raw files")
     parser.add_argument("--optimizer", choices=("adam", "adamw", "muon"), default="adam")

@@ -88,3 +88,8 @@ def test_of_a_long_curve_neighbours_are_averaged() -> None:
 
 def test_nothing_to_draw_leaves_nothing() -> None:
     assert draw_curves("empty", [Curve("a", [])], y_title="nats") == ""
+
+
+def test_values_that_differ_by_rounding_alone_are_drawn() -> None:
+    curves = [Curve("bleu", [(420, 100.00000000000004)]), Curve("exact", [(420, 100.0)])]
+    assert "100" in draw_curves("scores", curves, y_title="score, 0 to 100")

@@ -148,7 +148,7 @@ def _y_axis(values: Sequence[float], *, logarithmic: bool) -> Axis:
 
 def ticks(low: float, high: float, count: int) -> list[float]:
     """About `count` round numbers from at most `low` to at least `high`."""
-    if high <= low:
+    if high - low <= 1e-8 * abs(low):  # equal up to rounding, such as a BLEU of 100
         high = low + (abs(low) or 1.0)
     step = _round_step((high - low) / count)
     first = floor(low / step)
