@@ -17,6 +17,7 @@ from allyouneed.decode import beam
 from allyouneed.inference import CachedState, compiled
 from allyouneed.inference import quantization as int8
 from allyouneed.nn import Transformer, position, transformer
+from allyouneed.nn.rotary import rotate
 from allyouneed.train import loss
 from conftest import SMALL
 
@@ -71,6 +72,15 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
     outcome = engines.positions_differ(long)
     assert not outcome.passed
     assert "positions 0 and 16 of the source" in outcome.explanation
+
+
+def test_so_are_rotary_positions_but_not_sound_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer(replace(SMALL, positions="rotary", query_key_norm=True, value_residual=True)).eval()
+    assert engines.positions_differ(model).passed
+    monkeypatch.setattr(engines, "rotate", lambda x, start=0: rotate(x))
+    assert "a decoding step adds a wrong position vector" in engines.positions_differ(model).explanation
+    monkeypatch.setattr(engines, "rotate", lambda x, start=0: x)
+    assert "positions 0 and 1 of the source" in engines.positions_differ(model).explanation
 
 
 def test_a_source_that_is_reversed_beyond_20_words_is_found(

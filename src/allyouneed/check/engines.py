@@ -16,6 +16,7 @@ from ..inference import make_engine
 from ..inference.quantization import Int8Linear, supports_int8
 from ..nn import Transformer
 from ..nn.custom_parts import find_uncommon_part
+from ..nn.rotary import NoPositions, rotate
 from ..train.loss import fused_linear_cross_entropy, mean_loss
 from .model import MAX_LOGIT_DIFFERENCE
 from .result import CheckResult, Ids
@@ -140,9 +141,14 @@ def int8_linears_are_close(model: Transformer) -> CheckResult:
 
 @torch.inference_mode()
 def positions_differ(model: Transformer) -> CheckResult:
-    """No two positions up to `max_length` have the same vector, and a decoding step adds the vector of its position."""
+    """No two positions up to `max_length` have the same vector, and a decoding step adds the vector of its position.
+
+    Rotary positions have no vectors; there it is a vector of ones, rotated.
+    """
     for side, position in (("source", model.source_position), ("target", model.target_position)):
         nothing = torch.zeros(1, model.config.max_length, model.config.d_model)
+        if isinstance(position, NoPositions):
+            nothing, position = nothing + 1, rotate
         vectors = position(nothing)[0]
         equal = (torch.cdist(vectors, vectors) + torch.eye(len(vectors)) < MAX_LOGIT_DIFFERENCE).nonzero()
         if len(equal):
