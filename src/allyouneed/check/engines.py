@@ -2,7 +2,7 @@
 
 import importlib.util
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -146,10 +146,10 @@ def positions_differ(model: Transformer) -> CheckResult:
     Rotary positions have no vectors; there it is a vector of ones, rotated.
     """
     for side, position in (("source", model.source_position), ("target", model.target_position)):
-        nothing = torch.zeros(1, model.config.max_length, model.config.d_model)
-        if isinstance(position, NoPositions):
-            nothing, position = nothing + 1, rotate
-        vectors = position(nothing)[0]
+        is_rotary = isinstance(position, NoPositions)
+        apply: Callable[..., Tensor] = rotate if is_rotary else position
+        x = torch.full((1, model.config.max_length, model.config.d_model), float(is_rotary))
+        vectors = apply(x)[0]
         equal = (torch.cdist(vectors, vectors) + torch.eye(len(vectors)) < MAX_LOGIT_DIFFERENCE).nonzero()
         if len(equal):
             first, second = equal[0].tolist()
@@ -158,7 +158,7 @@ def positions_differ(model: Transformer) -> CheckResult:
                 f"positions {first} and {second} of the {side} have the same vector (nn/position.py).",
             )  # fmt: skip
         last = len(vectors) - 1
-        if (position(nothing[:, :1], start=last)[0, 0] - vectors[last]).abs().max() > MAX_LOGIT_DIFFERENCE:
+        if (apply(x[:, :1], start=last)[0, 0] - vectors[last]).abs().max() > MAX_LOGIT_DIFFERENCE:
             return CheckResult("positions", False, f"a decoding step adds a wrong position vector to the {side}.")
     return CheckResult("positions", True, f"all {model.config.max_length} positions have different vectors")
 
