@@ -29,9 +29,7 @@ FORKS.set_forkserver_preload(
     ["allyouneed.run.sharded_checkpoint", "allyouneed.train.sharding", "torch._dynamo"]  # the last, Adam imports
 )
 
-MODEL = ModelConfig(
-    vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0, value_residual=True
-)
+MODEL = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0)
 TRAIN = TrainConfig(steps=6, warmup=3, learning_rate=0.01, schedule="constant", clip_norm=0.5, accumulate_steps=2)
 TRAININGS = {
     "adam": TRAIN,
