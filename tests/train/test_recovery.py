@@ -214,7 +214,7 @@ def test_a_run_that_always_diverges_ends_as_an_error_with_its_last_model(
 
 
 def test_a_validation_that_is_not_finite_is_a_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.run.run.validate", lambda *_, **__: (float("nan"), 0.0))
+    monkeypatch.setattr("allyouneed.run.validator.validate", lambda *_, **__: (float("nan"), 0.0))
     with pytest.raises(TrainingError, match="the validation loss was not finite around update 4, even with"):
         fit(TINY, tmp_path / "run")
     assert not (tmp_path / "run/config.json").exists()
