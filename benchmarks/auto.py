@@ -48,14 +48,20 @@ EXPERTS = {
     "sql": {3: f"data.vocabulary=bpe data.vocab_size=1000 {EXACT} {MEDIUM}"},
     "g2p": {
         3: f"data.vocabulary=bpe data.vocab_size=400 {EXACT} {NARROW} train.batch_tokens=512",
-        10: f"data.vocabulary=bpe data.vocab_size=400 {MEDIUM} model.dropout=0.1 train.label_smoothing=0",
+        10: f"data.vocabulary=bpe data.vocab_size=400 {MEDIUM} train.batch_tokens=512 model.dropout=0.1 "
+        "train.label_smoothing=0.1",
     },
-    "multi30k": {2: f"{TEXT} model.d_model=96 model.d_ff=384 model.dropout=0 train.learning_rate=0.01"},
+    "multi30k": {
+        2: f"{TEXT} model.d_model=96 model.d_ff=384 model.dropout=0 train.learning_rate=0.01",
+        10: f"{TEXT} model.encoder_layers=3 model.decoder_layers=3 model.dropout=0.05 train.learning_rate=0.007",
+    },
     "tatoeba-en-it": {2: f"{TEXT} model.dropout=0"},
     "tatoeba-en-fr": {2: f"{TEXT} model.dropout=0"},
     "roman": {2: f"{CHARACTERS} {MEDIUM}"},
     "greek": {2: f"{CHARACTERS} {MEDIUM}"},
-    "spelling": {2: f"{CHARACTERS} {MEDIUM}"},
+    "spelling": {
+        2: f"data.vocabulary=bpe data.vocab_size=500 clean.drop_copies=0 {EXACT} {NARROW} train.batch_tokens=512",
+    },
     "parts": {2: f"{CHARACTERS} {MEDIUM}"},
 }
 
