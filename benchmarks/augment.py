@@ -13,6 +13,8 @@ reverse         the pairs in the other direction, for back-translation
 distilled       the sources with translations by plain (beam search)
 ensemble        the sources with translations by plain and second together
 distilled+      the pairs, and with translations by plain
+small           the pairs, for a model of half the width
+taught          the translations of distilled, for a model of half the width
 back, sampled   the pairs, and the other targets with sources by reverse, by greedy search or drawn
 back-half       the same as back, of which an epoch has half
 elsewhere       the pairs, and targets of `--monolingual` with sources by reverse
@@ -138,12 +140,14 @@ def main() -> None:
             path.write_text("".join(json.dumps(pair._asdict()) + "\n" for pair in pairs), encoding="utf-8")
         return str(path)
 
-    def recipe(corpora: list[dict[str, Any]], held_out: str, *, seed: int = options.seed) -> Draft:
+    def recipe(
+        corpora: list[dict[str, Any]], held_out: str, *, seed: int = options.seed, size: int = options.size
+    ) -> Draft:
         tables = {
             "data": {"corpus": corpora, "valid": held_out, "max_valid_samples": 100, "vocab_size": 4_000},
             "clean": {"drop_copies": 0},
             "model": {
-                "d_model": options.size, "d_ff": 4 * options.size, "heads": 4, "encoder_layers": 2,
+                "d_model": size, "d_ff": 4 * size, "heads": 4, "encoder_layers": 2,
                 "decoder_layers": 2, "dropout": 0.1,
             },
             "train": {
@@ -154,12 +158,15 @@ def main() -> None:
         return Draft.from_tables(apply_overrides(tables, options.settings))
 
     pairs, held_out = {"train": write("pairs", known)}, write("valid", valid)
+    translations = {"train": str(folder / "distilled/pairs/distilled.0.jsonl")}
     turned = write("valid-turned", [Pair(target, source) for source, target in valid])
 
     def made(name: str) -> Recipe | Draft:
         """The recipe of a model, whose pairs are made first."""
         if name == "second":
             return recipe([pairs], held_out, seed=options.seed + 1)
+        if name in ("small", "taught"):
+            return recipe([pairs if name == "small" else translations], held_out, size=options.size // 2)
         if name == "reverse":
             return recipe([{"train": write("turned", [Pair(target, source) for source, target in known])}], turned)
         if name in ("distilled", "ensemble", "distilled+"):
@@ -167,7 +174,7 @@ def main() -> None:
             taught = with_teacher(recipe([pairs], held_out), teachers, folder / name, resume=True)
             if name != "distilled+":
                 return taught
-            return recipe([pairs, {"train": str(folder / "distilled/pairs/distilled.0.jsonl")}], held_out)
+            return recipe([pairs, translations], held_out)
         corpora: list[dict[str, Any]] = [pairs]
         if name.startswith(("back", "sampled", "elsewhere")):
             drawn = name == "sampled"
