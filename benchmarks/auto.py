@@ -55,7 +55,12 @@ EXPERTS = {
         2: f"{TEXT} model.d_model=96 model.d_ff=384 model.dropout=0 train.learning_rate=0.01",
         10: f"{TEXT} model.encoder_layers=3 model.decoder_layers=3 model.dropout=0.05 train.learning_rate=0.007",
     },
-    "tatoeba-en-it": {2: f"{TEXT} model.dropout=0"},
+    "tatoeba-en-it": {
+        2: f"{TEXT} model.dropout=0",
+        10: "data.vocab_size=6000 model.d_model=256 model.d_ff=1024 model.heads=4 model.encoder_layers=3 "
+        "model.decoder_layers=2 model.dropout=0 train.label_smoothing=0.1 train.learning_rate=0.004 "
+        "train.batch_tokens=1024",
+    },
     "tatoeba-en-fr": {2: f"{TEXT} model.dropout=0"},
     "roman": {2: f"{CHARACTERS} {MEDIUM}"},
     "greek": {2: f"{CHARACTERS} {MEDIUM}"},
