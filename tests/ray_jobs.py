@@ -3,13 +3,14 @@
     python ray_jobs.py PAIRS FOLDER BUNDLE FILE OUTPUT
 
 A program of its own, because Ray changes the process that starts it. Prepares PAIRS in FOLDER, then translates FILE
-into OUTPUT.
+into OUTPUT. Standard output has what the two commands print, but not what Ray prints before, between or after them.
 """
 
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,18 @@ def main() -> None:
         (chunk_translation, "row_maker", DyingMaker),
     ):
         vars(module)[name] = dying(output.with_name(f"killed-{name}"), vars(module)[name])
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        for words in (
-            ["prepare", str(pairs), "--output", str(folder)],
-            ["translate", str(bundle), str(file), "--output", str(output)],
-        ):
-            app([*words, "--ray", "local"], standalone_mode=False)
-    finally:
-        ray.shutdown()
+    output_stream = sys.stdout
+    with redirect_stdout(sys.stderr):
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        try:
+            for words in (
+                ["prepare", str(pairs), "--output", str(folder)],
+                ["translate", str(bundle), str(file), "--output", str(output)],
+            ):
+                with redirect_stdout(output_stream):
+                    app([*words, "--ray", "local"], standalone_mode=False)
+        finally:
+            ray.shutdown()
 
 
 if __name__ == "__main__":
