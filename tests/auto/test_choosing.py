@@ -117,12 +117,17 @@ def test_texts_that_may_stay_as_they_are_are_kept_where_most_words_do(
     assert (chosen.statistics.pairs > 200) == (kept != 3)
 
 
-def test_settings_of_the_user_are_not_varied(pairs: Path, tmp_path: Path, trained: list[int]) -> None:
-    draft = choose(pairs, tmp_path / "run", learning_rate=0.02, batch_tokens=300)
+@pytest.mark.parametrize(
+    ("settings", "varied"), [({"learning_rate": 0.02}, "batch_tokens"), ({"batch_tokens": 300}, "learning_rate")]
+)
+def test_settings_of_the_user_are_not_varied(
+    pairs: Path, tmp_path: Path, trained: list[int], settings: dict[str, float], varied: str
+) -> None:
+    draft = choose(pairs, tmp_path / "run", **settings)
     names = {name for record in read_trials(tmp_path / "run") for name in record.settings}
-    assert names
-    assert not names & {"train.learning_rate", "train.batch_tokens"}
-    assert draft.tables["train"]["learning_rate"] == 0.02
+    assert names == {f"train.{varied}"}
+    assert trained
+    assert settings.items() <= draft.tables["train"].items()
 
 
 @pytest.mark.parametrize(("vocabulary", "update", "translation"), [(0.0, 1.0, 0.01), (3.0, 0.5, 0.05), (8.0, 0.5, 1.0)])

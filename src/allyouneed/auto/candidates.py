@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 
-from .choice_rules import BYTE_TOKENS, CHARACTERS, Corpus, small_vocabulary, task_kind
+from .choice_rules import (
+    BYTE_TOKENS,
+    CHARACTERS,
+    FEW_EPOCHS,
+    Corpus,
+    expected_epochs,
+    small_vocabulary,
+    task_kind,
+)
 from .draft import VOCABULARY_SETTINGS, Draft
 
 # Settings `section.key` and their values; none: what the rules chose.
@@ -37,10 +45,10 @@ def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     yield {"train.learning_rate": FAST * rate}
     yield {"train.learning_rate": SLOW * rate}
     yield from () if corpus.exact else widths[:1]
-    if corpus.exact:
-        yield {"model.dropout": UNREGULARIZED if model.dropout else REGULARIZED}
-    else:
-        yield {"model.dropout": UNREGULARIZED, "train.label_smoothing": 0.0}
+    # A trial reads few pairs twice, so it prefers a model without dropout, even if the run would learn them by heart.
+    if expected_epochs(corpus, model.d_model) < FEW_EPOCHS:
+        dropout = REGULARIZED if corpus.exact and not model.dropout else UNREGULARIZED
+        yield {"model.dropout": dropout, **({} if corpus.exact else {"train.label_smoothing": 0.0})}
     yield {"train.batch_tokens": 2 * recipe.train.batch_tokens}
     yield {"model.encoder_layers": model.encoder_layers + 1, "model.decoder_layers": model.decoder_layers + 1}
 
