@@ -177,3 +177,15 @@ def test_a_call_of_score_that_makes_no_sense_is_refused(texts: Path, saved: Path
     assert "scores one --target, or compares two; got 1" in refusal(*words, "--no-worse")
     assert "short has 1 lines but the first --target has 30" in refusal(*words, "--target", "short")
     assert "COMET reads the source too" in refusal(*words, "--comet", "x")
+
+
+@pytest.mark.parametrize(
+    ("end", "tokenize", "warns"), [(" .", "13a", True), (" .", "none", False), (".", "13a", False)]
+)
+def test_references_that_are_tokenized_already_are_a_warning(texts: Path, end: str, tokenize: str, warns: bool) -> None:
+    lines = [f"{text}{end}" for text in REFERENCES * 4]
+    for name in ("good", "reference"):
+        (texts / name).write_text("".join(f"{line}\n" for line in lines))
+    scored = run_here("score", "--target", "good", "--reference", "reference", "--tokenize", tokenize)
+    assert (b'with "--tokenize none" BLEU' in scored.stderr) == warns
+    assert len(scored.stderr.splitlines()) == warns, "sacrebleu's own warning names a parameter that is no option"

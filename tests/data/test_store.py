@@ -35,6 +35,12 @@ def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: p
         assert side.length_quantile(share) == np.quantile(lengths, share, method="inverted_cdf")
 
 
+def test_the_tokens_of_an_epoch_count_a_pair_as_often_as_it_occurs() -> None:
+    source, target = Side.from_sentences([[1, 2], [3], [4]]), Side.from_sentences([[5], [6], [7, 8, 9]])
+    assert EncodedPairs(source, target, dropped=0).epoch_tokens() == 5
+    assert EncodedPairs(source, target, dropped=0, weights=((2, 20.0), (3, 2.0))).epoch_tokens() == 20 * 3 + 2
+
+
 def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
     def mapped() -> float:
         status = Path("/proc/self/status").read_text()

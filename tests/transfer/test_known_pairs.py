@@ -22,11 +22,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_run_knows_the_pairs_that_it_was_trained_on(run: Path) -> None:
+@pytest.mark.parametrize(("varied", "drawn"), [(10, 50), (70, 70), (10_000, 200)])
+def test_a_run_knows_the_pairs_that_it_was_trained_on(
+    run: Path, varied: int, drawn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allyouneed.transfer.known_pairs.VARIED", varied)
     known = find_known_pairs(run, Bundle.load(run), (), count=50, seed=1)
     assert not known.are_outputs
     assert known.origin == f"the pairs of {run}/data"
-    assert len(known.parts.train) == 50
+    assert len(known.parts.train) == drawn
     trained = read_pairs("dates:train", limit=TINY.data.max_train_samples, seed=TINY.data.seed)
     assert set(known.parts.train) <= set(trained)
     assert len(known.parts.valid) == TINY.data.max_valid_samples

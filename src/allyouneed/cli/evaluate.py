@@ -18,6 +18,7 @@ from .score_options import (
     check_wrong_file,
     make_chosen_metrics,
     parse_limits,
+    warn_of_tokenized,
 )
 from .search_options import SearchSettings, with_search_options
 
@@ -120,6 +121,7 @@ def evaluate_command(
     groups = [named_folders(model) for model in models]
     name, sources, references = read_test_set(groups, source, target, pairs, chosen)
     metrics = make_chosen_metrics(comet, sources, tokenize=tokenize)
+    warn_of_tokenized(references, tokenize)
     limits = parse_limits(metrics, at_least, at_most)
     if not (source or pairs):
         console.print(f"{len(sources):,} test pairs that {' and '.join(models)}{' both' * (len(models) - 1)} held out")

@@ -17,6 +17,7 @@ from .score_options import (
     check_wrong_file,
     make_chosen_metrics,
     parse_limits,
+    warn_of_tokenized,
 )
 
 
@@ -114,6 +115,7 @@ def score(
     references = list(zip([pair.target for pair in pairs], *others, strict=True))
     sources = _aligned_lines(source, len(pairs)) if source else [""] * len(pairs)
     metrics = make_chosen_metrics(comet, sources, tokenize=tokenize)
+    warn_of_tokenized(references, tokenize)
     chosen = parse_limits(metrics, at_least, at_most)
     names = [str(path) for path in target]
     systems = [

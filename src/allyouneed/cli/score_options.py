@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..metrics import Metric
+    from ..metrics import Metric, References
 
 TokenizeOption = Annotated[
     str, typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenised already.')
@@ -81,6 +81,18 @@ def make_chosen_metrics(comet: Path | None, sources: Sequence[str], *, tokenize:
 
         metrics["comet"] = make_comet(comet, sources)
     return metrics
+
+
+def warn_of_tokenized(references: "References", tokenize: str) -> None:
+    """A warning if the references are tokenized already, and BLEU would tokenize them again."""
+    from ..metrics import looks_tokenized
+    from .screen import console
+
+    if tokenize != "none" and looks_tokenized(references):
+        console.print(
+            'the references have spaces before their full stops, as if tokenized already; with "--tokenize none" BLEU '
+            "does not tokenize them again"
+        )
 
 
 def parse_limits(

@@ -156,6 +156,20 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    def epoch_tokens(self) -> int:
+        """The tokens of the longer side in an epoch, padding not included."""
+        ends = self.weights or ((len(self), 1.0),)
+        begins = (0, *(end for end, _ in ends))
+        return round(
+            max(
+                sum(
+                    weight * float(side.starts[end] - side.starts[begin])
+                    for begin, (end, weight) in zip(begins, ends, strict=False)
+                )
+                for side in (self.source, self.target)
+            )
+        )
+
 
 def open_sides(folder: Path, part: str, dtype: str) -> tuple[Side, Side]:
     """Both sides of `part`, as `open_writers` wrote them."""

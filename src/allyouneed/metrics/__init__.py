@@ -21,6 +21,7 @@ from .corpus_metrics import (
     chrf,
     count_sentences,
     exact_match,
+    looks_tokenized,
     make_metrics,
     refuse_unknown_tokenizer,
     sentence_chrf,
@@ -29,6 +30,7 @@ from .edit_distance import edit_distance
 
 __all__ = [
     "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score", "SentenceCounts",
-    "bleu", "can_rise", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match", "make_metrics",
-    "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores", "score_with_interval", "sentence_chrf",
+    "bleu", "can_rise", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match", "looks_tokenized",
+    "make_metrics", "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores", "score_with_interval",
+    "sentence_chrf",
 ]  # fmt: skip

@@ -59,7 +59,7 @@ class Score:
 def make_metrics(names: Iterable[str], *, tokenize: str = "13a") -> dict[str, Metric]:
     """Some of the metrics by name. `tokenize` is sacrebleu's tokenizer for BLEU. Refuses an unknown name."""
     known = {
-        "bleu": Metric("BLEU", partial(_count, lambda: BLEU(tokenize=tokenize, force=tokenize == "none"))),
+        "bleu": Metric("BLEU", partial(_count, lambda: BLEU(tokenize=tokenize, force=True))),
         "chrf": Metric("chrF2", partial(_count, CHRF)),
         "chrf++": Metric("chrF++", partial(_count, partial(CHRF, word_order=2))),
         "ter": Metric("TER", partial(_count, TER), higher_is_better=False),
@@ -88,6 +88,12 @@ def can_rise(metric: Metric, references: References) -> bool:
     """Whether the references themselves score above 0, or `metric` counts errors: BLEU needs runs of four words."""
     longest = [max(_all(some), key=lambda text: len(text.split())) for some in references]
     return not metric.higher_is_better or count_sentences(metric, longest, references).score > 0
+
+
+def looks_tokenized(references: References) -> bool:
+    """Whether a space stands before most of the full stops that end a text."""
+    ends = [text[-2:] for some in references for text in _all(some) if text.endswith(".")]
+    return 2 * ends.count(" .") > len(ends)
 
 
 def bleu(translations: Sequence[str], references: References, *, tokenize: str = "13a") -> Score:

@@ -118,7 +118,7 @@ def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:
     sides = (data.train.source, data.train.target)
     return Corpus(
         pairs=len(data.train),
-        tokens=max(len(side.ids) for side in sides),
+        tokens=data.train.epoch_tokens(),
         longest=max(side.length_quantile(1) for side in sides),
         has_valid=data.valid is not None,
         exact=draft.is_exact,

@@ -164,7 +164,7 @@ class _Plan:
                 )
             return stored
         parts = {"corrections": split(self.corrections, seed=_SEED)}
-        count = ceil((self.mix or 1) * max(EPOCH, len(parts["corrections"].train)))
+        count = ceil((self.mix or 1) * _epoch_corrections(parts["corrections"]))
         callback.on_prepare("known pairs", 0, None)
         known = find_known_pairs(self.bundle, base, self.sources, count=count, seed=_SEED)
         parts["known"] = _without(known.parts, self.corrections)
@@ -227,12 +227,18 @@ class _Judge:
 
 def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of the recipe; what depends on the size of the corpus is chosen as for any fine-tuning."""
-    corpora = [plan.files("corrections") | {"weight": max(1.0, EPOCH / len(parts["corrections"].train))}]
-    corpora += [{part: file for part, file in plan.files("known").items() if plan.mix or part != "train"}]
+    count = _epoch_corrections(parts["corrections"])
+    counts = {"corrections": count, "known": min(plan.mix * count, len(parts["known"].train))}
+    weights = {name: counts[name] / len(some.train) for name, some in parts.items()}
+    corpora = [plan.files("corrections") | {"weight": weights["corrections"]}]
+    known = plan.files("known")
+    corpora.append(
+        known | {"weight": weights["known"]} if plan.mix else {part: known[part] for part in ("valid", "test")}
+    )
     before = Recipe.read(plan.bundle / "recipe.toml").train if (plan.bundle / "recipe.toml").is_file() else None
     kept: dict[str, Any] = {key: getattr(before, key) for key in ("label_smoothing", "precision")} if before else {}
-    trained = [pair for some in parts.values() for pair in some.train]
-    if count_tokens(base, trained) / 2 < FEW_TOKENS:
+    tokens = sum(weights[name] * count_tokens(base, some.train) for name, some in parts.items())
+    if tokens / 2 < FEW_TOKENS:
         kept["steps"] = FEW_STEPS
     languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
     tables: dict[str, Any] = {
@@ -248,6 +254,11 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
         "decode": {key: value for key, value in asdict(base.decode).items() if value is not None},
     }  # fmt: skip
     return {name: {**tables.get(name, {}), **settings.get(name, {})} for name in {**tables, **settings}}
+
+
+def _epoch_corrections(corrections: Parts) -> int:
+    """The corrections of an epoch, repeated ones included."""
+    return max(EPOCH, len(corrections.train))
 
 
 def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:

@@ -18,6 +18,7 @@ from ..evaluation.model_scores import greedy_translator
 MAX_VALID, MAX_TEST = 200, 1_000  # pairs
 HELD_OUT = 0.1  # share of the pairs for validation, and as many again for the test
 MIN_TO_SPLIT, MIN_HELD_OUT = 40, 8
+VARIED = 30_000  # training pairs to draw from: fewer would be repeated so often that the model overfits to them
 
 
 class Parts(NamedTuple):
@@ -42,13 +43,15 @@ class KnownPairs(NamedTuple):
 
 
 def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, count: int, seed: int) -> KnownPairs:
-    """Up to `count` training pairs of what a model knows, and held-out pairs.
+    """Training pairs of what a model knows, `count` and perhaps more, if there are so many, and held-out pairs.
 
     These are its own translations of `sources`; without any, the pairs of its run, which are in `folder`/data; without
     these, its translations of the probes in the bundle. Refuses a bundle that has neither.
     """
     if not sources and stored_provenance(folder / "data"):
-        return KnownPairs(_pairs_of_run(folder, count=count, seed=seed), f"the pairs of {folder}/data", False)
+        return KnownPairs(
+            _pairs_of_run(folder, count=max(count, VARIED), seed=seed), f"the pairs of {folder}/data", False
+        )
     texts = list(dict.fromkeys(map(bundle.normalization, sources or bundle.probes)))[: count + MAX_VALID + MAX_TEST]
     if not any(texts):
         raise ConfigError(
