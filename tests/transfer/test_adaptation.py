@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from allyouneed import Bundle, ConfigError, DataError, Draft, InputError, OutputError, Recipe, fit
+from allyouneed.auto.choice_rules import peak_learning_rate
 from allyouneed.corpus.readers import read_pairs
 from allyouneed.data.prepared import read_test_pairs
 from allyouneed.evaluation import evaluate_greedily
@@ -96,6 +97,16 @@ def test_few_corrections_are_all_learned_and_repeated(base: Path, tmp_path: Path
     counts = [corpus.weight * len(read_pairs(str(corpus.train))) for corpus in (corrections, known)]
     assert counts == pytest.approx([1_000, 100])
     assert known.weight < 1, "epochs have different known pairs"
+
+
+@pytest.mark.parametrize(("many", "share"), [(161, 0.2), (160, 0.5)])
+def test_many_corrections_have_a_higher_learning_rate(
+    base: Path, tmp_path: Path, many: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allyouneed.transfer.adaptation.MANY", many)
+    adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK)
+    rate = Recipe.read(tmp_path / "run/recipe.toml").train.learning_rate
+    assert rate == pytest.approx(share * peak_learning_rate(32, "muon"))
 
 
 def test_nothing_is_mixed_in_if_the_mix_is_0(base: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from ..auto.choice_rules import ALWAYS, peak_learning_rate
 from ..bundle import Bundle, model_files
 from ..config import Recipe
 from ..corpus.clean import dedup_key
@@ -37,7 +38,9 @@ EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
 # other translations than its own earlier ones, which are as good.
 _TOLERANCE = {"pairs": 0.5, "outputs": 10.0}
 PENALTY = 3.0  # chrF of the corrections that every point beyond that outweighs
-FEW_TOKENS, FEW_STEPS = 100_000, 300  # three epochs of fewer tokens would be too few updates
+FEW_TOKENS, FEW_STEPS = 100_000, 1_500  # three epochs of fewer tokens would be too few updates
+# So many corrections are not learned by heart at this share of a new model's learning rate; fewer have a fifth of it.
+MANY, RATE_OF_MANY = 10_000, 0.5
 PATIENCE = 10  # of 20 validations: scores fall at the start, and rise again as the learning rate falls
 _SEED = 1  # of the parts, and of the draw of known pairs
 _SIDES = ("source", "target")
@@ -240,6 +243,9 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
     tokens = sum(weights[name] * count_tokens(base, some.train) for name, some in parts.items())
     if tokens / 2 < FEW_TOKENS:
         kept["steps"] = FEW_STEPS
+    if len(parts["corrections"].train) >= MANY:
+        optimizer = settings.get("train", {}).get("optimizer", ALWAYS["optimizer"])
+        kept["learning_rate"] = RATE_OF_MANY * peak_learning_rate(base.model.config.d_model, optimizer)
     languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
     tables: dict[str, Any] = {
         "data": {"corpus": corpora, **(languages if all(base.languages) else {})},
