@@ -54,6 +54,9 @@ EXPERTS = {
     "multi30k": {
         2: f"{TEXT} model.d_model=96 model.d_ff=384 model.dropout=0 train.learning_rate=0.01",
         10: f"{TEXT} model.encoder_layers=3 model.decoder_layers=3 model.dropout=0.05 train.learning_rate=0.007",
+        30: "data.vocab_size=6000 model.d_model=256 model.d_ff=1024 model.heads=4 model.encoder_layers=3 "
+        "model.decoder_layers=3 model.dropout=0.2 train.label_smoothing=0.1 train.learning_rate=0.003 "
+        "train.batch_tokens=2048",
     },
     "tatoeba-en-it": {
         2: f"{TEXT} model.dropout=0",
