@@ -23,7 +23,7 @@ _UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3041-\u9fff\u
 _OTHER = r"\s\d!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u2e7f\u3000-\u3040"  # spaces, digits, punctuation and symbols
 _UNITS = re.compile(rf"[{_UNSPACED}]|[^{_OTHER}{_UNSPACED}]+|\S")
 _WORD = re.compile(rf"[^{_OTHER}]")
-_CODE = re.compile(rf"[^{_OTHER}]\S*\d|\d\S*[^{_OTHER}]")
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideS
 
 def _count_codes(texts: Sequence[str]) -> int:
     counts = Counter(spaced for text in texts for spaced in text.split())
-    coded = sum(count for spaced, count in counts.items() if _CODE.search(spaced))
+    coded = sum(count for spaced, count in counts.items() if _WORD.search(spaced) and _DIGIT.search(spaced))
     return len(counts) if coded >= CODED * counts.total() else 0
 
 
