@@ -45,7 +45,7 @@ def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     yield {"train.learning_rate": FAST * rate}
     yield {"train.learning_rate": SLOW * rate}
     yield from () if corpus.exact else widths[:1]
-    # A trial reads few pairs twice, so it prefers a model without dropout, even if the run would learn them by heart.
+    # A trial reads few pairs twice, so it may prefer no dropout even if the run will learn the pairs by heart.
     if expected_epochs(corpus, model.d_model) < FEW_EPOCHS:
         dropout = REGULARIZED if corpus.exact and not model.dropout else UNREGULARIZED
         yield {"model.dropout": dropout, **({} if corpus.exact else {"train.label_smoothing": 0.0})}

@@ -158,17 +158,9 @@ class EncodedPairs:
 
     def epoch_tokens(self) -> int:
         """The tokens of the longer side in an epoch, padding not included."""
-        ends = self.weights or ((len(self), 1.0),)
-        begins = (0, *(end for end, _ in ends))
-        return round(
-            max(
-                sum(
-                    weight * float(side.starts[end] - side.starts[begin])
-                    for begin, (end, weight) in zip(begins, ends, strict=False)
-                )
-                for side in (self.source, self.target)
-            )
-        )
+        ends, weights = zip(*(self.weights or ((len(self), 1.0),)), strict=True)
+        sides = (self.source, self.target)
+        return round(max(float(np.diff(side.starts[[0, *ends]]) @ weights) for side in sides))
 
 
 def open_sides(folder: Path, part: str, dtype: str) -> tuple[Side, Side]:

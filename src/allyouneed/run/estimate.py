@@ -117,5 +117,5 @@ def _measure(setup: Setup, optimizer: OptimizerFactory) -> float:
 
 def _epochs(setup: Setup, steps: int) -> float:
     """How many times this number of updates takes the training pairs, padding left out."""
-    tokens = max(len(side.ids) for side in (setup.data.train.source, setup.data.train.target))
-    return steps * setup.recipe.train.batch_tokens * setup.recipe.train.accumulate_steps / tokens
+    tokens_of_update = setup.recipe.train.batch_tokens * setup.recipe.train.accumulate_steps
+    return steps * tokens_of_update / setup.data.train.epoch_tokens()
