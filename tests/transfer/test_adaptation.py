@@ -58,8 +58,10 @@ def test_both_test_sets_are_scored_before_and_after(base: Path, adapted: Path) -
     corrections = read_pairs(str(adapted / "pairs/corrections.test.jsonl"))
     for when, folder in (("before", base), ("after", adapted)):
         bundle = Bundle.load(folder)
-        assert stored[when]["known"] == evaluate_greedily(bundle, known).scores
-        assert stored[when]["corrections"] == evaluate_greedily(bundle, corrections).scores
+        for name, pairs in (("known", known), ("corrections", corrections)):
+            # No target has the four words that BLEU needs.
+            scores = evaluate_greedily(bundle, pairs).scores
+            assert stored[when][name] == {metric: scores[metric] for metric in ("chrf", "exact")}
     assert not set(corrections) & set(read_pairs(str(adapted / "pairs/corrections.train.jsonl")))
 
 

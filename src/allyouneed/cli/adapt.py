@@ -116,6 +116,6 @@ def _print_scores(result: "Adaptation") -> None:
     }
     print(f"\n{'':<12}{'before':>8}{'after':>8}{'change':>8}   test pairs")
     for name, title in names.items():
-        for metric in TITLES:
-            before, after = result.before[name][metric], result.after[name][metric]
+        for metric, before in result.before[name].items():
+            after = result.after[name][metric]
             print(f"{TITLES[metric]:<12}{before:>8.2f}{after:>8.2f}{after - before:>+8.2f}   {title}")

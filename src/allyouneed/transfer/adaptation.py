@@ -27,6 +27,7 @@ from ..corpus.pair import Pair
 from ..errors import ConfigError, DataError
 from ..evaluation import evaluate_greedily
 from ..files import locked, parse_json, read_json_lines, read_whole, to_json, write_whole
+from ..metrics import can_rise, make_metrics
 from ..run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
 from ..run.resume import has_run, refuse_a_run
 from .known_pairs import Parts, find_known_pairs, split
@@ -50,6 +51,7 @@ _SIDES = ("source", "target")
 class Adaptation:
     """An adapted bundle, and its scores on two test sets, "corrections" and "known", beside those of the old bundle.
 
+    BLEU is left out of the scores of a test set in which no target has four words.
     `are_outputs`: the references of "known" are translations by the old bundle. `is_held_out`: no tested correction was
     trained on.
     """
@@ -274,7 +276,13 @@ def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
 
 
 def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, float]]:
-    return {name: dict(evaluate_greedily(bundle, some.test).scores) for name, some in parts.items()}
+    """The scores of the test pairs, without BLEU where no target has four words."""
+    return {name: _telling(evaluate_greedily(bundle, some.test).scores, some.test) for name, some in parts.items()}
+
+
+def _telling(scores: Mapping[str, float], pairs: Sequence[Pair]) -> dict[str, float]:
+    metrics, references = make_metrics(tuple(scores)), [pair.target for pair in pairs]
+    return {name: score for name, score in scores.items() if can_rise(metrics[name], references)}
 
 
 def _digest(*values: object) -> str:
