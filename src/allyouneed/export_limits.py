@@ -33,16 +33,17 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
         or _marian_limit(config)
         or _width_limit(config, "MarianMTModel")
         or (_table_limit(*tokenizers) if tokenizers else ""),
-        "html": since or next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
+        "html": _value_residual_limit(config)
+        or next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
     }
 
 
 def later_option(config: ModelConfig) -> str:
-    """The setting of an option younger than the paper, which no format expresses; empty: there is none."""
+    """The setting of an option younger than the paper, which only the page expresses; empty: there is none."""
+    if limit := _value_residual_limit(config):
+        return limit
     if config.query_key_norm:
         return "query-key norm is not exported; this model has model.query_key_norm=true"
-    if config.value_residual:
-        return "value residual is not exported; this model has model.value_residual=true"
     return (
         'rotary positions are not exported; this model has model.positions="rotary"'
         if config.positions == "rotary"
@@ -57,6 +58,10 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
         formats[reason].append(name)
     possible = ", ".join(formats.pop("", ["none"]))
     return "; ".join([possible, *(f"not {', '.join(names)}: {reason}" for reason, names in formats.items())])
+
+
+def _value_residual_limit(config: ModelConfig) -> str:
+    return "value residual is not exported; this model has model.value_residual=true" if config.value_residual else ""
 
 
 def _marian_limit(config: ModelConfig) -> str:

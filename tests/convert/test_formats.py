@@ -177,7 +177,7 @@ def test_every_config_says_where_it_can_go() -> None:
 def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
     assert describe_exports(make_bundle().model.config) == "ctranslate2, onnx, huggingface, html"
     assert describe_exports(make_bundle(query_key_norm=True).model.config) == (
-        "none; not ctranslate2, onnx, huggingface, html: query-key norm is not exported; "
+        "html; not ctranslate2, onnx, huggingface: query-key norm is not exported; "
         "this model has model.query_key_norm=true"
     )
     assert describe_exports(make_bundle(norm="pre").model.config) == (

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -20,12 +21,20 @@ from allyouneed.convert.html import HTMLExporter, HTMLFolder
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.web_model import WEB
 from allyouneed.errors import ExportError
+from allyouneed.nn import Transformer
 from allyouneed.text.vocabulary_files import load_vocabulary
 from bundles import make_bundle
 from chromium_page import open_page
 from docs_programs import program
 from foreign_tokenizers import foreign_tokenizers
 from vocabularies import TEXTS, VOCABULARIES
+
+SIZES: list[dict[str, Any]] = [
+    {"norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7},
+    {"positions": "rotary"},
+    {"query_key_norm": True, "d_v": 7},
+    {"positions": "rotary", "query_key_norm": True, "norm": "pre", "d_k": 5},  # the fifth number of a head stays
+]
 
 
 @pytest.fixture(scope="module", params=VOCABULARIES)
@@ -79,8 +88,9 @@ TRANSLATE_ALL = """async ([library, bundle, weights, texts]) => {
 }"""
 
 
-def test_500_greedy_translations_in_chromium_are_ours_token_for_token(tmp_path: Path) -> None:
-    bundle = make_bundle(d_model=32, d_ff=32, max_length=16)
+@pytest.mark.parametrize("sizes", [{}, {"positions": "rotary", "query_key_norm": True}], ids=str)
+def test_500_greedy_translations_in_chromium_are_ours_token_for_token(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    bundle = make_bundle(d_model=32, d_ff=32, max_length=16, **sizes)
     HTMLExporter().write(bundle, tmp_path, "float32")
     rng = Random(1)
     texts = ["".join(rng.choices("abcdefghij", k=rng.randint(1, 12))) for _ in range(500)]
@@ -95,14 +105,15 @@ def test_500_greedy_translations_in_chromium_are_ours_token_for_token(tmp_path: 
     assert translations == greedy.translate(texts)
 
 
+@pytest.mark.parametrize("sizes", [{}, SIZES[-1]], ids=str)
 @pytest.mark.parametrize("precision", ["float16", "int8"])
-def test_rounded_weights_come_close(tmp_path: Path, precision: str) -> None:
-    proof = export_bundle(make_bundle(), tmp_path / "out", to="html", precision=precision, sentences=5)
+def test_rounded_weights_come_close(tmp_path: Path, precision: str, sizes: dict[str, Any]) -> None:
+    proof = export_bundle(make_bundle(**sizes), tmp_path / "out", to="html", precision=precision, sentences=5)
     assert 1e-5 < proof.mean_difference < 0.1
 
 
-def test_every_model_can_be_a_page(tmp_path: Path) -> None:
-    sizes = {"norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7}
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_every_model_can_be_a_page(tmp_path: Path, sizes: dict[str, Any]) -> None:
     proof = export_bundle(make_bundle(**sizes), tmp_path / "out", to="html", precision="float32", sentences=5)
     assert proof.identical == 5
     assert proof.max_difference < 1e-4
@@ -136,6 +147,38 @@ def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
     logits[[10, 12]] = -torch.inf
     expected = logits.log_softmax(-1)[:10].tolist()
     assert first_step("headsOff: new Set(['encoder.layers.0.attention:1'])") == pytest.approx(expected, abs=1e-5)
+    page.close()
+
+
+@pytest.mark.parametrize("sizes", SIZES[1:], ids=str)
+def test_without_positions_the_page_adds_and_rotates_nothing(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    bundle = make_bundle(**sizes)
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path, bundle)
+
+    def last_step(positions: str) -> list[float]:
+        """The log-probabilities of the letters after three tokens, the last two of which are decoded together."""
+        script = f"""(() => {{
+            const switches = {{ ...ALL_ON, positions: {positions} }};
+            const start = translator.model.start(translator.model.encode([10, 1, 2, 3, 11], switches));
+            const {{ state }} = translator.model.decode([10], start, switches);
+            return Array.from(translator.model.decode([1, 2], state, switches).logProbabilities.slice(0, 10));
+        }})()"""
+        return list(page.evaluate(script))
+
+    def expected(model: Transformer) -> list[float]:
+        with torch.no_grad():
+            logits = model(torch.tensor([[10, 1, 2, 3, 11]]), torch.tensor([[10, 1, 2]]))[0, -1]
+        logits[[10, 12]] = -torch.inf
+        return list(logits.log_softmax(-1)[:10].tolist())
+
+    assert last_step("true") == pytest.approx(expected(bundle.model), abs=1e-5)
+    plain = Transformer(replace(bundle.model.config, positions="sinusoidal")).eval()
+    plain.load_state_dict(bundle.model.state_dict())
+    for side in ("source", "target"):
+        plain.get_buffer(f"{side}_position.encoding").zero_()
+    assert last_step("false") == pytest.approx(expected(plain), abs=1e-5)
+    assert last_step("false") != pytest.approx(last_step("true"), abs=1e-3)
     page.close()
 
 

@@ -83,7 +83,7 @@ def test_only_the_model_itself_computes_it(rotary: Transformer, source: Tensor, 
         make_engine(rotary, compiled=True)
     with pytest.raises(ConfigError, match="RotaryAttention"):
         make_engine(rotary, precision="int8")
-    assert all("rotary" in reason for reason in exportable(rotary.config).values())
+    assert all("rotary" in reason for to, reason in exportable(rotary.config).items() if to != "html")
 
 
 def test_recorded_weights_are_those_of_the_rotated_scores(rotary: Transformer, source: Tensor, target: Tensor) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..bundle import Bundle
 from ..inference.quantization import quantize
 from ..nn import EncoderBlock
+from ..nn.query_key_norm import EPS
 from ..nn.weights import weights
 from .precision import ExportPrecision
 from .proof import banned_ids
@@ -67,6 +68,7 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
         "norm": model.norm,
         "norm_eps": first.attention_residual.norm.eps,
         "positions": model.positions,
+        "query_key_norm_eps": EPS,
         "max_length": model.max_length,
         "sos_id": target.sos_id,
         "eos_id": target.eos_id,

@@ -15,12 +15,13 @@ class Transformer {
   encode(ids, switches = ALL_ON) {
     const { encoder_layers: layers } = this.config;
     const seen = {};
-    let x = this.embed(ids, "source", 0, switches);
+    const start = switches.positions ? 0 : null;
+    let x = this.embed(ids, "source", start);
     for (let i = 0; i < layers; i++) {
       const layer = `encoder.layers.${i}`;
       x = this.residual(x, `${layer}.attention_residual`, (y) => {
-        const [keys, values] = this.projectKeysAndValues(y, `${layer}.attention`);
-        return this.attend(y, keys, values, `${layer}.attention`, switches, seen);
+        const [keys, values] = this.projectKeysAndValues(y, `${layer}.attention`, start);
+        return this.attend(y, keys, values, `${layer}.attention`, switches, seen, { start });
       });
       x = this.residual(x, `${layer}.feed_forward_residual`, (y) => this.feedForward(y, `${layer}.feed_forward`));
     }
@@ -41,16 +42,17 @@ class Transformer {
   decode(tokens, state, switches = ALL_ON) {
     const seen = {};
     const caches = [];
-    let x = this.embed(tokens, "target", state.length, switches);
+    const start = switches.positions ? state.length : null;
+    const visible = switches.causal ? (position) => state.length + position + 1 : undefined;
+    let x = this.embed(tokens, "target", start);
     for (let i = 0; i < this.config.decoder_layers; i++) {
       const layer = `decoder.layers.${i}`;
       x = this.residual(x, `${layer}.self_attention_residual`, (y) => {
-        const [newKeys, newValues] = this.projectKeysAndValues(y, `${layer}.self_attention`);
+        const [newKeys, newValues] = this.projectKeysAndValues(y, `${layer}.self_attention`, start);
         const keys = state.caches[i][0].concat(newKeys);
         const values = state.caches[i][1].concat(newValues);
         caches.push([keys, values]);
-        const visible = switches.causal ? (position) => state.length + position + 1 : undefined;
-        return this.attend(y, keys, values, `${layer}.self_attention`, switches, seen, visible);
+        return this.attend(y, keys, values, `${layer}.self_attention`, switches, seen, { start, visible });
       });
       x = this.residual(x, `${layer}.cross_attention_residual`, (y) =>
         this.attend(y, ...state.memory[i], `${layer}.cross_attention`, switches, seen),
@@ -64,16 +66,17 @@ class Transformer {
     return { logProbabilities: logSoftmax(logits, this.config.banned_ids), state: next, seen };
   }
 
-  // §3.4, §3.5: a row of the table times √d_model, plus the encoding of the position.
-  embed(ids, side, start, switches) {
+  // §3.4, §3.5: a row of the table times √d_model, plus the encoding of the position, `start` that of the first. Nothing
+  // is added without a start (positions are switched off) or an encoding (they are rotary).
+  embed(ids, side, start) {
     const { data, columns, scales } = this.tensors[`${side}_embedding.table`];
-    const positions = this.tensors[`${side}_position.encoding`].data;
+    const positions = start === null ? undefined : this.tensors[`${side}_position.encoding`]?.data;
     const factor = Math.sqrt(columns);
     return ids.map((id, index) => {
       const row = new Float32Array(columns);
       const scale = factor * (scales ? scales[id] : 1);
       for (let j = 0; j < columns; j++) {
-        row[j] = data[id * columns + j] * scale + (switches.positions ? positions[(start + index) * columns + j] : 0);
+        row[j] = data[id * columns + j] * scale + (positions ? positions[(start + index) * columns + j] : 0);
       }
       return row;
     });
@@ -116,14 +119,27 @@ class Transformer {
     return this.linear(inner, `${name}.outer`);
   }
 
-  projectKeysAndValues(x, name) {
-    return [this.linear(x, `${name}.key`), this.linear(x, `${name}.value`)];
+  projectKeysAndValues(x, name, start = null) {
+    return [this.projectAdjusted(x, `${name}.key`, start), this.linear(x, `${name}.value`)];
+  }
+
+  // Queries or keys as their products need them: normalized in each head if the model has query-key norm, then rotated if
+  // its positions are rotary and there is a `start`, the position of the first row.
+  projectAdjusted(x, name, start) {
+    const gain = this.tensors[`${name}_gain`];
+    const rotation = start === null ? undefined : this.tensors.rotation;
+    const rows = this.linear(x, name);
+    rows.forEach((row, i) => {
+      if (gain) normalizeHeads(row, gain.data, this.config.query_key_norm_eps);
+      if (rotation) rotateHeads(row, this.config.heads, rotation, start + i);
+    });
+    return rows;
   }
 
   // §3.2: attention in each head; position i of the queries sees the first `visible(i)` keys, or all of them.
-  attend(x, keys, values, name, switches, seen, visible = () => keys.length) {
+  attend(x, keys, values, name, switches, seen, { start = null, visible = () => keys.length } = {}) {
     const { heads } = this.config;
-    const queries = this.linear(x, `${name}.query`);
+    const queries = this.projectAdjusted(x, `${name}.query`, start);
     const keyWidth = queries[0].length / heads;
     const valueWidth = values[0].length / heads;
     const scale = switches.scaling ? 1 / Math.sqrt(keyWidth) : 1;
@@ -160,6 +176,31 @@ const ACTIVATIONS = {
   silu: (x) => x / (1 + Math.exp(-x)),
   gelu: (x) => (x * (1 + erf(x / Math.SQRT2))) / 2,
 };
+
+// Query-key norm: each head divided by the root of the mean of its squares, times gains that all heads share.
+function normalizeHeads(row, gain, eps) {
+  const width = gain.length;
+  for (let head = 0; head < row.length; head += width) {
+    let squares = 0;
+    for (let j = head; j < head + width; j++) squares += row[j] ** 2;
+    const factor = 1 / Math.sqrt(squares / width + eps);
+    for (let j = 0; j < width; j++) row[head + j] *= factor * gain[j];
+  }
+}
+
+// Rotary positions: number i of the first half of a head and number i of the second half are a pair, which is rotated by
+// angle i of the position, given by its sine and cosine. Of an odd width the last number stays.
+function rotateHeads(row, heads, { data, columns }, position) {
+  const half = columns / 2;
+  for (let head = 0; head < row.length; head += row.length / heads) {
+    for (let i = 0; i < half; i++) {
+      const [sine, cosine] = [data[position * columns + 2 * i], data[position * columns + 2 * i + 1]];
+      const [first, second] = [row[head + i], row[head + half + i]];
+      row[head + i] = first * cosine - second * sine;
+      row[head + half + i] = first * sine + second * cosine;
+    }
+  }
+}
 
 function softmax(scores) {
   let highest = -Infinity;

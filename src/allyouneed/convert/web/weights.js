@@ -26,6 +26,10 @@ function loadWeights({ config, tensors: index, shared }, base64, options) {
     const table = sinusoids(config.max_length, config.d_model);
     for (const side of ["source", "target"]) tensors[`${side}_position.encoding`] = table;
   }
+  if (config.positions === "rotary") {
+    const width = tensors["decoder.layers.0.self_attention.key.weight"].rows / config.heads;
+    tensors.rotation = sinusoids(config.max_length, 2 * Math.floor(width / 2));
+  }
   return { kernels, tensors };
 }
 
