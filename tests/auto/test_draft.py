@@ -64,6 +64,25 @@ def test_the_highest_rate_is_the_same_whatever_the_schedule(schedule: str, coold
     assert recipe.train.cooldown == cooldown
 
 
+def test_a_new_model_with_a_time_budget_has_the_younger_parts_unless_the_user_sets_others() -> None:
+    with_budget = replace(SMALL, minutes=10.0)
+    parts = {
+        name: Draft(tables, inherited).complete(corpus)[0].model
+        for name, tables, inherited, corpus in (
+            ("budget", {}, {}, with_budget),
+            ("no budget", {}, {}, SMALL),
+            ("set", {"model": {"positions": "learned"}}, {}, with_budget),
+            ("fine-tuned", {}, Recipe().tables()["model"], with_budget),
+        )
+    }
+    assert {name: (model.positions, model.query_key_norm) for name, model in parts.items()} == {
+        "budget": ("rotary", True),
+        "no budget": ("sinusoidal", False),
+        "set": ("learned", True),
+        "fine-tuned": ("sinusoidal", False),
+    }
+
+
 def test_adam_is_led_more_slowly_than_muon() -> None:
     with_adam, _ = Draft({"train": {"optimizer": "adam"}}).complete(SMALL)
     assert with_adam.train.learning_rate == Draft({}).complete(SMALL)[0].train.learning_rate / 2

@@ -90,6 +90,9 @@ WARMUP_SHARE, MAX_WARMUP = 0.05, 2_000
 MIN_STEPS, VALIDATIONS, PATIENCE = 800, 20, 10
 UPDATES_PER_MINUTE = 6_000  # of a time budget; more than a machine makes, since the schedule is compressed to it
 
+# Parts younger than the paper, for a new model with a time budget: docs/since-2017.md and docs/training.md.
+YOUNGER_PARTS = {"positions": "rotary", "query_key_norm": True}
+
 # Chosen for every corpus, if not set.
 ALWAYS = {"optimizer": "muon", "average_checkpoints": 1}
 
