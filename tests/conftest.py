@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -27,6 +27,10 @@ SMALL = ModelConfig(
     max_length=17,
     dropout=0.1,
 )
+
+# Options that change queries and keys before their product: alone, and both with heads of an odd width.
+ROTARY_AND_NORM: dict[str, Any] = {"positions": "rotary", "query_key_norm": True, "d_k": 5, "d_v": 7}
+ADJUSTED: list[dict[str, Any]] = [{"positions": "rotary"}, {"query_key_norm": True}, ROTARY_AND_NORM]
 
 # What passes must not depend on how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

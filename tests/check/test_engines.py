@@ -19,7 +19,7 @@ from allyouneed.inference import quantization as int8
 from allyouneed.nn import Transformer, position, transformer
 from allyouneed.nn.rotary import rotate
 from allyouneed.train import loss
-from conftest import SMALL
+from conftest import ROTARY_AND_NORM, SMALL
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +37,16 @@ def names(verdicts: Any) -> list[str]:
     return [verdict.check for verdict in verdicts if not verdict.passed]
 
 
-def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids) -> None:
-    results = list(engines.engines_agree(long, ids))
+@pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM], ids=["plain", "adjusted"])
+def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids, sizes: dict[str, Any]) -> None:
+    model = Transformer(replace(long.config, **sizes)).eval()
+    results = list(engines.engines_agree(model, ids))
     assert [verdict.check for verdict in results] == [
         "plain", "fast", "compiled", "int8 maps", "int8", "int8 compiled",
     ]  # fmt: skip
     assert names(results) == []
-    assert names([engines.positions_differ(long), engines.beam_search_is_exhaustive()]) == []
-    assert names([engines.losses_match_definition(long, ids)]) == []
+    assert names([engines.positions_differ(model), engines.beam_search_is_exhaustive()]) == []
+    assert names([engines.losses_match_definition(model, ids)]) == []
 
 
 def test_two_sentences_are_long(ids: Ids) -> None:

@@ -15,6 +15,7 @@ from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, make_engine
 from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import has_vpdpbusd, make_compiled_engine
 from allyouneed.nn import Transformer
+from conftest import ADJUSTED, ROTARY_AND_NORM
 
 ANY_SOURCE = torch.tensor([[1, 5, 2]])
 
@@ -105,15 +106,18 @@ def test_a_search_is_computed_by_one_engine_to_its_end(
     assert engine.start(source).engine.compiled
 
 
+@pytest.mark.parametrize("sizes", [{"norm": "pre"}, {"norm": "post"}, ROTARY_AND_NORM], ids=str)
 def test_warming_up_compiles_all_that_a_model_of_any_depth_needs(
-    model: Transformer, cache: Path, source: torch.Tensor
+    config: ModelConfig, sizes: dict[str, Any], cache: Path, source: torch.Tensor
 ) -> None:
     from allyouneed.inference import kernels
 
     warm_up.warm_up("int8")
-    kernel_names = ("encode_tokens", "decode_tokens", "decode_and_project", "map_rows", "top_continuations_rows")
+    kernel_names = (
+        "encode_tokens", "decode_tokens", "decode_and_project", "map_rows", "adjust_rows", "top_continuations_rows",
+    )  # fmt: skip
     before = {name: len(getattr(kernels, name).signatures) for name in kernel_names}
-    engine = make_compiled_engine(model, precision="int8")
+    engine = make_compiled_engine(Transformer(replace(config, **sizes)).eval(), precision="int8")
     for rows in (source[:1], source):
         translations(engine, rows)
     assert {name: len(getattr(kernels, name).signatures) for name in kernel_names} == before
@@ -141,7 +145,9 @@ def test_auto_is_pytorch_where_compiling_does_not_pay(model: Transformer, monkey
 
 
 @pytest.mark.parametrize(
-    "sizes", [{}, {"norm": "pre", "activation": "gelu"}, {"d_k": 5, "d_v": 7, "activation": "silu"}], ids=str
+    "sizes",
+    [{}, {"norm": "pre", "activation": "gelu"}, {"d_k": 5, "d_v": 7, "activation": "silu"}, *ADJUSTED],
+    ids=str,
 )
 def test_both_int8_engines_give_the_same_numbers_to_the_bit(sizes: dict[str, Any]) -> None:
     """The best hypotheses of 60 sources with random weights, in batches of other sizes, and their log-probabilities."""
@@ -159,11 +165,12 @@ def test_both_int8_engines_give_the_same_numbers_to_the_bit(sizes: dict[str, Any
     assert eager == compiled or not has_vpdpbusd()  # without it the default is not compiled
 
 
-def test_float32_translations_do_not_depend_on_the_engine() -> None:
+@pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM], ids=["plain", "adjusted"])
+def test_float32_translations_do_not_depend_on_the_engine(sizes: dict[str, Any]) -> None:
     """60 sources, with random weights."""
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=1_000, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2)
-    model = Transformer(replace(config, max_length=40)).eval()
+    model = Transformer(replace(config, max_length=40, **sizes)).eval()
     sources = torch.randint(3, 1_000, (60, 12))
     assert translations(make_engine(model), sources) == translations(make_engine(model, compiled=True), sources)
 

@@ -15,11 +15,11 @@ from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
-from allyouneed.inference import EngineStep, make_engine, pick_precision
+from allyouneed.inference import EagerEngine, EngineStep, make_engine, pick_precision
 from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from allyouneed.nn.custom_parts import find_custom_part
 from allyouneed.translator import Translator
-from conftest import SMALL
+from conftest import ADJUSTED, ROTARY_AND_NORM, SMALL
 from twins import scatter
 
 SIZES: list[dict[str, Any]] = [
@@ -29,7 +29,10 @@ SIZES: list[dict[str, Any]] = [
     {"activation": "silu", "norm": "pre"},
     {"d_k": 5, "d_v": 7},
     {"positions": "learned", "tied_embeddings": "none"},
+    *ADJUSTED,
+    {**ROTARY_AND_NORM, "norm": "pre"},
 ]
+PLAIN_AND_ADJUSTED = pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM], ids=["plain", "adjusted"])
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -49,13 +52,21 @@ def test_it_equals_the_full_pass(
         assert state.length == target.size(1)
 
 
-@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 3), st.booleans())
-@settings(deadline=None, max_examples=20)
-def test_any_way_through_a_beam_equals_the_full_pass(seed: int, width: int, sentences: int, compiled: bool) -> None:
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from([{}, ROTARY_AND_NORM]),
+)
+@settings(deadline=None, max_examples=25)
+def test_any_way_through_a_beam_equals_the_full_pass(
+    seed: int, width: int, sentences: int, compiled: bool, sizes: dict[str, Any]
+) -> None:
     """Hypotheses are dropped and forked, and sentences leave, at every step."""
     rng = torch.Generator().manual_seed(seed)
     config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
-    model = Transformer(config).eval()
+    model = Transformer(replace(config, **sizes)).eval()
     fast = make_engine(model, compiled=compiled)
     source = torch.randint(1, 13, (sentences, 5), generator=rng)
     with torch.inference_mode():
@@ -92,8 +103,9 @@ def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, c
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: bool) -> None:
-    model = Transformer(replace(config, max_length=150)).eval()
+@PLAIN_AND_ADJUSTED
+def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: bool, sizes: dict[str, Any]) -> None:
+    model = Transformer(replace(config, max_length=150, **sizes)).eval()
     fast = make_engine(model, compiled=compiled)
     target = torch.randint(1, 13, (1, 150))
     with torch.inference_mode():
@@ -106,8 +118,9 @@ def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: boo
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_int8_is_near_float32(config: ModelConfig, compiled: bool) -> None:
-    model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4)).eval()
+@pytest.mark.parametrize("sizes", [{}, *ADJUSTED])
+def test_int8_is_near_float32(config: ModelConfig, compiled: bool, sizes: dict[str, Any]) -> None:
+    model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4, **sizes)).eval()
     exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=compiled)
     with torch.inference_mode():
         for rows in (1, 2, 40):
@@ -238,6 +251,15 @@ def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
     assert Translator(bundle).precision == "float32"
 
 
+@pytest.mark.parametrize("sizes", ADJUSTED)
+def test_rotary_positions_and_query_key_norm_are_no_custom_parts(
+    config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
+) -> None:
+    model = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2, **sizes)).eval()
+    assert isinstance(make_engine(model), EagerEngine)
+    assert pick_precision(model) == "int8"
+
+
 def test_a_plain_model_has_no_custom_part(model: Transformer) -> None:
     assert find_custom_part(model) is None
     assert find_custom_part(model.train()) is None
@@ -271,11 +293,12 @@ def test_every_way_refuses_the_same_with_the_same_error(
 
 
 @pytest.mark.parametrize(("precision", "compiled"), WAYS)
-def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bool) -> None:
+@PLAIN_AND_ADJUSTED
+def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bool, sizes: dict[str, Any]) -> None:
     """60 sources: alone, in pairs, all at once, and sorted by length."""
     torch.manual_seed(0)
-    sizes: dict[str, Any] = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
-    model = Transformer(ModelConfig(vocab_size=1_000, **sizes)).eval()
+    config = ModelConfig(vocab_size=1_000, d_model=128, d_ff=512, heads=4, encoder_layers=2, decoder_layers=2)
+    model = Transformer(replace(config, **sizes)).eval()
     fast = make_engine(model, precision=precision, compiled=compiled)
     step = EngineStep(fast, banned_ids=(0, 1))
     lengths = torch.randint(4, 22, (60,)).tolist()

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 
@@ -15,6 +16,7 @@ from allyouneed.data.batch import pad
 from allyouneed.decode import Hypothesis, Newcomers, SearchLimits, running_search, search
 from allyouneed.inference import AnyEngine, CachedState, EngineStep, make_engine
 from allyouneed.nn import Transformer
+from conftest import ROTARY_AND_NORM
 
 ENGINES = [("float32", False), ("float32", True), ("int8", False), ("int8", True)]
 SEARCHES = [DecodeConfig(beam=1), DecodeConfig(beam=4, nbest=2)]
@@ -48,10 +50,11 @@ def _memory_that_nobody_wrote_to_holds_nan() -> Iterator[None]:
 
 
 @cache
-def engine(precision: str, compiled: bool) -> AnyEngine:
+def engine(precision: str, compiled: bool, *, adjusted: bool = False) -> AnyEngine:
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=200, d_model=32, d_ff=48, heads=4, encoder_layers=2, decoder_layers=2)
-    return make_engine(Transformer(config).eval(), precision=precision, compiled=compiled)
+    model = Transformer(replace(config, **ROTARY_AND_NORM) if adjusted else config).eval()
+    return make_engine(model, precision=precision, compiled=compiled)
 
 
 def limits(sentences: Sequence[Sentence]) -> SearchLimits:
@@ -97,13 +100,13 @@ def joined(engine: AnyEngine, config: DecodeConfig, sentences: Sequence[Sentence
 
 @pytest.mark.parametrize(("precision", "compiled"), ENGINES)
 @pytest.mark.parametrize("config", SEARCHES, ids=["greedy", "beam"])
-@given(sentences=SENTENCES)
-@settings(deadline=None, max_examples=12)
+@given(sentences=SENTENCES, adjusted=st.booleans())
+@settings(deadline=None, max_examples=16)
 def test_a_sentence_that_joins_a_batch_gets_what_it_gets_alone(
-    precision: str, compiled: bool, config: DecodeConfig, sentences: list[Sentence]
+    precision: str, compiled: bool, config: DecodeConfig, sentences: list[Sentence], adjusted: bool
 ) -> None:
     """In int8 to the bit; in float32 but for the rounding of scores."""
-    some = engine(precision, compiled)
+    some = engine(precision, compiled, adjusted=adjusted)
     in_order = sorted(sentences, key=lambda one: one.comes)
     expected = [alone(some, config, one) for one in in_order]
     results = joined(some, config, sentences)

@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 from allyouneed.config import ModelConfig
-from allyouneed.errors import ConfigError
 from allyouneed.explain.recording import recorded
 from allyouneed.export_limits import exportable
-from allyouneed.inference import make_engine
 from allyouneed.nn import Transformer
 from allyouneed.nn.rotary import NoPositions, RotaryAttention, rotate
 from twins import scatter
@@ -75,14 +73,7 @@ def test_it_has_the_weights_of_the_papers_model(rotary: Transformer, config: Mod
     assert not any(isinstance(part, RotaryAttention) for part in paper.modules())
 
 
-def test_only_the_model_itself_computes_it(rotary: Transformer, source: Tensor, target: Tensor) -> None:
-    engine = make_engine(rotary, compiled="auto")
-    logits, _ = engine.step(target[:, 0], engine.start(source))
-    torch.testing.assert_close(logits, rotary(source, target)[:, 0])
-    with pytest.raises(ConfigError, match="RotaryAttention"):
-        make_engine(rotary, compiled=True)
-    with pytest.raises(ConfigError, match="RotaryAttention"):
-        make_engine(rotary, precision="int8")
+def test_of_all_exports_the_page_alone_expresses_them(rotary: Transformer) -> None:
     assert all("rotary" in reason for to, reason in exportable(rotary.config).items() if to != "html")
 
 

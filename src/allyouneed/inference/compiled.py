@@ -22,6 +22,7 @@ from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer
 from . import kernels
+from .adjustment import stack_gains
 from .dispatch import compiled_float32_pays
 from .eager import EagerEngine
 from .engine import Precision
@@ -40,6 +41,7 @@ from .kv_cache import CachedState, KVCache
 from .quantization import quantize
 
 NO_IDS = np.empty(0, np.int64)
+NO_ROTATION = np.empty((0, 2, 0), np.float32)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final norm of a stack that has none
 
 
@@ -92,6 +94,7 @@ class CompiledEngine(EagerEngine):
         self._cross_weights = CrossAttentionWeights(
             self._maps([block.cross_attention.query] for block in decoder),
             self._maps([block.cross_attention.output] for block in decoder),
+            _gains([block.cross_attention for block in decoder]),
         )
         self._embedding = EmbeddingWeights(
             _array(model.target_embedding.table),
@@ -159,6 +162,8 @@ class CompiledEngine(EagerEngine):
             np.stack([_array(final_norm.gain), _array(final_norm.bias)])
             if isinstance(final_norm, LayerNorm)
             else NOTHING,
+            _gains(attentions),
+            _array(self.rotation),
         )
 
     def _maps(self, blocks: Iterable[Sequence[nn.Linear]]) -> FloatWeights | Int8Weights:
@@ -196,8 +201,11 @@ class VNNIEngine(CompiledEngine):
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
         sizes = {"heads": self._heads, "width": self._query_width}
+        projected = [project(memory) for project in self._memory_maps]
+        for tokens, gains in zip(projected, self._cross_weights.query_key_gains, strict=True):
+            kernels.adjust_rows(tokens.flatten(0, 1).numpy(), self._heads, gains[1:], NO_IDS, NO_ROTATION)
         return (
-            tuple(KVCache(project(memory), memory.size(1), **sizes) for project in self._memory_maps),
+            tuple(KVCache(tokens, memory.size(1), **sizes) for tokens in projected),
             tuple(KVCache(memory.new_empty(len(memory), 0, self._kv_width), 0, **sizes) for _ in self._memory_maps),
         )
 
@@ -272,6 +280,10 @@ def _addresses(caches: Sequence[KVCache]) -> tuple[Array, tuple[int, ...]]:
 
 def _mask_array(padding: Tensor | None) -> Array:
     return NOTHING if padding is None else padding.numpy()[:, 0, 0]
+
+
+def _gains(attentions: Sequence[MultiHeadAttention]) -> Array:
+    return _array(torch.stack([stack_gains(part) for part in attentions]))
 
 
 def _array(tensor: Tensor) -> Array:

@@ -4,6 +4,7 @@
 
 - Linear maps of the same vector are one product: queries, keys and values of self-attention; keys and
   values of the memory.
+- Keys are normalized and rotated once, if at all, and the KV cache keeps the results (adjustment.py).
 - The KV cache never moves when hypotheses are dropped or forked (kv_cache.py).
 - Weights may be int8 (quantization.py). Norms, attention and log-probabilities are then computed in float64 and
   rounded once: the next linear map rounds their results to 256 levels, so a difference in the last bit of a float32,
@@ -29,6 +30,7 @@ from ..nn.feedforward import FeedForward
 from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer, require_rows
+from .adjustment import adjust_heads, rotation_table, stack_gains
 from .engine import Precision, banned_log_softmax
 from .kv_cache import CachedState, KVCache, split_heads
 from .quantization import Int8Linear
@@ -54,6 +56,7 @@ class EagerEngine:
         self.target_table = model.target_embedding.table.detach()
         self.source_position = cast(Tensor, model.source_position.encoding).detach()
         self.target_position = cast(Tensor, model.target_position.encoding).detach()
+        self.rotation = rotation_table(model.config).to(self.target_table.device, self.dtype)
         self._prepare(model)
 
     def begin_search(self) -> Self:
@@ -126,8 +129,9 @@ class EagerEngine:
 
     def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Embedded sources → the memory, both (B, S, D)."""
+        rotation = self.rotation[: x.size(1)] if len(self.rotation) else None
         for block in self.encoder:
-            x = block(x, padding)
+            x = block(x, padding, rotation)
         return self.encoder_norm(x)
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
@@ -142,15 +146,17 @@ class EagerEngine:
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
         """The logits (N, V), or with `banned_ids` log-probabilities, and the caches with the last tokens in them."""
         width = state.hypotheses // state.sentences
-        position = self.target_position[state.length if state.joined is None else state.positions]
+        positions = state.length if state.joined is None else state.positions
+        position = self.target_position[positions]
         if state.joined is not None:
             position = position.repeat_interleave(width, 0)  # (B, D) → (N, D)
         x = torch.add(position, torch.embedding(self.target_table, last), alpha=self.scale)
         x = x.view(state.sentences, width, -1)  # (N, D) → (B, N/B, D): hypotheses as if they were positions
+        rotation = self.rotation[positions].unsqueeze(-3) if len(self.rotation) else None  # (B, 1, 2, K) or (1, 2, K)
         mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
         caches = []
         for block, cache, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):
-            x, cache = block(x, cache, state.cached, mask, memory, state.padding)
+            x, cache = block(x, cache, state.cached, mask, memory, state.padding, rotation)
             caches.append(cache)
         logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
         return logits if banned_ids is None else banned_log_softmax(logits, banned_ids, self.dtype), tuple(caches)
@@ -242,12 +248,14 @@ class _FastSelfAttention:
         self.heads, self.residual, self.dtype = attention.heads, _FastResidual(residual, dtype), dtype
         self.qkv = _joined(make, attention.query, attention.key, attention.value)
         self.output = _joined(make, attention.output)
+        self.gains = stack_gains(attention).to(dtype)
         self.width = attention.key.out_features
         self.kv_width = self.width + attention.value.out_features
 
-    def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def project_qkv(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
         """Queries, keys and values side by side, and the keys and values alone, (B, L, H·K + H·Kv)."""
         qkv = self.qkv(self.residual.pre_norm(x))
+        adjust_heads(qkv[..., : 2 * self.width], self.heads, self.gains, rotation)
         return qkv, qkv[..., self.width :]
 
     def empty_cache(self, x: Tensor) -> KVCache:
@@ -269,9 +277,9 @@ class _FastEncoderBlock:
         self.attention = _FastSelfAttention(block.attention, block.attention_residual, make, dtype)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
-    def __call__(self, x: Tensor, padding: Tensor | None) -> Tensor:
+    def __call__(self, x: Tensor, padding: Tensor | None, rotation: Tensor | None) -> Tensor:
         attention = self.attention
-        query, keys_and_values = attention.project_qkv(x)
+        query, keys_and_values = attention.project_qkv(x, rotation)
         tokens = keys_and_values.to(attention.dtype)
         cache = KVCache(tokens, tokens.size(1), heads=attention.heads, width=attention.width)
         return self.feed_forward(
@@ -283,7 +291,7 @@ class _FastDecoderBlock:
     def __init__(self, block: DecoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
         cross, self.dtype = block.cross_attention, dtype
         self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
-        self.heads, self.width = cross.heads, cross.key.out_features
+        self.heads, self.width, self.gains = cross.heads, cross.key.out_features, stack_gains(cross).to(dtype)
         self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
         self.keys_and_values = _joined(make, cross.key, cross.value)
         self.cross_attention_residual = _FastResidual(block.cross_attention_residual, dtype)
@@ -291,8 +299,9 @@ class _FastDecoderBlock:
 
     def project_kv(self, memory: Tensor) -> KVCache:
         """Keys and values of the memory (B, S, D), projected once for all steps."""
-        tokens = self.keys_and_values(memory).to(self.dtype)
-        return KVCache(tokens, memory.size(1), heads=self.heads, width=self.width)
+        tokens = self.keys_and_values(memory)
+        adjust_heads(tokens[..., : self.width], self.heads, self.gains[1:], None)
+        return KVCache(tokens.to(self.dtype), memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
         self,
@@ -302,11 +311,13 @@ class _FastDecoderBlock:
         mask: Tensor | None,
         memory: KVCache,
         padding: Tensor | None,
+        rotation: Tensor | None,
     ) -> tuple[Tensor, KVCache]:
         attention, residual = self.self_attention, self.cross_attention_residual
-        query, keys_and_values = attention.project_qkv(x)
+        query, keys_and_values = attention.project_qkv(x, rotation)
         cache = cache.append(keys_and_values, after=cached)
         x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, mask)))
         query = self.query(residual.pre_norm(x))
+        adjust_heads(query, self.heads, self.gains[:1], None)
         x = residual.add_and_norm(x, self.output(cached_attention(query, memory, padding)))
         return self.feed_forward(x), cache

@@ -25,6 +25,8 @@ from numba.extending import intrinsic, overload
 from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
+from ..nn.query_key_norm import EPS
+
 Array = NDArray[Any]
 PANEL = 64  # outputs of a linear map that are computed together by VPDPBUSD: four registers of 16 sums
 
@@ -65,6 +67,8 @@ class BlockWeights(NamedTuple):
     gain: Array  # (N, 2 or 3, D): of the norm of each sublayer, in their order
     bias: Array  # (N, 2 or 3, D)
     closing: Array  # (2, D): gain and bias of the final norm of a "pre" stack
+    query_key_gains: Array  # (N, 2, K): of query-key norm, for queries and for keys; (N, 0, K) without it
+    rotation: Array  # (L, 2, K): `adjustment.rotation_table`; (0, 2, K) without rotary positions
 
 
 class CrossAttentionWeights(NamedTuple):
@@ -72,6 +76,7 @@ class CrossAttentionWeights(NamedTuple):
 
     query: FloatWeights | Int8Weights
     output: FloatWeights | Int8Weights
+    query_key_gains: Array  # as in `BlockWeights`
 
 
 class EmbeddingWeights(NamedTuple):
@@ -108,8 +113,10 @@ def encode_tokens(
     keys_and_values = np.empty((sentences, length, output_width(stack.qkv) - query_width), np.float32)
     attended = np.empty((rows, keys_and_values.shape[2] - query_width), np.float32)
     in_order = np.empty(0, np.int64)
+    positions = np.arange(rows) % length
     for n in range(len(stack.gain)):
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
+        adjust_rows(qkv, 2 * options.heads, stack.query_key_gains[n], positions, stack.rotation)
         for r in range(rows):
             keys_and_values[r // length, r % length] = qkv[r, query_width:]
         attend_rows(qkv, keys_and_values, in_order, length, padding, options.heads, query_width, attended)
@@ -153,10 +160,12 @@ def decode_tokens(
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
     embed(last, positions, embedding, x)
+    unrotated = stack.rotation[:0]
     for n in range(len(caches)):
         cache = carray(float32_pointer(caches[n]), cache_shape)
         memory = carray(float32_pointer(memories[n]), memory_shape)
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
+        adjust_rows(qkv, 2 * options.heads, stack.query_key_gains[n], positions, stack.rotation)
         for r in range(rows):
             sentence = r // hypotheses
             row = cache_rows[sentence] if len(cache_rows) else sentence
@@ -164,6 +173,7 @@ def decode_tokens(
         attend_rows(qkv, cache, cache_rows, used + hypotheses, ancestry_mask, options.heads, query_width, attended)
         add_and_norm(x, attended, stack.output, stack, n, 0, options)
         linear(pre_norm(x, stack, n, 1, options), cross.query, n, query)
+        adjust_rows(query, options.heads, cross.query_key_gains[n][:1], positions, unrotated)
         attend_rows(query, memory, cache_rows, source_length, padding, options.heads, query_width, attended)
         add_and_norm(x, attended, cross.output, stack, n, 1, options)
         feed_forward(x, stack, n, 2, options)
@@ -461,6 +471,42 @@ def attend_rows(
                     mean[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
             for i in range(deep):
                 result[r, h * deep + i] = mean[i] / total
+
+
+@_jit
+def adjust_rows(x: Array, count: int, gains: Array, positions: Array, rotation: Array) -> None:
+    """Normalize with `gains`, if there are any, then rotate the first `count` vectors of each row, in place.
+
+    `adjustment.adjust_heads` is the definition. Shapes: x (R, count · K …), gains (n, K) or (0, K), one for every
+    count / n vectors; rotation (L, 2, K) or (0, 2, K), as in `adjustment.rotation_table`; positions (B,), each of R / B
+    rows.
+    """
+    if len(gains) == 0 and len(rotation) == 0:
+        return
+    rows, width = len(x), gains.shape[1]
+    half = width // 2
+    vector = np.empty(width, np.float64)
+    for r in range(rows):
+        for v in range(count):
+            begin = v * width
+            for i in range(width):
+                vector[i] = x[r, begin + i]
+            if len(gains):
+                total = 0.0
+                for i in range(width):
+                    total += vector[i] * vector[i]
+                scale, gain = 1 / math.sqrt(total / width + EPS), gains[v * len(gains) // count]
+                for i in range(width):
+                    vector[i] *= scale * gain[i]
+            if len(rotation):
+                position = positions[r * len(positions) // rows]
+                cosines, sines = rotation[position, 0], rotation[position, 1]
+                for i in range(half):
+                    first, second = vector[i], vector[half + i]
+                    vector[i] = first * cosines[i] + second * sines[i]
+                    vector[half + i] = second * cosines[half + i] + first * sines[half + i]
+            for i in range(width):
+                x[r, begin + i] = vector[i]
 
 
 @_jit

@@ -20,9 +20,9 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     """The engine for `model` with weights in `precision`, "float32" or "int8".
 
     `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled code where
-    it pays and as soon as it is there (auto_engine.py). A model with rotary positions, query-key norm, value residual
-    or a part of its own (a subclass, a forward hook; custom_parts.py) is run by its own `start` and `step`, in float32;
-    for such a model int8 and `compiled` are refused.
+    it pays and as soon as it is there (auto_engine.py). A model with value residual or a part of its own (a subclass,
+    a forward hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model int8 and
+    `compiled` are refused.
     """
     if precision not in get_args(Precision):
         raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')

@@ -6,8 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks_of_all
 
-from .query_key_norm import QueryKeyNormAttention
-from .rotary import RotaryAttention
 from .transformer import Transformer
 from .uninitialized import UninitializedWeights
 from .value_residual import ValueResidual
@@ -18,12 +16,9 @@ _ONLY_IN_TRAINING = {"dropout", "p", "training"}
 
 
 def find_uncommon_part(model: Transformer) -> str | None:
-    """A description of the first part that only the model itself computes; None if engines can take its place.
-
-    That is a custom part, or one that an option chose which the paper does not have.
-    """
+    """A description of the first part that engines cannot compute, a value residual or a custom part; None if none."""
     for name, part in model.named_modules():
-        if isinstance(part, RotaryAttention | QueryKeyNormAttention | ValueResidual):
+        if isinstance(part, ValueResidual):
             return f"{name} is a {type(part).__name__}"
     return find_custom_part(model)
 
