@@ -25,23 +25,23 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
 
     `tokenizers` are those of the source and of the target; without them, the limits of vocabularies are left out.
     """
-    since = later_option(config)
+    if config.value_residual:
+        return dict.fromkeys(
+            ("ctranslate2", "onnx", "huggingface", "html"),
+            "value residual is not exported; this model has model.value_residual=true",
+        )
     return {
-        "ctranslate2": since or _width_limit(config, "CTranslate2"),
-        "onnx": since,
-        "huggingface": since
-        or _marian_limit(config)
+        "ctranslate2": _width_limit(config, "CTranslate2") or _cross_attention_limit(config),
+        "onnx": later_option(config),
+        "huggingface": _marian_limit(config)
         or _width_limit(config, "MarianMTModel")
         or (_table_limit(*tokenizers) if tokenizers else ""),
-        "html": _value_residual_limit(config)
-        or next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
+        "html": next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
     }
 
 
 def later_option(config: ModelConfig) -> str:
-    """The setting of an option younger than the paper, which only the page expresses; empty: there is none."""
-    if limit := _value_residual_limit(config):
-        return limit
+    """The setting of an option younger than the paper that a format does not express; empty: there is none."""
     if config.query_key_norm:
         return "query-key norm is not exported; this model has model.query_key_norm=true"
     return (
@@ -60,15 +60,13 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
     return "; ".join([possible, *(f"not {', '.join(names)}: {reason}" for reason, names in formats.items())])
 
 
-def _value_residual_limit(config: ModelConfig) -> str:
-    return "value residual is not exported; this model has model.value_residual=true" if config.value_residual else ""
-
-
 def _marian_limit(config: ModelConfig) -> str:
     if config.norm == "pre":
         return 'MarianMTModel is post-norm alone; this model has model.norm="pre"'
-    if config.positions == "learned":
-        return 'MarianMTModel has sinusoidal positions alone; this model has model.positions="learned"'
+    if config.positions != "sinusoidal":
+        return f'MarianMTModel has sinusoidal positions alone; this model has model.positions="{config.positions}"'
+    if config.query_key_norm:
+        return "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
     if config.target_vocab_size is not None and config.tied_embeddings != "all":
         return "MarianMTModel has one table of ids for both sides; this model has a vocabulary for each side"
     return ""
@@ -90,6 +88,16 @@ def _table_limit(source: AnyTokenizer, target: AnyTokenizer) -> str:
 
 def _page_limit(part: str) -> str:
     return f"the page cannot encode text with this vocabulary: {part}"
+
+
+def _cross_attention_limit(config: ModelConfig) -> str:
+    """CTranslate2 4.8 normalizes queries of self-attention in each head, those of cross-attention before the split."""
+    if config.query_key_norm and config.heads > 1:
+        return (
+            "CTranslate2 normalizes the queries of cross-attention over all heads together; this model has "
+            f"model.query_key_norm=true and heads={config.heads}"
+        )
+    return ""
 
 
 def _width_limit(config: ModelConfig, program: str) -> str:

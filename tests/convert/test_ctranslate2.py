@@ -2,14 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
+from allyouneed.nn import MultiHeadAttention
 from allyouneed.translator import Translator
 from bundles import make_bundle
 from vocabularies import VOCABULARIES
+
+OPTIONS: list[dict[str, Any]] = [
+    {"positions": "rotary"},
+    {"positions": "rotary", "d_model": 18, "heads": 6},  # heads of width 3, whose last number is not rotated
+    {"query_key_norm": True, "heads": 1},
+    {"positions": "rotary", "query_key_norm": True, "heads": 1},
+]
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -24,9 +34,32 @@ def test_an_exported_model_translates_equally(tmp_path: Path, norm: str, activat
     assert proof.max_difference < 1e-4
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())))
+def test_rotary_positions_and_query_key_norm_translate_equally(
+    tmp_path: Path, norm: str, options: dict[str, Any]
+) -> None:
+    proof = export_bundle(make_bundle(norm=norm, **options), tmp_path / "out", to="ctranslate2", sentences=10)
+    assert proof.identical + proof.ties == proof.sentences == 10
+    assert proof.max_difference < 1e-4
+
+
+def test_queries_and_keys_near_zero_are_normalized_with_our_epsilon(tmp_path: Path) -> None:
+    """Were it that of the other norms in CTranslate2's own default, 1e-6, these vectors would be √10 times as long."""
+    bundle = make_bundle(query_key_norm=True, heads=1)
+    with torch.no_grad():
+        for part in bundle.model.modules():
+            if isinstance(part, MultiHeadAttention):
+                for linear in (part.query, part.key):
+                    linear.weight.mul_(1e-3)
+                    linear.bias.mul_(1e-3)
+    assert export_bundle(bundle, tmp_path / "out", to="ctranslate2", sentences=10).max_difference < 1e-4
+
+
+@pytest.mark.parametrize("options", [{}, {"positions": "rotary", "query_key_norm": True, "heads": 1}])
 @pytest.mark.parametrize("precision", ["float16", "int8"])
-def test_rounded_weights_come_close(tmp_path: Path, precision: str) -> None:
-    bundle = make_bundle(d_model=64, d_ff=96)
+def test_rounded_weights_come_close(tmp_path: Path, precision: str, options: dict[str, Any]) -> None:
+    bundle = make_bundle(d_model=64, d_ff=96, **options)
     before = [parameter.clone() for parameter in bundle.model.parameters()]
     proof = export_bundle(bundle, tmp_path / "out", to="ctranslate2", precision=precision, sentences=10)
     assert 1e-5 < proof.mean_difference < 0.1

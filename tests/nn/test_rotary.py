@@ -7,7 +7,6 @@ from torch import Tensor
 
 from allyouneed.config import ModelConfig
 from allyouneed.explain.recording import recorded
-from allyouneed.export_limits import exportable
 from allyouneed.nn import Transformer
 from allyouneed.nn.rotary import NoPositions, RotaryAttention, rotate
 from twins import scatter
@@ -71,10 +70,6 @@ def test_it_has_the_weights_of_the_papers_model(rotary: Transformer, config: Mod
     paper = Transformer(config)
     assert rotary.state_dict().keys() == paper.state_dict().keys()
     assert not any(isinstance(part, RotaryAttention) for part in paper.modules())
-
-
-def test_of_all_exports_the_page_alone_expresses_them(rotary: Transformer) -> None:
-    assert all("rotary" in reason for to, reason in exportable(rotary.config).items() if to != "html")
 
 
 def test_recorded_weights_are_those_of_the_rotated_scores(rotary: Transformer, source: Tensor, target: Tensor) -> None:

@@ -1,8 +1,9 @@
 """A bundle → CTranslate2, an inference engine in C++ (OpenNMT; github.com/OpenNMT/CTranslate2).
 
 Its `TransformerSpec` is our model with three differences: queries, keys and values of self-attention are one matrix,
-keys and values of cross-attention are one, and every norm belongs to its sublayer. The exported folder holds our
-`tokenizer.json` too; CTranslate2 takes its tokens without `<sos>` and `<eos>`, which it adds itself.
+keys and values of cross-attention are one, and every norm belongs to its sublayer. Its epsilon is one number for every
+norm, query-key norm too, as it is here. The exported folder holds our `tokenizer.json` too; CTranslate2 takes its
+tokens without `<sos>` and `<eos>`, which it adds itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
+from ..nn.query_key_norm import QueryKeyNormAttention
 from ..text.backends import EOS, PAD, UNK
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
@@ -95,11 +97,17 @@ def _spec(bundle: Bundle) -> Any:
     """The bundle as CTranslate2's `TransformerSpec`, float32."""
     library, config = _library(), bundle.model.config
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
-    spec = library.specs.TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        pre_norm=config.norm == "pre",
-        activation=library.specs.Activation[CT2_ACTIVATIONS[config.activation]],
+    common = {
+        "num_heads": config.heads,
+        "pre_norm": config.norm == "pre",
+        "activation": library.specs.Activation[CT2_ACTIVATIONS[config.activation]],
+        "qk_norm": config.query_key_norm,
+        "rotary_dim": config.d_model // config.heads // 2 * 2 if config.positions == "rotary" else None,
+        "rotary_interleave": False,
+    }
+    spec = library.specs.TransformerSpec(
+        library.specs.TransformerEncoderSpec(config.encoder_layers, **common),
+        library.specs.TransformerDecoderSpec(config.decoder_layers, **common),
     )
     with torch.no_grad():
         _transformer(spec, bundle.model, banned=banned_ids(bundle))
@@ -127,11 +135,12 @@ def _library() -> Any:
 
 def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None:
     spec.encoder.embeddings[0].weight = _array(model.source_embedding.table)
-    spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
+    if model.config.positions != "rotary":
+        spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
+        spec.decoder.position_encodings.encodings = _array(model.target_position.encoding)
     for layer_spec, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
         _encoder_block(layer_spec, encoder_block)  # type: ignore[arg-type]
     spec.decoder.embeddings.weight = _array(model.target_embedding.table)
-    spec.decoder.position_encodings.encodings = _array(model.target_position.encoding)
     for layer_spec, decoder_block in zip(spec.decoder.layer, model.decoder.layers, strict=True):
         _decoder_block(layer_spec, decoder_block)  # type: ignore[arg-type]
     if model.config.norm == "pre":
@@ -164,12 +173,19 @@ def _decoder_block(spec: Any, block: DecoderBlock) -> None:
 def _self_attention(spec: Any, attention: MultiHeadAttention) -> None:
     _linear(spec.linear[0], attention.query, attention.key, attention.value)
     _linear(spec.linear[1], attention.output)
+    _query_key_norm(spec, attention)
 
 
 def _cross_attention(spec: Any, attention: MultiHeadAttention) -> None:
     _linear(spec.linear[0], attention.query)
     _linear(spec.linear[1], attention.key, attention.value)
     _linear(spec.linear[2], attention.output)
+    _query_key_norm(spec, attention)
+
+
+def _query_key_norm(spec: Any, attention: MultiHeadAttention) -> None:
+    if isinstance(attention, QueryKeyNormAttention):
+        spec.q_norm.gamma, spec.k_norm.gamma = _array(attention.query_gain), _array(attention.key_gain)
 
 
 def _feed_forward(spec: Any, feed_forward: FeedForward) -> None:
