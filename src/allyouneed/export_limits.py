@@ -32,23 +32,12 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
         )
     return {
         "ctranslate2": _width_limit(config, "CTranslate2") or _cross_attention_limit(config),
-        "onnx": later_option(config),
+        "onnx": "",
         "huggingface": _marian_limit(config)
         or _width_limit(config, "MarianMTModel")
         or (_table_limit(*tokenizers) if tokenizers else ""),
         "html": next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
     }
-
-
-def later_option(config: ModelConfig) -> str:
-    """The setting of an option younger than the paper that a format does not express; empty: there is none."""
-    if config.query_key_norm:
-        return "query-key norm is not exported; this model has model.query_key_norm=true"
-    return (
-        'rotary positions are not exported; this model has model.positions="rotary"'
-        if config.positions == "rotary"
-        else ""
-    )
 
 
 def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> str:
