@@ -19,7 +19,10 @@ from allyouneed.errors import ConfigError, ExportError, MissingExtraError, Outpu
 from allyouneed.export_limits import describe_exports, exportable
 from allyouneed.text.sentencepiece import SentencePieceModel
 from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
+from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.text.tokenizer_adaptation import adapt_tokenizer
 from bundles import make_bundle
+from foreign_tokenizers import foreign_tokenizers
 from marian_checkpoints import ENGLISH, train_spm
 from vocabularies import VOCABULARIES
 
@@ -202,14 +205,14 @@ def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "to", "why"),
-    [("codes", "huggingface", "symbols of the vocabulary's merges stand for <unk>"), ("spm", "html", "list of their")],
+    [
+        ("codes", "huggingface", "symbols of the vocabulary's merges stand for <unk>"),
+        ("foreign words", "html", "its normalizer is StripAccents"),
+    ],
 )
 def test_a_run_knows_which_formats_its_vocabulary_has(kind: str, to: str, why: str, tmp_path: Path) -> None:
-    if kind == "spm":
-        train_spm(ENGLISH, tmp_path / "a.spm", 120)
-        model = SentencePieceModel.load(tmp_path / "a.spm")
-        symbols = ["<eos>", "<unk>", *(piece for piece, _ in model.pieces), "<pad>"]
-        tokenizer = make_tokenizer(model, symbols, start=None)
+    if kind == "foreign words":
+        tokenizer = Tokenizer.from_json(adapt_tokenizer(foreign_tokenizers()["words"].to_str())[0])
     else:
         tokenizer = VOCABULARIES[kind]()
     bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id)

@@ -1,8 +1,7 @@
-"""The exported page: its JavaScript in V8, beside our tokenizers, model and search; and the page in a browser."""
+"""The exported page: its JavaScript in V8, beside our model and search; and the page in a browser."""
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -11,23 +10,24 @@ from typing import Any
 import pytest
 import torch
 from axe_core_python.sync_playwright import Axe
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from allyouneed import Translator
 from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.html import HTMLExporter, HTMLFolder
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.web_model import WEB
 from allyouneed.errors import ExportError
 from allyouneed.nn import Transformer
+from allyouneed.text.sentencepiece import SentencePieceModel
+from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.text.vocabulary_files import load_vocabulary
 from bundles import make_bundle
 from chromium_page import open_page
 from docs_programs import program
 from foreign_tokenizers import foreign_tokenizers
-from vocabularies import TEXTS, VOCABULARIES
+from marian_checkpoints import ENGLISH, ITALIAN, train_spm
 
 SIZES: list[dict[str, Any]] = [
     {"norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7},
@@ -37,40 +37,36 @@ SIZES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module", params=VOCABULARIES)
-def both(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Bundle, HTMLFolder]]:
-    tokenizer = VOCABULARIES[request.param]()
-    bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8)
-    bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
-    folder = tmp_path_factory.mktemp("html")
-    HTMLExporter().write(bundle, folder, "float32")
-    page = HTMLFolder(folder, bundle)
-    yield bundle, page
-    page.close()
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.one_of(st.text(max_size=20), st.text("abcdefghij the,.é\u0301 日²", max_size=30), st.sampled_from(TEXTS)))
-def test_the_tokenizer_of_the_page_is_ours(both: tuple[Bundle, HTMLFolder], text: str) -> None:
-    bundle, page = both
-    tokenizer = bundle.source_tokenizer
-    if tokenizer.unk_id is None and tokenizer._spellable is not None:
-        text = "".join(letter for letter in text if letter in "abcdefghij ")
-    ids = tokenizer.encode(bundle.normalization(text))
-    assert page.evaluate(f"translator.source.encode({json.dumps(text)})") == ids
-    assert page.evaluate(f"translator.source.decode({ids})") == tokenizer.decode(ids)
-    assert page.evaluate(f"{ids}.map((id) => translator.source.piece(id))") == tokenizer.pieces(ids)
-
-
 def test_a_vocabulary_that_the_page_does_not_know_is_refused(tmp_path: Path) -> None:
-    tokenizer = foreign_tokenizers()["unigram"]
+    tokenizer = foreign_tokenizers()["words"]
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     side = load_vocabulary(str(tmp_path / "tokenizer.json")).vocabulary.source
     bundle = make_bundle(vocab_size=len(side), pad_id=side.pad_id)
-    with pytest.raises(ExportError, match="the page cannot encode text with this vocabulary: its normalizer is NFKC"):
+    with pytest.raises(
+        ExportError, match="the page cannot encode text with this vocabulary: its normalizer is StripAccents"
+    ):
         export_bundle(replace(bundle, source_tokenizer=side, target_tokenizer=side), tmp_path / "out", to="html")
+
+
+def test_an_imported_vocabulary_for_each_side_can_be_a_page(tmp_path: Path) -> None:
+    sides = []
+    for lines, start in ((ENGLISH, None), (ITALIAN, "<pad>")):
+        train_spm(lines, tmp_path / "a.spm", 130)
+        model = SentencePieceModel.load(tmp_path / "a.spm")
+        symbols = ["<eos>", "<unk>", *(piece for piece, _ in model.pieces), "<pad>"]
+        sides.append(make_tokenizer(model, symbols, start=start))
+    source, target = sides
+    sizes: dict[str, Any] = {"vocab_size": len(source), "pad_id": source.pad_id, "target_vocab_size": len(target)}
+    sizes |= {"target_pad_id": target.pad_id, "tied_embeddings": "target"}
+    decode = DecodeConfig(beam=4, ban_unknown=True, renormalize_logits=False, extra_length=2, length_ratio=1.5)
+    bundle = replace(make_bundle(**sizes), source_tokenizer=source, target_tokenizer=target, decode=decode)
+    proof = export_bundle(bundle, tmp_path / "out", to="html", precision="float32", sentences=5)
+    assert proof.passed
+    page = HTMLFolder(tmp_path / "out", bundle)
+    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
+    texts = [*ENGLISH[:5], "The ½ ﬁlm is  new…"]
+    assert [page.text(text, beam=4) for text in texts] == ours.translate(texts)
+    page.close()
 
 
 # Translates texts in a worker made of the page's own code.

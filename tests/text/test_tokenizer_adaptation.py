@@ -69,7 +69,44 @@ def test_what_was_adapted_is_saved_and_loaded_as_one_of_ours(kind: str) -> None:
     again = Tokenizer.from_json(tokenizer.to_json())
     assert again.fingerprint() == tokenizer.fingerprint()
     assert again.encode_all(LINES) == tokenizer.encode_all(LINES)
-    assert tokenizer.foreign_part() != ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("byte-level BPE", "its pre_tokenizer is ByteLevel with use_regex=True"),
+        ("words", "its normalizer is StripAccents"),
+        ("unigram", ""),
+        ("BPE", ""),
+    ],
+)
+def test_a_part_that_only_the_library_has_is_named(kind: str, part: str) -> None:
+    assert Tokenizer.from_json(adapt_tokenizer(foreign_tokenizers()[kind].to_str())[0]).foreign_part() == part
+
+
+SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"pre_tokenizer": SPLIT | {"behavior": "Isolated"}}, "its pre_tokenizer is Split with behavior='Isolated'"),
+        ({"pre_tokenizer": SPLIT | {"invert": True}}, "its pre_tokenizer is Split with invert=True"),
+        ({"pre_tokenizer": METASPACE}, ""),
+        (
+            {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPLIT, METASPACE]}},
+            "its pre_tokenizer is Metaspace with prepend_scheme='first' after Split",
+        ),
+        (
+            {"pre_tokenizer": METASPACE, "normalizer": {"type": "Strip", "strip_left": True, "strip_right": False}},
+            "its pre_tokenizer is Metaspace with prepend_scheme='first' after Strip",
+        ),
+    ],
+)
+def test_a_setting_that_only_the_library_has_is_named(changes: dict[str, Any], part: str) -> None:
+    table = json.loads(adapt_tokenizer(foreign_tokenizers()["BPE"].to_str())[0])
+    assert Tokenizer.from_json(json.dumps(table | changes)).foreign_part() == part
 
 
 @pytest.mark.parametrize("made", [Tokenizer.characters("abc"), Tokenizer.train_bpe(LINES, vocab_size=300)])

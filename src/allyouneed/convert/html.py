@@ -72,7 +72,7 @@ class HTMLFolder:
 
     def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
         """As in `ConvertedModel`."""
-        self._engine.eval("translator.config.decode.alpha = 0")
+        self._compare()
         return [
             self.evaluate(
                 f"search(translator.model, {source}, {{ beam: {beam}, maxLength: {max_length} }}).hypotheses[0].ids"
@@ -82,6 +82,7 @@ class HTMLFolder:
 
     def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """As in `ConvertedModel`."""
+        self._compare()
         return [
             self.evaluate(
                 f"""(() => {{
@@ -96,6 +97,10 @@ class HTMLFolder:
             )
             for source, target in zip(sources, targets, strict=True)
         ]
+
+    def _compare(self) -> None:
+        """Search as the proof does, whatever the bundle does."""
+        self._engine.eval("Object.assign(translator.config.decode, { alpha: 0, renormalize_logits: true })")
 
     def text(self, source: str, *, beam: int = 1) -> str:
         """What the page shows as the translation of a text."""

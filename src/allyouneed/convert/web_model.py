@@ -1,7 +1,8 @@
 """A bundle in JavaScript: the code of the model, and a bundle's weights, vocabulary and settings for it.
 
-In `web/`, `transformer.js` is Figure 1, `search.js` greedy and beam search, `tokenizer.js` the vocabulary, and
-`kernels.wat` the products of matrices in WebAssembly. `translator.js` joins them and says how to use them, in the
+In `web/`, `transformer.js` is Figure 1, `search.js` greedy and beam search, and `kernels.wat` the products of
+matrices in WebAssembly; `tokenizer.js` is the vocabulary, with the normalizers of `characters.js` and the models of
+`subwords.js`. `translator.js` joins them and says how to use them, in the
 exported page or in any other.
 """
 
@@ -25,7 +26,16 @@ from .precision import ExportPrecision
 from .proof import banned_ids
 
 WEB = Path(__file__).with_name("web")
-LIBRARY = ("kernels.js", "weights.js", "tokenizer.js", "transformer.js", "search.js", "translator.js")
+LIBRARY = (
+    "kernels.js",
+    "weights.js",
+    "characters.js",
+    "subwords.js",
+    "tokenizer.js",
+    "transformer.js",
+    "search.js",
+    "translator.js",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,9 @@ def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str
             "length_ratio": decode.length_ratio,
             "extra_length": decode.extra_length,
             "max_length": limit,
+            "renormalize_logits": decode.renormalize_logits,
         },
+        "source_specials": bundle.source_tokenizer.start_length + 1,
     }
     joint = bundle.source_tokenizer is target
     return {

@@ -172,11 +172,8 @@ class Tokenizer:
         return put_character_map(self._backend.to_str(pretty=True), self._character_map)
 
     def foreign_part(self) -> str:
-        """What distinguishes it from the vocabularies that are learned here; empty for one of these."""
-        if self.symbols is not None:
-            return "its ids are in a list of their own, as SentencePiece vocabularies have them"
-        last = self._last_id is not None or self.unk_id in (None, len(self) - 1)
-        return describe_foreign_part(self.to_json()) or ("" if last else f"{UNK} is not its last id")
+        """What only the tokenizers library can do with it; empty if the exported page encodes and decodes as well."""
+        return describe_foreign_part(self.to_json())
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that differ for different vocabularies; saving and loading does not change them."""

@@ -62,10 +62,18 @@ _PATTERNS = {
     ),
     "Replace": ({"String": " "}, {"String": "▁"}, {"Regex": EDGE_BLANKS}, {"Regex": REPEATED_BLANKS}),
 }
-_OUR_SETTINGS = {
-    "prepend": " ", "add_prefix_space": False, "use_regex": False, "fuse_unk": False, "ignore_merges": False,
-}  # fmt: skip
+_OUR_SETTINGS = {"add_prefix_space": False, "use_regex": False, "ignore_merges": False, "invert": False}
 _OUR_TOKENS = {"<pad>", "<sos>", "<eos>"}
+_PAGE_PARTS = {  # what the exported page can do (convert/web/tokenizer.js)
+    "normalizer": OUR_PARTS["normalizer"] | {"Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "Replace"},
+    "pre_tokenizer": OUR_PARTS["pre_tokenizer"] | {"Metaspace"},
+    "decoder": OUR_PARTS["decoder"] | {"Metaspace", "Replace"},
+    "model": OUR_PARTS["model"],
+}
+_PAGE_SPLITS = [(pattern, "Isolated") for pattern in (WORDS, SPACED, EVERY_CHARACTER)] + [
+    (INSIDE_SPECIAL, "MergedWithPrevious"),
+    (" ", "Removed"),
+]
 _LONGEST = 8  # characters that replace a pattern
 
 
@@ -79,11 +87,11 @@ def start_tokens(post_processor: Any) -> list[str]:
 def take_character_map(normalizer: Any) -> tuple[CharacterMap | None, Any]:
     """The character map of a normalizer of the tokenizers library, if it has one, and the normalizer without it."""
     table = json.loads(normalizer.__getstate__()) if normalizer else {}
-    parts = table.get("normalizers", [])
-    if not parts or parts[0]["type"] != "Precompiled":
+    part = _character_map(table)
+    if part is None:
         return None, normalizer
-    rest = [normalizers.Replace(Regex(part["pattern"]["Regex"]), part["content"]) for part in parts[1:]]
-    return CharacterMap(b64decode(parts[0]["precompiled_charsmap"])), normalizers.Sequence(rest)
+    rest = [normalizers.Replace(Regex(one["pattern"]["Regex"]), one["content"]) for one in table["normalizers"][1:]]
+    return CharacterMap(b64decode(part["precompiled_charsmap"])), normalizers.Sequence(rest)
 
 
 def put_character_map(text: str, character_map: CharacterMap | None) -> str:
@@ -137,15 +145,35 @@ def refuse_unknown_parts(text: str) -> None:
 
 
 def describe_foreign_part(text: str) -> str:
-    """What the JSON of a tokenizer has that none of our own vocabularies has; empty if there is nothing."""
+    """What the JSON of a tokenizer has that only the tokenizers library can do; empty if there is nothing."""
     table = json.loads(text)
-    for name, known in OUR_PARTS.items():
+    if character_map := _character_map(table.get("normalizer")):
+        table["normalizer"]["normalizers"].remove(character_map)
+    for name, known in _PAGE_PARTS.items():
         for part in _flat(table.get(name)):
-            changed = [f"{key}={part[key]!r}" for key, ours in _OUR_SETTINGS.items() if part.get(key, ours) != ours]
-            if part["type"] not in known or (name != "decoder" and changed):
+            changed = [] if name == "decoder" else _foreign_settings(part)
+            if part["type"] not in known or changed:
                 return f"its {name} is {' with '.join([part['type'], *changed])}"
+    # Whether something is first, the library decides by the original text, of which these parts remove some.
+    before = [part for name in ("normalizer", "pre_tokenizer") for part in _flat(table.get(name))]
+    before = [part for part in before if part["type"] in ("Strip", "Replace", "Split", "Metaspace")]
+    if any(part.get("prepend_scheme") == "first" for part in before[1:]):
+        return f"its pre_tokenizer is Metaspace with prepend_scheme='first' after {before[0]['type']}"
     others = [token["content"] for token in table["added_tokens"] if token["content"] not in _OUR_TOKENS]
     return f"it has the added token {others[0]!r:.40}" if others else ""
+
+
+def _foreign_settings(part: dict[str, Any]) -> list[str]:
+    settings = [f"{key}={part[key]!r}" for key, ours in _OUR_SETTINGS.items() if part.get(key, ours) != ours]
+    if part["type"] == "Split" and (next(iter(part["pattern"].values())), part["behavior"]) not in _PAGE_SPLITS:
+        settings.append(f"behavior={part['behavior']!r}")
+    return settings
+
+
+def _character_map(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The part with the character map that comes before all others; after another it is the library's own."""
+    first = (normalizer or {}).get("normalizers", [])[:1]
+    return first[0] if first and first[0]["type"] == "Precompiled" else None
 
 
 def _refuse_damaged_map(part: dict[str, Any]) -> None:

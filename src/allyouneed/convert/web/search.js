@@ -46,7 +46,7 @@ function search(model, source, options) {
 
 function maxTargetLength(config, sourceLength) {
   const { length_ratio: ratio, extra_length: extra, max_length: limit } = config.decode;
-  return Math.max(1, Math.min(Math.floor(ratio * (sourceLength - 2)) + extra, limit));
+  return Math.max(1, Math.min(Math.floor(ratio * (sourceLength - config.source_specials)) + extra, limit));
 }
 
 function continuations(model, hypothesis, beam, { sos, switches, temperature }) {

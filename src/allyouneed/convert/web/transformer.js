@@ -63,7 +63,8 @@ class Transformer {
     const bias = this.tensors["projection.bias"] || null;
     const [logits] = this.kernels.linear([x[x.length - 1]], this.tensors["projection.table"], bias);
     const next = { memory: state.memory, caches, length: state.length + tokens.length };
-    return { logProbabilities: logSoftmax(logits, this.config.banned_ids), state: next, seen };
+    const { banned_ids: banned, decode } = this.config;
+    return { logProbabilities: logSoftmax(logits, banned, decode.renormalize_logits), state: next, seen };
   }
 
   // §3.4, §3.5: a row of the table times √d_model, plus the encoding of the position, `start` that of the first. Nothing
@@ -210,15 +211,18 @@ function softmax(scores) {
   for (let i = 0; i < scores.length; i++) scores[i] /= sum;
 }
 
-// The log-probabilities of logits; those of `banned` ids are minus infinity.
-function logSoftmax(logits, banned) {
-  for (const id of banned) logits[id] = -Infinity;
+// The log-probabilities of logits; those of `banned` ids are minus infinity, and if `renormalize`, the others share what
+// they had.
+function logSoftmax(logits, banned, renormalize = true) {
+  if (renormalize) for (const id of banned) logits[id] = -Infinity;
   let highest = -Infinity;
   for (let i = 0; i < logits.length; i++) highest = Math.max(highest, logits[i]);
   let sum = 0;
   for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i] - highest);
   const normalizer = highest + Math.log(sum);
-  return logits.map((logit) => logit - normalizer);
+  const logProbabilities = logits.map((logit) => logit - normalizer);
+  for (const id of banned) logProbabilities[id] = -Infinity;
+  return logProbabilities;
 }
 
 // The error function, by the series erf(x) = 2/√π Σ (−1)ⁿ x²ⁿ⁺¹ / (n! (2n + 1)); beyond ±4 it is 1 but for 2·10⁻⁸.
