@@ -4,8 +4,6 @@
 the KV cache keeps the result.
 """
 
-from functools import lru_cache
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,42 +22,31 @@ def stack_gains(attention: MultiHeadAttention) -> Tensor:
 
 
 def rotation_table(config: ModelConfig) -> Tensor:
-    """The cosines and sines that rotate a vector at each position, (L, 2, K); without rotary positions (0, 2, K).
-
-    Number i of a rotated vector is its number i times the cosine plus the other number of its pair times the sine,
-    which has its sign here. The last number of an odd width is its own pair, with a sine of 0.
-    """
-    width = config.d_k or config.d_model // config.heads
+    """The cosines and sines of the angles of each position, (L, 2, K / 2); without rotary positions (0, 2, 0)."""
     if config.positions != "rotary":
-        return torch.empty(0, 2, width)
+        return torch.empty(0, 2, 0)
+    width = config.d_k or config.d_model // config.heads
     table = sinusoids(config.max_length, width - width % 2)
-    sine, cosine = table[:, 0::2], table[:, 1::2]
-    cosines, sines = torch.cat((cosine, cosine), 1), torch.cat((-sine, sine), 1)
-    return torch.stack((F.pad(cosines, (0, width % 2), value=1.0), F.pad(sines, (0, width % 2))), 1)
+    return torch.stack((table[:, 1::2], table[:, 0::2]), 1)
 
 
 def adjust_heads(x: Tensor, heads: int, gains: Tensor, rotation: Tensor | None) -> None:
     """Normalize queries or keys with `gains`, if there are any, then rotate them, in place.
 
     Computed in the dtype of `gains` and rounded once. Shapes: x (B, L, n·H·K); gains (n, K) or (0, K); rows of
-    `rotation_table` that broadcast to (B, L, 2, K).
+    `rotation_table` that broadcast to (B, L, 2, K / 2).
     """
     if not len(gains) and rotation is None:
         return
     split = x.view(*x.shape[:-1], -1, heads, gains.size(-1))  # (B, L, n·H·K) → (B, L, n, H, K)
     adjusted = split.to(gains.dtype)
     if len(gains):
-        adjusted = F.rms_norm(adjusted, gains.shape[1:], None, EPS) * gains[:, None]
+        adjusted = F.rms_norm(adjusted, gains.shape[1:], None, EPS).mul_(gains[:, None])
     if rotation is not None:
-        cosines, sines = rotation[..., None, None, :].unbind(-4)  # (B, L, 2, K) → (B, L, 1, 1, K) twice
-        swapped = adjusted.index_select(-1, _other_of_pair(gains.size(-1), x.device))
-        adjusted = adjusted * cosines + swapped * sines
+        cosines, sines = rotation[..., None, None, :].unbind(-4)  # (B, L, 2, K/2) → (B, L, 1, 1, K/2) twice
+        half = cosines.size(-1)
+        first, second = adjusted[..., :half], adjusted[..., half : 2 * half]
+        rotated = (first * cosines).addcmul_(second, sines, value=-1), (first * sines).addcmul_(second, cosines)
+        first.copy_(rotated[0])
+        second.copy_(rotated[1])
     split.copy_(adjusted)
-
-
-@lru_cache(64)
-def _other_of_pair(width: int, device: torch.device) -> Tensor:
-    """For each number of a vector the index of the other number of its pair, (K,)."""
-    indices, half = torch.arange(width, device=device), width // 2
-    indices[: 2 * half] = indices[: 2 * half].roll(half)
-    return indices

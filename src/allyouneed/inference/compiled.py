@@ -41,7 +41,6 @@ from .kv_cache import CachedState, KVCache
 from .quantization import quantize
 
 NO_IDS = np.empty(0, np.int64)
-NO_ROTATION = np.empty((0, 2, 0), np.float32)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final norm of a stack that has none
 
 
@@ -203,7 +202,9 @@ class VNNIEngine(CompiledEngine):
         sizes = {"heads": self._heads, "width": self._query_width}
         projected = [project(memory) for project in self._memory_maps]
         for tokens, gains in zip(projected, self._cross_weights.query_key_gains, strict=True):
-            kernels.adjust_rows(tokens.flatten(0, 1).numpy(), self._heads, gains[1:], NO_IDS, NO_ROTATION)
+            kernels.adjust_rows(
+                tokens.flatten(0, 1).numpy(), self._heads, gains[1:], NO_IDS, self._encoder_weights.rotation[:0]
+            )
         return (
             tuple(KVCache(tokens, memory.size(1), **sizes) for tokens in projected),
             tuple(KVCache(memory.new_empty(len(memory), 0, self._kv_width), 0, **sizes) for _ in self._memory_maps),

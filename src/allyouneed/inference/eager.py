@@ -152,7 +152,7 @@ class EagerEngine:
             position = position.repeat_interleave(width, 0)  # (B, D) → (N, D)
         x = torch.add(position, torch.embedding(self.target_table, last), alpha=self.scale)
         x = x.view(state.sentences, width, -1)  # (N, D) → (B, N/B, D): hypotheses as if they were positions
-        rotation = self.rotation[positions].unsqueeze(-3) if len(self.rotation) else None  # (B, 1, 2, K) or (1, 2, K)
+        rotation = self.rotation[positions].unsqueeze(-3) if len(self.rotation) else None  # (B, 1, 2, K / 2)
         mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
         caches = []
         for block, cache, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):

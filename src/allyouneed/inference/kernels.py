@@ -68,7 +68,7 @@ class BlockWeights(NamedTuple):
     bias: Array  # (N, 2 or 3, D)
     closing: Array  # (2, D): gain and bias of the final norm of a "pre" stack
     query_key_gains: Array  # (N, 2, K): of query-key norm, for queries and for keys; (N, 0, K) without it
-    rotation: Array  # (L, 2, K): `adjustment.rotation_table`; (0, 2, K) without rotary positions
+    rotation: Array  # (L, 2, K / 2): `adjustment.rotation_table`; (0, 2, 0) without rotary positions
 
 
 class CrossAttentionWeights(NamedTuple):
@@ -477,36 +477,41 @@ def attend_rows(
 def adjust_rows(x: Array, count: int, gains: Array, positions: Array, rotation: Array) -> None:
     """Normalize with `gains`, if there are any, then rotate the first `count` vectors of each row, in place.
 
-    `adjustment.adjust_heads` is the definition. Shapes: x (R, count · K …), gains (n, K) or (0, K), one for every
-    count / n vectors; rotation (L, 2, K) or (0, 2, K), as in `adjustment.rotation_table`; positions (B,), each of R / B
-    rows.
+    As in `adjustment.adjust_heads`. Shapes: x (R, count · K …); gains (n, K), the first for the first count / n vectors
+    and so on, or (0, K); rotation as `adjustment.rotation_table` makes it; positions (B,), of R / B rows side by side,
+    which a rotation needs.
     """
     if len(gains) == 0 and len(rotation) == 0:
         return
-    rows, width = len(x), gains.shape[1]
-    half = width // 2
+    width, half = gains.shape[1], rotation.shape[2]
     vector = np.empty(width, np.float64)
-    for r in range(rows):
+    for r in range(len(x)):
+        position = positions[r * len(positions) // len(x)] if len(rotation) else 0
         for v in range(count):
-            begin = v * width
-            for i in range(width):
-                vector[i] = x[r, begin + i]
+            result = x[r, v * width : (v + 1) * width]
             if len(gains):
                 total = 0.0
                 for i in range(width):
-                    total += vector[i] * vector[i]
+                    total += np.float64(result[i]) * result[i]
                 scale, gain = 1 / math.sqrt(total / width + EPS), gains[v * len(gains) // count]
                 for i in range(width):
-                    vector[i] *= scale * gain[i]
+                    vector[i] = result[i] * scale * gain[i]
+            else:
+                for i in range(width):
+                    vector[i] = result[i]
             if len(rotation):
-                position = positions[r * len(positions) // rows]
                 cosines, sines = rotation[position, 0], rotation[position, 1]
+                first, second = vector[:half], vector[half:]
+                rotated_first, rotated_second = result[:half], result[half:]
                 for i in range(half):
-                    first, second = vector[i], vector[half + i]
-                    vector[i] = first * cosines[i] + second * sines[i]
-                    vector[half + i] = second * cosines[half + i] + first * sines[half + i]
-            for i in range(width):
-                x[r, begin + i] = vector[i]
+                    rotated_first[i] = first[i] * cosines[i] - second[i] * sines[i]
+                for i in range(half):
+                    rotated_second[i] = second[i] * cosines[i] + first[i] * sines[i]
+                if width % 2:  # the last number has no other to be rotated with
+                    result[width - 1] = vector[width - 1]
+            else:
+                for i in range(width):
+                    result[i] = vector[i]
 
 
 @_jit
