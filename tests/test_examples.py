@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -49,10 +50,14 @@ def test_extend() -> None:
     assert example("extend.py").splitlines() == ["abcd  →  dcba", "hgfa  →  afgh"]
 
 
-@pytest.mark.parametrize("kind", ["characters", "unigram", "codes"])
-def test_onnx_greedy(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("characters", {}), ("unigram", {}), ("codes", {"positions": "rotary", "query_key_norm": True})],
+)
+def test_onnx_greedy(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
     tokenizer = VOCABULARIES[kind]()
-    bundle = make_bundle(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, encoder_layers=1, decoder_layers=1)
+    sizes = {"vocab_size": len(tokenizer), "pad_id": tokenizer.pad_id, "encoder_layers": 1, "decoder_layers": 1}
+    bundle = make_bundle(**sizes, **options)
     bundle = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
     export_bundle(bundle, tmp_path / "out", to="onnx", sentences=1)
     greedy = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False, extra_length=200)
