@@ -31,7 +31,7 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
             "value residual is not exported; this model has model.value_residual=true",
         )
     return {
-        "ctranslate2": _width_limit(config, "CTranslate2") or _cross_attention_limit(config),
+        "ctranslate2": _width_limit(config, "CTranslate2"),
         "onnx": "",
         "huggingface": _marian_limit(config)
         or _width_limit(config, "MarianMTModel")
@@ -77,16 +77,6 @@ def _table_limit(source: AnyTokenizer, target: AnyTokenizer) -> str:
 
 def _page_limit(part: str) -> str:
     return f"the page cannot encode text with this vocabulary: {part}"
-
-
-def _cross_attention_limit(config: ModelConfig) -> str:
-    """CTranslate2 4.8 normalizes queries of self-attention in each head, those of cross-attention before the split."""
-    if config.query_key_norm and config.heads > 1:
-        return (
-            "CTranslate2 normalizes the queries of cross-attention over all heads together; this model has "
-            f"model.query_key_norm=true and heads={config.heads}"
-        )
-    return ""
 
 
 def _width_limit(config: ModelConfig, program: str) -> str:

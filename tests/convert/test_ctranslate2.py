@@ -17,8 +17,8 @@ from vocabularies import VOCABULARIES
 OPTIONS: list[dict[str, Any]] = [
     {"positions": "rotary"},
     {"positions": "rotary", "d_model": 18, "heads": 6},  # heads of width 3, whose last number is not rotated
-    {"query_key_norm": True, "heads": 1},
-    {"positions": "rotary", "query_key_norm": True, "heads": 1},
+    {"query_key_norm": True},
+    {"positions": "rotary", "query_key_norm": True},
 ]
 
 
@@ -46,7 +46,7 @@ def test_rotary_positions_and_query_key_norm_translate_equally(
 
 def test_queries_and_keys_near_zero_are_normalized_with_our_epsilon(tmp_path: Path) -> None:
     """Were it that of the other norms in CTranslate2's own default, 1e-6, these vectors would be √10 times as long."""
-    bundle = make_bundle(query_key_norm=True, heads=1)
+    bundle = make_bundle(query_key_norm=True)
     with torch.no_grad():
         for part in bundle.model.modules():
             if isinstance(part, MultiHeadAttention):
@@ -56,7 +56,7 @@ def test_queries_and_keys_near_zero_are_normalized_with_our_epsilon(tmp_path: Pa
     assert export_bundle(bundle, tmp_path / "out", to="ctranslate2", sentences=10).max_difference < 1e-4
 
 
-@pytest.mark.parametrize("options", [{}, {"positions": "rotary", "query_key_norm": True, "heads": 1}])
+@pytest.mark.parametrize("options", [{}, {"positions": "rotary", "query_key_norm": True}])
 @pytest.mark.parametrize("precision", ["float16", "int8"])
 def test_rounded_weights_come_close(tmp_path: Path, precision: str, options: dict[str, Any]) -> None:
     bundle = make_bundle(d_model=64, d_ff=96, **options)

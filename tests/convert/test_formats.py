@@ -185,11 +185,7 @@ def test_formats_without_rotary_positions_and_query_key_norm_name_the_option() -
         'MarianMTModel has sinusoidal positions alone; this model has model.positions="rotary"'
     )
     assert normed["huggingface"] == "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
-    assert normed["ctranslate2"] == (
-        "CTranslate2 normalizes the queries of cross-attention over all heads together; this model has "
-        "model.query_key_norm=true and heads=2"
-    )
-    assert (rotary["ctranslate2"], rotary["onnx"], normed["onnx"], rotary["html"], normed["html"]) == ("",) * 5
+    assert {limits[name] for limits in (rotary, normed) for name in ("ctranslate2", "onnx", "html")} == {""}
 
 
 def test_a_run_says_in_a_line_which_formats_are_possible() -> None:

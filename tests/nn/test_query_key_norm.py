@@ -53,6 +53,14 @@ def test_later_tokens_do_not_matter(normed: Transformer, source: Tensor, target:
     torch.testing.assert_close(normed(source, changed)[:, :2], normed(source, target)[:, :2])
 
 
+def test_self_attention_alone_has_it(normed: Transformer) -> None:
+    parts = dict(normed.named_modules())
+    kinds = {name: type(part) for name, part in parts.items() if isinstance(part, MultiHeadAttention)}
+    assert {name for name, kind in kinds.items() if kind is MultiHeadAttention} == {
+        name for name in kinds if name.endswith("cross_attention")
+    }
+
+
 def test_the_papers_model_has_none(config: ModelConfig) -> None:
     parts = list(Transformer(config).modules())
     assert not any(isinstance(part, QueryKeyNormAttention) for part in parts)

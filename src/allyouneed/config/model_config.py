@@ -57,7 +57,7 @@ class ModelConfig(Checked):
         paper="sinusoidal; learned in row E of Table 3",
     )
     query_key_norm: bool = setting(
-        False, "whether queries and keys are normalized in each head, with learned gains", paper="no"
+        False, "whether queries and keys of self-attention are normalized in each head, with learned gains", paper="no"
     )
     value_residual: bool = setting(
         False,

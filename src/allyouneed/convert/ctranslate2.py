@@ -109,6 +109,9 @@ def _spec(bundle: Bundle) -> Any:
         library.specs.TransformerEncoderSpec(config.encoder_layers, **common),
         library.specs.TransformerDecoderSpec(config.decoder_layers, **common),
     )
+    if config.query_key_norm:  # of self-attention alone, as here
+        for layer in spec.decoder.layer:
+            del layer.attention.q_norm, layer.attention.k_norm
     with torch.no_grad():
         _transformer(spec, bundle.model, banned=banned_ids(bundle))
     spec.register_source_vocabulary(source.names())
@@ -180,7 +183,6 @@ def _cross_attention(spec: Any, attention: MultiHeadAttention) -> None:
     _linear(spec.linear[0], attention.query)
     _linear(spec.linear[1], attention.key, attention.value)
     _linear(spec.linear[2], attention.output)
-    _query_key_norm(spec, attention)
 
 
 def _query_key_norm(spec: Any, attention: MultiHeadAttention) -> None:

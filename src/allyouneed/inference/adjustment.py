@@ -1,4 +1,4 @@
-"""Query-key norm and rotary positions of queries and keys as the engines have them: those of all heads side by side.
+"""Query-key norm and rotary positions in self-attention as the engines have them: all heads side by side.
 
 `nn/query_key_norm.py` and `nn/rotary.py` are the definition. A key is normalized and rotated once, when it is computed;
 the KV cache keeps the result.
@@ -31,14 +31,14 @@ def rotation_table(config: ModelConfig) -> Tensor:
 
 
 def adjust_heads(x: Tensor, heads: int, gains: Tensor, rotation: Tensor | None) -> None:
-    """Normalize queries or keys with `gains`, if there are any, then rotate them, in place.
+    """Normalize queries and keys with `gains`, if there are any, then rotate them, in place.
 
-    Computed in the dtype of `gains` and rounded once. Shapes: x (B, L, n·H·K); gains (n, K) or (0, K); rows of
+    Computed in the dtype of `gains` and rounded once. Shapes: x (B, L, 2·H·K); gains (2, K) or (0, K); rows of
     `rotation_table` that broadcast to (B, L, 2, K / 2).
     """
     if not len(gains) and rotation is None:
         return
-    split = x.view(*x.shape[:-1], -1, heads, gains.size(-1))  # (B, L, n·H·K) → (B, L, n, H, K)
+    split = x.view(*x.shape[:-1], 2, heads, gains.size(-1))  # (B, L, 2·H·K) → (B, L, 2, H, K)
     adjusted = split.to(gains.dtype)
     if len(gains):
         adjusted = F.rms_norm(adjusted, gains.shape[1:], None, EPS).mul_(gains[:, None])

@@ -93,7 +93,6 @@ class CompiledEngine(EagerEngine):
         self._cross_weights = CrossAttentionWeights(
             self._maps([block.cross_attention.query] for block in decoder),
             self._maps([block.cross_attention.output] for block in decoder),
-            _gains([block.cross_attention for block in decoder]),
         )
         self._embedding = EmbeddingWeights(
             _array(model.target_embedding.table),
@@ -161,7 +160,7 @@ class CompiledEngine(EagerEngine):
             np.stack([_array(final_norm.gain), _array(final_norm.bias)])
             if isinstance(final_norm, LayerNorm)
             else NOTHING,
-            _gains(attentions),
+            _array(torch.stack([stack_gains(part) for part in attentions])),
             _array(self.rotation),
         )
 
@@ -200,13 +199,8 @@ class VNNIEngine(CompiledEngine):
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
         sizes = {"heads": self._heads, "width": self._query_width}
-        projected = [project(memory) for project in self._memory_maps]
-        for tokens, gains in zip(projected, self._cross_weights.query_key_gains, strict=True):
-            kernels.adjust_rows(
-                tokens.flatten(0, 1).numpy(), self._heads, gains[1:], NO_IDS, self._encoder_weights.rotation[:0]
-            )
         return (
-            tuple(KVCache(tokens, memory.size(1), **sizes) for tokens in projected),
+            tuple(KVCache(project(memory), memory.size(1), **sizes) for project in self._memory_maps),
             tuple(KVCache(memory.new_empty(len(memory), 0, self._kv_width), 0, **sizes) for _ in self._memory_maps),
         )
 
@@ -281,10 +275,6 @@ def _addresses(caches: Sequence[KVCache]) -> tuple[Array, tuple[int, ...]]:
 
 def _mask_array(padding: Tensor | None) -> Array:
     return NOTHING if padding is None else padding.numpy()[:, 0, 0]
-
-
-def _gains(attentions: Sequence[MultiHeadAttention]) -> Array:
-    return _array(torch.stack([stack_gains(part) for part in attentions]))
 
 
 def _array(tensor: Tensor) -> Array:

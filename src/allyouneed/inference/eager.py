@@ -291,7 +291,7 @@ class _FastDecoderBlock:
     def __init__(self, block: DecoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
         cross, self.dtype = block.cross_attention, dtype
         self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
-        self.heads, self.width, self.gains = cross.heads, cross.key.out_features, stack_gains(cross).to(dtype)
+        self.heads, self.width = cross.heads, cross.key.out_features
         self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
         self.keys_and_values = _joined(make, cross.key, cross.value)
         self.cross_attention_residual = _FastResidual(block.cross_attention_residual, dtype)
@@ -299,9 +299,8 @@ class _FastDecoderBlock:
 
     def project_kv(self, memory: Tensor) -> KVCache:
         """Keys and values of the memory (B, S, D), projected once for all steps."""
-        tokens = self.keys_and_values(memory)
-        adjust_heads(tokens[..., : self.width], self.heads, self.gains[1:], None)
-        return KVCache(tokens.to(self.dtype), memory.size(1), heads=self.heads, width=self.width)
+        tokens = self.keys_and_values(memory).to(self.dtype)
+        return KVCache(tokens, memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
         self,
@@ -318,6 +317,5 @@ class _FastDecoderBlock:
         cache = cache.append(keys_and_values, after=cached)
         x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, mask)))
         query = self.query(residual.pre_norm(x))
-        adjust_heads(query, self.heads, self.gains[:1], None)
         x = residual.add_and_norm(x, self.output(cached_attention(query, memory, padding)))
         return self.feed_forward(x), cache

@@ -76,7 +76,6 @@ class CrossAttentionWeights(NamedTuple):
 
     query: FloatWeights | Int8Weights
     output: FloatWeights | Int8Weights
-    query_key_gains: Array  # as in `BlockWeights`
 
 
 class EmbeddingWeights(NamedTuple):
@@ -116,7 +115,7 @@ def encode_tokens(
     positions = np.arange(rows) % length
     for n in range(len(stack.gain)):
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
-        adjust_rows(qkv, 2 * options.heads, stack.query_key_gains[n], positions, stack.rotation)
+        adjust_rows(qkv, options.heads, stack.query_key_gains[n], positions, stack.rotation)
         for r in range(rows):
             keys_and_values[r // length, r % length] = qkv[r, query_width:]
         attend_rows(qkv, keys_and_values, in_order, length, padding, options.heads, query_width, attended)
@@ -160,12 +159,11 @@ def decode_tokens(
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
     embed(last, positions, embedding, x)
-    unrotated = stack.rotation[:0]
     for n in range(len(caches)):
         cache = carray(float32_pointer(caches[n]), cache_shape)
         memory = carray(float32_pointer(memories[n]), memory_shape)
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
-        adjust_rows(qkv, 2 * options.heads, stack.query_key_gains[n], positions, stack.rotation)
+        adjust_rows(qkv, options.heads, stack.query_key_gains[n], positions, stack.rotation)
         for r in range(rows):
             sentence = r // hypotheses
             row = cache_rows[sentence] if len(cache_rows) else sentence
@@ -173,7 +171,6 @@ def decode_tokens(
         attend_rows(qkv, cache, cache_rows, used + hypotheses, ancestry_mask, options.heads, query_width, attended)
         add_and_norm(x, attended, stack.output, stack, n, 0, options)
         linear(pre_norm(x, stack, n, 1, options), cross.query, n, query)
-        adjust_rows(query, options.heads, cross.query_key_gains[n][:1], positions, unrotated)
         attend_rows(query, memory, cache_rows, source_length, padding, options.heads, query_width, attended)
         add_and_norm(x, attended, cross.output, stack, n, 1, options)
         feed_forward(x, stack, n, 2, options)
@@ -474,12 +471,11 @@ def attend_rows(
 
 
 @_jit
-def adjust_rows(x: Array, count: int, gains: Array, positions: Array, rotation: Array) -> None:
-    """Normalize with `gains`, if there are any, then rotate the first `count` vectors of each row, in place.
+def adjust_rows(x: Array, heads: int, gains: Array, positions: Array, rotation: Array) -> None:
+    """Normalize queries and keys with `gains`, if there are any, then rotate them, in place.
 
-    As in `adjustment.adjust_heads`. Shapes: x (R, count · K …); gains (n, K), the first for the first count / n vectors
-    and so on, or (0, K); rotation as `adjustment.rotation_table` makes it; positions (B,), of R / B rows side by side,
-    which a rotation needs.
+    As in `adjustment.adjust_heads`. Shapes: x (R, 2 · H·K …); gains (2, K) or (0, K); rotation as
+    `adjustment.rotation_table` makes it; positions (B,), of R / B rows side by side, which a rotation needs.
     """
     if len(gains) == 0 and len(rotation) == 0:
         return
@@ -487,13 +483,13 @@ def adjust_rows(x: Array, count: int, gains: Array, positions: Array, rotation: 
     vector = np.empty(width, np.float64)
     for r in range(len(x)):
         position = positions[r * len(positions) // len(x)] if len(rotation) else 0
-        for v in range(count):
+        for v in range(2 * heads):
             result = x[r, v * width : (v + 1) * width]
             if len(gains):
                 total = 0.0
                 for i in range(width):
                     total += np.float64(result[i]) * result[i]
-                scale, gain = 1 / math.sqrt(total / width + EPS), gains[v * len(gains) // count]
+                scale, gain = 1 / math.sqrt(total / width + EPS), gains[v // heads]
                 for i in range(width):
                     vector[i] = result[i] * scale * gain[i]
             else:

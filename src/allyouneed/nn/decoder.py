@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import ModelConfig
-from .encoder import build_attention, build_feed_forward, build_residual, build_self_attention
+from .encoder import build_cross_attention, build_feed_forward, build_residual, build_self_attention
 from .packed import AttentionMask
 from .residual import closing_norm
 
@@ -65,7 +65,7 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.self_attention = build_self_attention(config, is_first=is_first)
         self.self_attention_residual = build_residual(config)
-        self.cross_attention = build_attention(config, is_first=is_first)
+        self.cross_attention = build_cross_attention(config, is_first=is_first)
         self.cross_attention_residual = build_residual(config)
         self.feed_forward = build_feed_forward(config)
         self.feed_forward_residual = build_residual(config)

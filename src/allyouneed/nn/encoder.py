@@ -48,15 +48,15 @@ class Encoder(nn.Module):
 
 
 def build_self_attention(config: ModelConfig, *, is_first: bool) -> MultiHeadAttention:
-    """The self-attention of a block with this config; whether that is the first of its stack."""
-    if config.positions != "rotary":
-        return build_attention(config, is_first=is_first)
-    return _build(config, RotaryQueryKeyNormAttention if config.query_key_norm else RotaryAttention, is_first)
-
-
-def build_attention(config: ModelConfig, *, is_first: bool) -> MultiHeadAttention:
-    """The attention of a block with this config, without positions; whether the block is the first of its stack."""
+    """The self-attention of a block with this config; whether the block is the first of its stack."""
+    if config.positions == "rotary":
+        return _build(config, RotaryQueryKeyNormAttention if config.query_key_norm else RotaryAttention, is_first)
     return _build(config, QueryKeyNormAttention if config.query_key_norm else MultiHeadAttention, is_first)
+
+
+def build_cross_attention(config: ModelConfig, *, is_first: bool) -> MultiHeadAttention:
+    """The cross-attention of a block with this config, which has no positions and no query-key norm."""
+    return _build(config, MultiHeadAttention, is_first)
 
 
 def _build(config: ModelConfig, kind: type[MultiHeadAttention], is_first: bool) -> MultiHeadAttention:

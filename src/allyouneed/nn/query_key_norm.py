@@ -1,4 +1,4 @@
-"""Query-key norm (Henry et al., 2020), an option: queries and keys are normalized in each head before their product.
+"""Query-key norm (Henry et al., 2020), an option: in self-attention queries and keys are normalized in each head.
 
     q → g ⊙ q / √(mean of q² + ε),    k → h ⊙ k / √(mean of k² + ε)
 
@@ -19,7 +19,7 @@ EPS = 1e-5
 
 
 class QueryKeyNormAttention(MultiHeadAttention):
-    """`MultiHeadAttention` with query-key norm, whose gains all heads share."""
+    """Self-attention with query-key norm, whose gains all heads share; otherwise as `MultiHeadAttention`."""
 
     def __init__(self, *, heads: int, **sizes: Any) -> None:
         super().__init__(heads=heads, **sizes)

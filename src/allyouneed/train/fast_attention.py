@@ -124,7 +124,7 @@ class _Attention(torch.autograd.Function):
         for_queries = _join([for_query], ctx.heads, like=y)
         for_both = _join([for_key, for_value], ctx.heads, like=memory)
         tensors = [*weight_gradients(for_queries, y), *_alternating(weight_gradients(for_both, memory), 2)]
-        return for_queries @ weight, for_both @ memory_weight, *others, *tensors, *for_maps, *for_gains
+        return for_queries @ weight, for_both @ memory_weight, *others, *tensors, *for_maps
 
 
 def _softmax(scores: Tensor) -> Tensor:
