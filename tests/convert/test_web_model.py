@@ -132,7 +132,7 @@ TAGGED = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.one_of(st.text(max_size=20), st.text("abcdefghij the,.é\u0301 日²▁", max_size=30), st.sampled_from(TEXTS)))
 def test_the_tokenizer_of_the_page_is_ours(page: Page, text: str) -> None:
     assert page.differences([text]) == []
@@ -149,6 +149,6 @@ def test_many_texts_have_the_same_ids(page: Page) -> None:
         "the rivAB e\u0301日本ﬁ½①ｆ",
         ["<pad>", "<eos>", "a", "<"],
     ]
-    mixed = ["".join(rng.choices(rng.choice(alphabets), k=rng.randint(1, 25))) for _ in range(500)]
+    mixed = ["".join(rng.choices(rng.choice(alphabets), k=rng.randint(1, 25))) for _ in range(300)]
     words = [" ".join(rng.choices([*ENGLISH[0].split(), "ÀÉ", "㎏", "  ", "the"], k=8)) for _ in range(100)]
     assert page.differences([*TAGGED, *ENGLISH[:20], *ITALIAN[:20], *TEXTS, *mixed, *words]) == []

@@ -168,6 +168,7 @@ def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
         ),
         ({"model": {"type": "BPE", "continuing_subword_prefix": "##"}}, "its model has continuing_subword_prefix='##'"),
         ({"model": {"type": "BPE", "dropout": 0.5}}, "its model has dropout=0.5"),
+        ({"decoder": {"type": "Strip", "content": " ", "start": 0, "stop": 1}}, "its decoder has stop=1"),
         ({"model": 3}, "must be an object; got 3"),
     ],
 )

@@ -132,8 +132,9 @@ def refuse_unknown_parts(text: str) -> None:
                 raise DataError(
                     f"its {name} is {kind!r:.40}, but only {', '.join(sorted(known)) or 'none'} can be read safely"
                 )
-            # A prefix of continued words crashes the library, and dropout would encode a text differently each time.
-            for setting in ("continuing_subword_prefix", "dropout"):
+            # A prefix of continued words crashes the library, and so does stripping the end of a short token; dropout
+            # would encode a text differently each time.
+            for setting in ("continuing_subword_prefix", "stop", "dropout"):
                 if part.get(setting):
                     raise DataError(f"its {name} has {setting}={part[setting]!r:.40}, as none of our vocabularies has")
             if kind == "Precompiled":

@@ -100,10 +100,9 @@ const SPLITS = {
 
 const DECODERS = {
   Fuse: (tokens) => [tokens.join("")],
-  Strip: (tokens, { content, start, stop }) =>
+  Strip: (tokens, { content, start }) =>
     tokens.map((token) => {
       for (let i = 0; i < start && token.startsWith(content); i++) token = token.slice(content.length);
-      for (let i = 0; i < stop && token.endsWith(content); i++) token = token.slice(0, -content.length);
       return token;
     }),
   Replace: (tokens, part) => tokens.map((token) => replacePattern(token, part)),
