@@ -124,7 +124,7 @@ class Transformer {
     return [this.projectAdjusted(x, `${name}.key`, start), this.linear(x, `${name}.value`)];
   }
 
-  // Queries or keys as their products need them: normalized in each head if the model has query-key norm, then rotated if
+  // Queries or keys as their products need them: normalized in each head if they have a gain (query-key norm), then rotated if
   // its positions are rotary and there is a `start`, the position of the first row.
   projectAdjusted(x, name, start) {
     const gain = this.tensors[`${name}_gain`];
