@@ -53,3 +53,13 @@ def test_batches_of_any_size_and_length_give_the_rows_of_single_sentences(export
     for row, expected in zip(rows, together, strict=True):
         np.testing.assert_allclose(first_step(np.array([row]))[0], expected, atol=1e-5)
     assert (together[:, [pad, bundle.source_tokenizer.sos_id]] == -np.inf).all()
+
+
+def test_the_graphs_compute_nothing_in_float64(exported: tuple[Bundle, Path, Proof]) -> None:
+    import onnx
+
+    for name in ("encoder.onnx", "decoder.onnx"):
+        graph = onnx.load(exported[1] / name).graph
+        types = {value.type.tensor_type.elem_type for value in graph.value_info}
+        assert onnx.TensorProto.FLOAT in types
+        assert onnx.TensorProto.DOUBLE not in types

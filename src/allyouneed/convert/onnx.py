@@ -15,11 +15,13 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -30,7 +32,7 @@ from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
 from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
-from ..nn import DecoderBlock, Transformer
+from ..nn import DecoderBlock, Transformer, rotary, sinusoids
 from ..nn.decoder import LayerState
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
@@ -197,15 +199,30 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
     memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch, 1: length}), strict=True))
     encoder_axes = {"source": {0: batch, 1: length}}
     decoder_axes = {"last": {0: batch}, "keys": cache_axes, "values": cache_axes, **memory_names}
-    graphs = {
-        "encoder.onnx": _trace(encoder, (source,), encoder_axes, ENCODER_OUTPUTS),
-        "decoder.onnx": _trace(
-            decoder, (source[:, 0], keys, values, memory_keys, memory_values, mask), decoder_axes, DECODER_OUTPUTS
-        ),
-    }
+    with _constant_angles(model.config):
+        graphs = {
+            "encoder.onnx": _trace(encoder, (source,), encoder_axes, ENCODER_OUTPUTS),
+            "decoder.onnx": _trace(
+                decoder, (source[:, 0], keys, values, memory_keys, memory_values, mask), decoder_axes, DECODER_OUTPUTS
+            ),
+        }
     for name, program in graphs.items():
         program.model.metadata_props["max_length"] = str(model.config.max_length)
         program.save(str(folder / name))
+
+
+@contextmanager
+def _constant_angles(config: ModelConfig) -> Iterator[None]:
+    """Make rotary positions cut sines and cosines from a constant of the graph.
+
+    The graph would compute them in float64, which not every runtime has.
+    """
+    if config.positions != "rotary":
+        yield
+        return
+    table = sinusoids(config.max_length, (config.d_k or config.d_model // config.heads) // 2 * 2)
+    with patch.object(rotary, "sinusoids", lambda length, _: table[:length]):
+        yield
 
 
 def _trace(
