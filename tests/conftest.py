@@ -28,9 +28,10 @@ SMALL = ModelConfig(
     dropout=0.1,
 )
 
-# Options that change queries and keys before their product: alone, and both with heads of an odd width.
-ROTARY_AND_NORM: dict[str, Any] = {"positions": "rotary", "query_key_norm": True, "d_k": 5, "d_v": 7}
-ADJUSTED: list[dict[str, Any]] = [{"positions": "rotary"}, {"query_key_norm": True}, ROTARY_AND_NORM]
+# Options of the model that the paper does not have: alone, and together with heads of an odd width.
+VALUE_RESIDUAL: dict[str, Any] = {"value_residual": True, "encoder_layers": 3, "decoder_layers": 3}
+ALL_OPTIONS: dict[str, Any] = {**VALUE_RESIDUAL, "positions": "rotary", "query_key_norm": True, "d_k": 5, "d_v": 7}
+ADJUSTED: list[dict[str, Any]] = [{"positions": "rotary"}, {"query_key_norm": True}, VALUE_RESIDUAL, ALL_OPTIONS]
 
 # What passes must not depend on how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

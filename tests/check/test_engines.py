@@ -19,7 +19,7 @@ from allyouneed.inference import quantization as int8
 from allyouneed.nn import Transformer, position, transformer
 from allyouneed.nn.rotary import rotate
 from allyouneed.train import loss
-from conftest import ROTARY_AND_NORM, SMALL
+from conftest import ALL_OPTIONS, SMALL
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def names(verdicts: Any) -> list[str]:
     return [verdict.check for verdict in verdicts if not verdict.passed]
 
 
-@pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM], ids=["plain", "adjusted"])
+@pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["plain", "adjusted"])
 def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids, sizes: dict[str, Any]) -> None:
     model = Transformer(replace(long.config, **sizes)).eval()
     results = list(engines.engines_agree(model, ids))

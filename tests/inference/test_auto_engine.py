@@ -15,7 +15,7 @@ from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, make_engine
 from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import has_vpdpbusd, make_compiled_engine
 from allyouneed.nn import Transformer
-from conftest import ADJUSTED, ROTARY_AND_NORM
+from conftest import ADJUSTED, ALL_OPTIONS
 
 ANY_SOURCE = torch.tensor([[1, 5, 2]])
 
@@ -106,7 +106,7 @@ def test_a_search_is_computed_by_one_engine_to_its_end(
     assert engine.start(source).engine.compiled
 
 
-@pytest.mark.parametrize("sizes", [{"norm": "pre"}, {"norm": "post"}, ROTARY_AND_NORM], ids=str)
+@pytest.mark.parametrize("sizes", [{"norm": "pre"}, {"norm": "post"}, ALL_OPTIONS], ids=str)
 def test_warming_up_compiles_all_that_a_model_of_any_depth_needs(
     config: ModelConfig, sizes: dict[str, Any], cache: Path, source: torch.Tensor
 ) -> None:
@@ -165,7 +165,7 @@ def test_both_int8_engines_give_the_same_numbers_to_the_bit(sizes: dict[str, Any
     assert eager == compiled or not has_vpdpbusd()  # without it the default is not compiled
 
 
-@pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM], ids=["plain", "adjusted"])
+@pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["plain", "adjusted"])
 def test_float32_translations_do_not_depend_on_the_engine(sizes: dict[str, Any]) -> None:
     """60 sources, with random weights."""
     torch.manual_seed(0)

@@ -16,7 +16,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.inference import AnyEngine, compiled, dispatch, kernels, make_engine
 from allyouneed.inference.quantization import quantize
 from allyouneed.nn import Transformer
-from conftest import ROTARY_AND_NORM
+from conftest import ALL_OPTIONS
 from twins import scatter
 
 WITH_VPDPBUSD = compiled.has_vpdpbusd()
@@ -78,7 +78,7 @@ def test_a_map_of_bytes_is_linear_of_what_was_rounded(
     assert (results - expected).abs().median() < 1e-3
 
 
-@pytest.mark.parametrize("sizes", [{}, {"norm": "pre"}, {"d_k": 5, "d_v": 7, "activation": "gelu"}, ROTARY_AND_NORM])
+@pytest.mark.parametrize("sizes", [{}, {"norm": "pre"}, {"d_k": 5, "d_v": 7, "activation": "gelu"}, ALL_OPTIONS])
 def test_bytes_read_and_write_nearly_as_floats(
     config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
 ) -> None:
@@ -147,7 +147,7 @@ def test_it_is_used_where_it_is_quicker(
     assert through(pack_int8, slice(0, 2)) == (["encode_tokens", "decode_and_project"] if WITH_VPDPBUSD else [])
 
 
-@pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM])
+@pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS])
 def test_without_vpdpbusd_int8_is_turned_back_into_floats(
     config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

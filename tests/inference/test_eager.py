@@ -19,7 +19,7 @@ from allyouneed.inference import EagerEngine, EngineStep, make_engine, pick_prec
 from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from allyouneed.nn.custom_parts import find_custom_part
 from allyouneed.translator import Translator
-from conftest import ADJUSTED, ROTARY_AND_NORM, SMALL
+from conftest import ADJUSTED, ALL_OPTIONS, SMALL
 from twins import scatter
 
 SIZES: list[dict[str, Any]] = [
@@ -30,9 +30,9 @@ SIZES: list[dict[str, Any]] = [
     {"d_k": 5, "d_v": 7},
     {"positions": "learned", "tied_embeddings": "none"},
     *ADJUSTED,
-    {**ROTARY_AND_NORM, "norm": "pre"},
+    {**ALL_OPTIONS, "norm": "pre"},
 ]
-PLAIN_AND_ADJUSTED = pytest.mark.parametrize("sizes", [{}, ROTARY_AND_NORM], ids=["plain", "adjusted"])
+PLAIN_AND_ADJUSTED = pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["plain", "adjusted"])
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -57,7 +57,7 @@ def test_it_equals_the_full_pass(
     st.integers(1, 6),
     st.integers(1, 3),
     st.booleans(),
-    st.sampled_from([{}, ROTARY_AND_NORM]),
+    st.sampled_from([{}, ALL_OPTIONS]),
 )
 @settings(deadline=None, max_examples=25)
 def test_any_way_through_a_beam_equals_the_full_pass(
@@ -252,7 +252,7 @@ def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("sizes", ADJUSTED)
-def test_rotary_positions_and_query_key_norm_are_no_custom_parts(
+def test_the_options_of_the_model_are_no_custom_parts(
     config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
 ) -> None:
     model = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2, **sizes)).eval()

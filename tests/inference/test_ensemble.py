@@ -14,14 +14,14 @@ from allyouneed.decode.beam import Best, top_continuations
 from allyouneed.inference import EngineStep, EnsembleEngine, make_engine, make_ensemble, pick_precision
 from allyouneed.inference.compiled import has_vpdpbusd
 from allyouneed.nn import Transformer
-from conftest import ROTARY_AND_NORM, SMALL
+from conftest import ALL_OPTIONS, SMALL
 from tables import Prefixes, Table, limits
 from twins import scatter
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {},
     {"d_model": 16, "heads": 2, "d_ff": 24, "encoder_layers": 1, "norm": "pre", "max_length": 11},
-    ROTARY_AND_NORM,
+    ALL_OPTIONS,
 )
 ENGINES: list[dict[str, Any]] = [{}, {"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}]
 

@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 from allyouneed.config import ModelConfig
-from allyouneed.errors import ConfigError
 from allyouneed.explain.recording import recorded
 from allyouneed.export_limits import exportable
-from allyouneed.inference import make_engine
 from allyouneed.nn import Memory, MultiHeadAttention, Transformer
 from allyouneed.nn.value_residual import ValueResidual
 from twins import scatter
@@ -82,20 +80,8 @@ def test_neither_later_tokens_nor_padding_matter(mixed: Transformer, source: Ten
     torch.testing.assert_close(mixed(longer, target), mixed(source, target))
 
 
-def test_only_the_model_itself_computes_it(mixed: Transformer, source: Tensor, target: Tensor) -> None:
-    engine = make_engine(mixed, compiled="auto")
-    logits, _ = engine.step(target[:, 0], engine.start(source))
-    torch.testing.assert_close(logits, mixed(source, target)[:, 0])
-    with pytest.raises(ConfigError, match="int8 does not know"):
-        make_engine(mixed, precision="int8")
-    assert all(exportable(mixed.config).values())
-
-
-def test_engines_and_exports_name_it(config: ModelConfig) -> None:
-    model = Transformer(replace(config, value_residual=True))
-    with pytest.raises(ConfigError, match=r"encoder\.layers\.1\.attention\.value_residual is a ValueResidual"):
-        make_engine(model, compiled=True)
-    assert set(exportable(model.config).values()) == {
+def test_exports_name_it(config: ModelConfig) -> None:
+    assert set(exportable(replace(config, value_residual=True)).values()) == {
         "value residual is not exported; this model has model.value_residual=true"
     }
 

@@ -15,7 +15,7 @@ from ..decode import BeamOptions, SearchLimits, beam_search
 from ..inference import make_engine
 from ..inference.quantization import Int8Linear, supports_int8
 from ..nn import Transformer
-from ..nn.custom_parts import find_uncommon_part
+from ..nn.custom_parts import find_custom_part
 from ..nn.rotary import NoPositions, rotate
 from ..train.loss import fused_linear_cross_entropy, mean_loss
 from .model import MAX_LOGIT_DIFFERENCE
@@ -34,7 +34,7 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     yield _compare(model, searches, "plain", exact=True)
     yield _compare(make_engine(model), searches, "fast", exact=True)
     device = next(model.parameters()).device
-    if find_uncommon_part(model) or device.type != "cpu":
+    if find_custom_part(model) or device.type != "cpu":
         return
     compiled = importlib.util.find_spec("numba") is not None
     if compiled:

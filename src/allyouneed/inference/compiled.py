@@ -22,7 +22,7 @@ from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer
 from . import kernels
-from .adjustment import stack_gains
+from .adjustment import mix_values, stack_gains, stack_shares
 from .dispatch import compiled_float32_pays
 from .eager import EagerEngine
 from .engine import Precision
@@ -162,6 +162,7 @@ class CompiledEngine(EagerEngine):
             else NOTHING,
             _array(torch.stack([stack_gains(part) for part in attentions])),
             _array(self.rotation),
+            _array(stack_shares(attentions)),
         )
 
     def _maps(self, blocks: Iterable[Sequence[nn.Linear]]) -> FloatWeights | Int8Weights:
@@ -187,6 +188,7 @@ class VNNIEngine(CompiledEngine):
             VNNILinear(torch.cat((part.key.weight, part.value.weight)), torch.cat((part.key.bias, part.value.bias)))
             for part in cross
         ]
+        self._memory_shares = stack_shares(cross).double()
         self._vnni_projection = VNNILinear(model.projection.table, model.projection.bias)
 
     def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
@@ -199,8 +201,11 @@ class VNNIEngine(CompiledEngine):
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
         sizes = {"heads": self._heads, "width": self._query_width}
+        memory_caches = tuple(KVCache(project(memory), memory.size(1), **sizes) for project in self._memory_maps)
+        for share, cache in zip(self._memory_shares[1:, None], memory_caches[1:], strict=False):
+            mix_values(cache.tokens[..., cache.width :], share, memory_caches[0])
         return (
-            tuple(KVCache(project(memory), memory.size(1), **sizes) for project in self._memory_maps),
+            memory_caches,
             tuple(KVCache(memory.new_empty(len(memory), 0, self._kv_width), 0, **sizes) for _ in self._memory_maps),
         )
 

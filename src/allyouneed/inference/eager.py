@@ -4,7 +4,7 @@
 
 - Linear maps of the same vector are one product: queries, keys and values of self-attention; keys and
   values of the memory.
-- Keys are normalized and rotated once, if at all, and the KV cache keeps the results (adjustment.py).
+- Keys are normalized and rotated once, if at all, and values mixed; the KV cache keeps the results (adjustment.py).
 - The KV cache never moves when hypotheses are dropped or forked (kv_cache.py).
 - Weights may be int8 (quantization.py). Norms, attention and log-probabilities are then computed in float64 and
   rounded once: the next linear map rounds their results to 256 levels, so a difference in the last bit of a float32,
@@ -30,7 +30,7 @@ from ..nn.feedforward import FeedForward
 from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer, require_rows
-from .adjustment import adjust_heads, rotation_table, stack_gains
+from .adjustment import adjust_heads, mix_values, rotation_table, stack_gains
 from .engine import Precision, banned_log_softmax
 from .kv_cache import CachedState, KVCache, split_heads
 from .quantization import Int8Linear
@@ -130,14 +130,17 @@ class EagerEngine:
     def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Embedded sources → the memory, both (B, S, D)."""
         rotation = self.rotation[: x.size(1)] if len(self.rotation) else None
+        first = None
         for block in self.encoder:
-            x = block(x, padding, rotation)
+            x, cache = block(x, padding, rotation, first)
+            first = first or cache
         return self.encoder_norm(x)
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
         """For each block keys and values of the memory (B, S, D), and an empty KV cache."""
+        first = self.decoder[0].project_kv(memory, None)
         return (
-            tuple(block.project_kv(memory) for block in self.decoder),
+            (first, *(block.project_kv(memory, first) for block in self.decoder[1:])),
             tuple(block.self_attention.empty_cache(memory) for block in self.decoder),
         )
 
@@ -154,9 +157,10 @@ class EagerEngine:
         x = x.view(state.sentences, width, -1)  # (N, D) → (B, N/B, D): hypotheses as if they were positions
         rotation = self.rotation[positions].unsqueeze(-3) if len(self.rotation) else None  # (B, 1, 2, K / 2)
         mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
-        caches = []
+        caches: list[KVCache] = []
         for block, cache, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):
-            x, cache = block(x, cache, state.cached, mask, memory, state.padding, rotation)
+            first = caches[0] if caches else None
+            x, cache = block(x, cache, state.cached, mask, memory, state.padding, rotation, first)
             caches.append(cache)
         logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
         return logits if banned_ids is None else banned_log_softmax(logits, banned_ids, self.dtype), tuple(caches)
@@ -248,20 +252,26 @@ class _FastSelfAttention:
         self.heads, self.residual, self.dtype = attention.heads, _FastResidual(residual, dtype), dtype
         self.qkv = _joined(make, attention.query, attention.key, attention.value)
         self.output = _joined(make, attention.output)
-        self.gains = stack_gains(attention).to(dtype)
+        self.gains, self.share = stack_gains(attention).to(dtype), _share(attention, dtype)
         self.width = attention.key.out_features
         self.kv_width = self.width + attention.value.out_features
 
-    def project_qkv(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
+    def project_qkv(self, x: Tensor, rotation: Tensor | None, first: KVCache | None) -> tuple[Tensor, Tensor]:
         """Queries, keys and values side by side, and the keys and values alone, (B, L, H·K + H·Kv)."""
         qkv = self.qkv(self.residual.pre_norm(x))
         adjust_heads(qkv[..., : 2 * self.width], self.heads, self.gains, rotation)
+        mix_values(qkv[..., 2 * self.width :], self.share, first)
         return qkv, qkv[..., self.width :]
 
     def empty_cache(self, x: Tensor) -> KVCache:
         """A cache of no tokens for the sentences of `x`."""
         tokens = x.new_empty(x.size(0), 0, self.kv_width, dtype=self.dtype)
         return KVCache(tokens, 0, heads=self.heads, width=self.width)
+
+
+def _share(attention: MultiHeadAttention, dtype: torch.dtype) -> Tensor | None:
+    residual = attention.value_residual
+    return None if residual is None else residual.share.detach().to(dtype)
 
 
 def cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Tensor:
@@ -277,14 +287,15 @@ class _FastEncoderBlock:
         self.attention = _FastSelfAttention(block.attention, block.attention_residual, make, dtype)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
-    def __call__(self, x: Tensor, padding: Tensor | None, rotation: Tensor | None) -> Tensor:
+    def __call__(
+        self, x: Tensor, padding: Tensor | None, rotation: Tensor | None, first: KVCache | None
+    ) -> tuple[Tensor, KVCache]:
         attention = self.attention
-        query, keys_and_values = attention.project_qkv(x, rotation)
+        query, keys_and_values = attention.project_qkv(x, rotation, first)
         tokens = keys_and_values.to(attention.dtype)
         cache = KVCache(tokens, tokens.size(1), heads=attention.heads, width=attention.width)
-        return self.feed_forward(
-            attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, padding)))
-        )
+        x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, padding)))
+        return self.feed_forward(x), cache
 
 
 class _FastDecoderBlock:
@@ -293,14 +304,15 @@ class _FastDecoderBlock:
         self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
         self.heads, self.width = cross.heads, cross.key.out_features
         self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
-        self.keys_and_values = _joined(make, cross.key, cross.value)
+        self.keys_and_values, self.share = _joined(make, cross.key, cross.value), _share(cross, dtype)
         self.cross_attention_residual = _FastResidual(block.cross_attention_residual, dtype)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
-    def project_kv(self, memory: Tensor) -> KVCache:
-        """Keys and values of the memory (B, S, D), projected once for all steps."""
-        tokens = self.keys_and_values(memory).to(self.dtype)
-        return KVCache(tokens, memory.size(1), heads=self.heads, width=self.width)
+    def project_kv(self, memory: Tensor, first: KVCache | None) -> KVCache:
+        """Keys and values of the memory (B, S, D), projected once for all steps; `first`: those of the first block."""
+        tokens = self.keys_and_values(memory)
+        mix_values(tokens[..., self.width :], self.share, first)
+        return KVCache(tokens.to(self.dtype), memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
         self,
@@ -311,9 +323,10 @@ class _FastDecoderBlock:
         memory: KVCache,
         padding: Tensor | None,
         rotation: Tensor | None,
+        first: KVCache | None,
     ) -> tuple[Tensor, KVCache]:
         attention, residual = self.self_attention, self.cross_attention_residual
-        query, keys_and_values = attention.project_qkv(x, rotation)
+        query, keys_and_values = attention.project_qkv(x, rotation, first)
         cache = cache.append(keys_and_values, after=cached)
         x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, mask)))
         query = self.query(residual.pre_norm(x))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
-from ..nn.custom_parts import find_uncommon_part
+from ..nn.custom_parts import find_custom_part
 from ..nn.transformer import Transformer
 from .auto_engine import AutoEngine, can_auto_compile
 from .dispatch import int8_pays
@@ -20,13 +20,13 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     """The engine for `model` with weights in `precision`, "float32" or "int8".
 
     `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled code where
-    it pays and as soon as it is there (auto_engine.py). A model with value residual or a part of its own (a subclass,
-    a forward hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model int8 and
-    `compiled` are refused.
+    it pays and as soon as it is there (auto_engine.py). A model with a part of its own (a subclass, a forward
+    hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model int8 and `compiled` are
+    refused.
     """
     if precision not in get_args(Precision):
         raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
-    if custom := find_uncommon_part(model):
+    if custom := find_custom_part(model):
         if compiled is True or precision == "int8":
             raise ConfigError(
                 f"{custom}, which {'compiled=True' if compiled is True else 'int8'} does not know; "
@@ -63,4 +63,4 @@ def _int8_suits(model: Transformer) -> bool:
     A model with parts of its own stays float32.
     """
     table = model.projection.table
-    return not find_uncommon_part(model) and supports_int8(table.device) and int8_pays(table.numel())
+    return not find_custom_part(model) and supports_int8(table.device) and int8_pays(table.numel())

@@ -8,19 +8,10 @@ from torch.nn.modules import module as hooks_of_all
 
 from .transformer import Transformer
 from .uninitialized import UninitializedWeights
-from .value_residual import ValueResidual
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 _ONLY_IN_TRAINING = {"dropout", "p", "training"}
-
-
-def find_uncommon_part(model: Transformer) -> str | None:
-    """A description of the first part that engines cannot compute, a value residual or a custom part; None if none."""
-    for name, part in model.named_modules():
-        if isinstance(part, ValueResidual):
-            return f"{name} is a {type(part).__name__}"
-    return find_custom_part(model)
 
 
 def find_custom_part(model: Transformer) -> str | None:
