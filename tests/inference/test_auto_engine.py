@@ -16,6 +16,7 @@ from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import has_vpdpbusd, make_compiled_engine
 from allyouneed.nn import Transformer
 from conftest import ADJUSTED, ALL_OPTIONS
+from twins import scatter
 
 ANY_SOURCE = torch.tensor([[1, 5, 2]])
 
@@ -154,6 +155,7 @@ def test_both_int8_engines_give_the_same_numbers_to_the_bit(sizes: dict[str, Any
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=700, d_model=64, d_ff=130, heads=4, encoder_layers=2, decoder_layers=2)
     model = Transformer(replace(config, max_length=40, **sizes)).eval()
+    scatter(model)
     sources = [[1, *torch.randint(3, 700, (length,)).tolist(), 2] for length in torch.randint(2, 20, (60,)).tolist()]
     eager, compiled = (
         [one for i in range(0, 60, size) for one in best_hypotheses(engine, pad(sources[i : i + size], 0))]
