@@ -177,23 +177,23 @@ def test_every_config_says_where_it_can_go() -> None:
     assert "d_k=5" in reasons["ctranslate2"]
 
 
-def test_formats_without_rotary_positions_and_query_key_norm_name_the_option() -> None:
-    rotary, normed = (
-        exportable(make_bundle(**sizes).model.config) for sizes in ({"positions": "rotary"}, {"query_key_norm": True})
+def test_formats_without_an_option_of_the_model_name_it() -> None:
+    rotary, normed, mixed = (
+        exportable(make_bundle(**sizes).model.config)
+        for sizes in ({"positions": "rotary"}, {"query_key_norm": True}, {"value_residual": True})
     )
     assert rotary["huggingface"] == (
         'MarianMTModel has sinusoidal positions alone; this model has model.positions="rotary"'
     )
     assert normed["huggingface"] == "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
-    assert {limits[name] for limits in (rotary, normed) for name in ("ctranslate2", "onnx", "html")} == {""}
+    for name, program in (("ctranslate2", "CTranslate2"), ("huggingface", "MarianMTModel")):
+        assert mixed[name] == f"{program} has no value residual; this model has model.value_residual=true"
+    assert {limits[name] for limits in (rotary, normed, mixed) for name in ("onnx", "html")} == {""}
+    assert rotary["ctranslate2"] == normed["ctranslate2"] == ""
 
 
 def test_a_run_says_in_a_line_which_formats_are_possible() -> None:
     assert describe_exports(make_bundle().model.config) == "ctranslate2, onnx, huggingface, html"
-    assert describe_exports(make_bundle(value_residual=True).model.config) == (
-        "none; not ctranslate2, onnx, huggingface, html: value residual is not exported; "
-        "this model has model.value_residual=true"
-    )
     assert describe_exports(make_bundle(norm="pre").model.config) == (
         'ctranslate2, onnx, html; not huggingface: MarianMTModel is post-norm alone; this model has model.norm="pre"'
     )

@@ -29,11 +29,13 @@ from docs_programs import program
 from foreign_tokenizers import foreign_tokenizers
 from marian_checkpoints import ENGLISH, ITALIAN, train_spm
 
+OPTIONS: dict[str, Any] = {"positions": "rotary", "query_key_norm": True, "value_residual": True}
 SIZES: list[dict[str, Any]] = [
     {"norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7},
     {"positions": "rotary"},
     {"query_key_norm": True, "d_v": 7},
-    {"positions": "rotary", "query_key_norm": True, "norm": "pre", "d_k": 5},  # the fifth number of a head stays
+    {"value_residual": True},
+    {**OPTIONS, "norm": "pre", "d_k": 5},  # the fifth number of a head is not rotated
 ]
 
 
@@ -84,7 +86,7 @@ TRANSLATE_ALL = """async ([library, bundle, weights, texts]) => {
 }"""
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(500, {}), (100, {"positions": "rotary", "query_key_norm": True})])
+@pytest.mark.parametrize(("count", "sizes"), [(500, {}), (100, OPTIONS)])
 def test_greedy_translations_in_chromium_are_ours_token_for_token(
     tmp_path: Path, count: int, sizes: dict[str, Any]
 ) -> None:

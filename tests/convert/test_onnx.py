@@ -15,10 +15,10 @@ UNUSUAL = {
     "norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7,
     "decoder_layers": 2,
 }  # fmt: skip
-ROTARY = {"positions": "rotary", "query_key_norm": True, "d_k": 5}
+OPTIONS = {"positions": "rotary", "query_key_norm": True, "value_residual": True, "d_k": 5, "encoder_layers": 2}
 
 
-@pytest.fixture(scope="module", params=[{}, UNUSUAL, ROTARY], ids=["usual", "unusual", "rotary"])
+@pytest.fixture(scope="module", params=[{}, UNUSUAL, OPTIONS], ids=["usual", "unusual", "options"])
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Path, Proof]:
     bundle = make_bundle(**{"encoder_layers": 1, "decoder_layers": 1} | request.param)  # a graph takes seconds a layer
     folder = tmp_path_factory.mktemp("onnx") / "out"

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from allyouneed.config import ModelConfig
 from allyouneed.explain.recording import recorded
-from allyouneed.export_limits import exportable
 from allyouneed.nn import Memory, MultiHeadAttention, Transformer
 from allyouneed.nn.value_residual import ValueResidual
 from twins import scatter
@@ -78,12 +77,6 @@ def test_neither_later_tokens_nor_padding_matter(mixed: Transformer, source: Ten
     torch.testing.assert_close(mixed(source, changed)[:, :2], mixed(source, target)[:, :2])
     longer = torch.nn.functional.pad(source, (0, 3))
     torch.testing.assert_close(mixed(longer, target), mixed(source, target))
-
-
-def test_exports_name_it(config: ModelConfig) -> None:
-    assert set(exportable(replace(config, value_residual=True)).values()) == {
-        "value residual is not exported; this model has model.value_residual=true"
-    }
 
 
 def test_recorded_values_are_the_mixed_ones(mixed: Transformer, source: Tensor, target: Tensor) -> None:

@@ -32,8 +32,8 @@ from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
 from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
-from ..nn import DecoderBlock, Transformer, rotary, sinusoids
-from ..nn.decoder import LayerState
+from ..nn import Transformer, rotary, sinusoids
+from ..nn.decoder import DecoderState, LayerState
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
@@ -56,10 +56,13 @@ class ONNXEncoder(nn.Module):
         mask = source != model.config.pad_id
         x = F.embedding(source, model.source_embedding.table) * math.sqrt(model.config.d_model)
         x = x + cast(Tensor, model.source_position.encoding)[: source.size(1)]
-        memory = model.encoder(x, mask[:, None, None, :])
-        pairs = [cast(DecoderBlock, block).cross_attention.project_kv(memory, memory) for block in model.decoder.layers]
-        keys, values = (torch.stack(part) for part in zip(*pairs, strict=True))
-        return keys, values, mask
+        attn_mask = mask[:, None, None, :]
+        layers = model.decoder.start(model.encoder(x, attn_mask), attn_mask).layers
+        return (
+            torch.stack([layer.memory_keys for layer in layers]),
+            torch.stack([layer.memory_values for layer in layers]),
+            mask,
+        )
 
 
 class ONNXDecoderStep(nn.Module):
@@ -77,16 +80,13 @@ class ONNXDecoderStep(nn.Module):
         model = self.model
         x = F.embedding(last[:, None], model.target_embedding.table) * math.sqrt(model.config.d_model)
         x = x + cast(Tensor, model.target_position.encoding)[keys.size(3)]
-        states = []
-        for i, block in enumerate(model.decoder.layers):
-            past = LayerState(keys[i], values[i], memory_keys[i], memory_values[i])
-            x, state = cast(DecoderBlock, block).step(x, past, mask[:, None, None, :])
-            states.append(state)
-        logits = model.projection(model.decoder.norm(x))[:, 0] + self.bias
+        past = tuple(LayerState(keys[i], values[i], memory_keys[i], memory_values[i]) for i in range(len(keys)))
+        x, state = model.decoder.step(x, DecoderState(past, mask[:, None, None, :]))
+        logits = model.projection(x)[:, 0] + self.bias
         return (
             logits.log_softmax(-1),
-            torch.stack([state.keys for state in states]),
-            torch.stack([state.values for state in states]),
+            torch.stack([layer.keys for layer in state.layers]),
+            torch.stack([layer.values for layer in state.layers]),
         )
 
 
