@@ -35,6 +35,7 @@ def test_settings_do_not_change() -> None:
         ({"heads": 0}, "heads must be at least 1 and at most 65536; got 0"),
         ({"d_model": 10, "heads": 3}, "d_model must be a multiple of heads.*d_model=10, heads=3"),
         ({"d_model": 9, "heads": 3}, "d_model must be even"),
+        ({"d_model": 8, "heads": 8, "positions": "rotary"}, "rotary positions need heads at least 2 wide"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1; got 1.0"),
         ({"norm": "sideways"}, 'norm must be one of "post", "pre"; got \'sideways\''),
         ({"pad_id": 37_000}, "pad_id must be an id of the vocabulary of 37000"),

@@ -96,7 +96,7 @@ class Draft:
         """A recipe for reading the corpus. Refuses invalid settings, unless they depend on one still to be chosen."""
         model = {**self.model, **self.tables.get("model", {})}
         if not {"d_model", "heads"} <= model.keys():  # the other is still to be chosen, so they need not fit yet
-            model = {"heads": 1, "d_k": 1, "d_v": 1, **model}
+            model = {"heads": 1, "d_k": 2, "d_v": 2, **model}
         train = {**ALWAYS, **self.tables.get("train", {})}
         return Recipe.from_tables({**self.tables, **self.recipe_tables(), "model": model, "train": train})
 

@@ -99,6 +99,11 @@ class ModelConfig(Checked):
                 "d_model must be a multiple of heads, or d_k and d_v be set; "
                 f"got {self.describe_values('d_model', 'heads')}"
             )
+        if self.positions == "rotary" and (self.d_k or self.d_model // self.heads) < 2:
+            raise ConfigError(
+                "rotary positions need heads at least 2 wide, a pair of numbers to rotate; "
+                f"got {self.describe_values('d_model', 'heads', 'd_k')}"
+            )
         if self.tied_embeddings == "all" and self.effective_target_vocab_size != self.vocab_size:
             raise ConfigError(
                 f'tied_embeddings="all" needs one vocabulary; got {self.vocab_size} ids for the source '
