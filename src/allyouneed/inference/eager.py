@@ -95,7 +95,8 @@ class EagerEngine:
 
     def _prepare(self, model: Transformer) -> None:
         make, dtype = Int8Linear if self.precision == "int8" else _FloatLinear, self.dtype
-        self.encoder = [_FastEncoderBlock(block, make, dtype) for block in model.encoder.layers]  # type: ignore[arg-type]
+        mixes = model.config.value_residual
+        self.encoder = [_FastEncoderBlock(block, make, dtype, mixes) for block in model.encoder.layers]  # type: ignore[arg-type]
         self.decoder = [_FastDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm, self.decoder_norm = (
             _FastNorm(model.encoder.norm, dtype),
@@ -132,8 +133,7 @@ class EagerEngine:
         rotation = self.rotation[: x.size(1)] if len(self.rotation) else None
         first = None
         for block in self.encoder:
-            x, cache = block(x, padding, rotation, first)
-            first = first or cache
+            x, first = block(x, padding, rotation, first)
         return self.encoder_norm(x)
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
@@ -283,19 +283,21 @@ def cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Tens
 
 
 class _FastEncoderBlock:
-    def __init__(self, block: EncoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
+    def __init__(self, block: EncoderBlock, make: MakeLinear, dtype: torch.dtype, mixes_values: bool) -> None:
+        self.mixes_values = mixes_values
         self.attention = _FastSelfAttention(block.attention, block.attention_residual, make, dtype)
         self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
     def __call__(
         self, x: Tensor, padding: Tensor | None, rotation: Tensor | None, first: KVCache | None
-    ) -> tuple[Tensor, KVCache]:
+    ) -> tuple[Tensor, KVCache | None]:
+        """The result, and if later blocks mix values, the keys and values of the first block."""
         attention = self.attention
         query, keys_and_values = attention.project_qkv(x, rotation, first)
         tokens = keys_and_values.to(attention.dtype)
         cache = KVCache(tokens, tokens.size(1), heads=attention.heads, width=attention.width)
         x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, padding)))
-        return self.feed_forward(x), cache
+        return self.feed_forward(x), (first or cache) if self.mixes_values else None
 
 
 class _FastDecoderBlock:
