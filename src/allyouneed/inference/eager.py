@@ -1,6 +1,6 @@
 """The Transformer written for translating, in PyTorch: the logits of `nn/` from fewer and larger operations.
 
-`Transformer` is the definition, and a test holds this file to it. What differs:
+`Transformer` is the definition, and a test holds this engine to it; its blocks are in eager_blocks.py. What differs:
 
 - Linear maps of the same vector are one product: queries, keys and values of self-attention; keys and
   values of the memory.
@@ -12,31 +12,22 @@
 """
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Self, cast
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
 from ..errors import InputError
-from ..nn.attention import MultiHeadAttention, attention_bias
-from ..nn.decoder import DecoderBlock
+from ..nn.attention import attention_bias
 from ..nn.embedding import refuse_unknown_ids
-from ..nn.encoder import EncoderBlock
-from ..nn.feedforward import FeedForward
-from ..nn.normalization import LayerNorm
-from ..nn.residual import Residual
 from ..nn.transformer import Transformer, require_rows
-from .adjustment import adjust_heads, mix_values, rotation_table, stack_gains
+from .adjustment import rotation_table
+from .eager_blocks import EagerDecoderBlock, EagerEncoderBlock, EagerNorm, FloatLinear, LinearMap
 from .engine import Precision, banned_log_softmax
-from .kv_cache import CachedState, KVCache, split_heads
+from .kv_cache import CachedState, KVCache
 from .quantization import Int8Linear
-
-LinearMap = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
-MakeLinear = Callable[[Tensor, Tensor | None], LinearMap]  # weight (out, in) and bias (out,)
 
 
 class EagerEngine:
@@ -94,13 +85,13 @@ class EagerEngine:
         return torch.float64 if precision == "int8" else torch.float32
 
     def _prepare(self, model: Transformer) -> None:
-        make, dtype = Int8Linear if self.precision == "int8" else _FloatLinear, self.dtype
+        make, dtype = Int8Linear if self.precision == "int8" else FloatLinear, self.dtype
         mixes = model.config.value_residual
-        self.encoder = [_FastEncoderBlock(block, make, dtype, mixes) for block in model.encoder.layers]  # type: ignore[arg-type]
-        self.decoder = [_FastDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
+        self.encoder = [EagerEncoderBlock(block, make, dtype, mixes) for block in model.encoder.layers]  # type: ignore[arg-type]
+        self.decoder = [EagerDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm, self.decoder_norm = (
-            _FastNorm(model.encoder.norm, dtype),
-            _FastNorm(model.decoder.norm, dtype),
+            EagerNorm(model.encoder.norm, dtype),
+            EagerNorm(model.decoder.norm, dtype),
         )
         self.projection: LinearMap = make(model.projection.table, model.projection.bias)
 
@@ -185,152 +176,3 @@ class _refusing_unknown_ids:  # noqa: N801  a function with `contextmanager` wou
 def _diagonal_bias(sentences: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The attention bias of the newest tokens: each of a sentence's E hypotheses sees its own, (B · E, E)."""
     return attention_bias(torch.eye(width, dtype=torch.bool, device=device), dtype).repeat(sentences, 1)
-
-
-class _FloatLinear:
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
-
-
-def _joined(make: MakeLinear, *maps: nn.Linear) -> LinearMap:
-    """One linear map in place of several of the same vector: their outputs side by side."""
-    if len(maps) == 1:
-        return make(maps[0].weight, maps[0].bias)
-    return make(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
-
-
-class _FastNorm:
-    """Layer norm computed in `dtype`; anything else that a stack ends in is the identity."""
-
-    def __init__(self, norm: nn.Module, dtype: torch.dtype) -> None:
-        self.norm = norm if isinstance(norm, LayerNorm) else None
-        if self.norm is not None:
-            self.shape, self.eps = self.norm.gain.shape, self.norm.eps
-            self.gain, self.bias = self.norm.gain.detach().to(dtype), self.norm.bias.detach().to(dtype)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if self.norm is None:
-            return x
-        return torch.layer_norm(x.to(self.gain.dtype), self.shape, self.gain, self.bias, self.eps).to(x.dtype)
-
-
-class _FastResidual:
-    """Add & norm: see residual.py."""
-
-    def __init__(self, residual: Residual, dtype: torch.dtype) -> None:
-        self.norm_first, self.norm = residual.norm_first, _FastNorm(residual.norm, dtype)
-
-    def pre_norm(self, x: Tensor) -> Tensor:
-        return self.norm(x) if self.norm_first else x
-
-    def add_and_norm(self, x: Tensor, more: Tensor) -> Tensor:
-        more.add_(x)
-        return more if self.norm_first else self.norm(more)
-
-
-class _FastFeedForward:
-    def __init__(self, feed_forward: FeedForward, residual: Residual, make: MakeLinear, dtype: torch.dtype) -> None:
-        self.inner, self.outer = _joined(make, feed_forward.inner), _joined(make, feed_forward.outer)
-        self.residual, self.activation, self.dtype = _FastResidual(residual, dtype), feed_forward.activation, dtype
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.residual.add_and_norm(x, self.outer(self.activate(self.inner(self.residual.pre_norm(x)))))
-
-    def activate(self, x: Tensor) -> Tensor:
-        if self.activation is F.relu:
-            return x.relu_()
-        return self.activation(x.to(self.dtype)).to(x.dtype)
-
-
-class _FastSelfAttention:
-    """Self-attention with one product for queries, keys and values, and its residual connection and norm."""
-
-    def __init__(self, attention: MultiHeadAttention, residual: Residual, make: MakeLinear, dtype: torch.dtype) -> None:
-        self.heads, self.residual, self.dtype = attention.heads, _FastResidual(residual, dtype), dtype
-        self.qkv = _joined(make, attention.query, attention.key, attention.value)
-        self.output = _joined(make, attention.output)
-        self.gains, self.share = stack_gains(attention).to(dtype), _share(attention, dtype)
-        self.width = attention.key.out_features
-        self.kv_width = self.width + attention.value.out_features
-
-    def project_qkv(self, x: Tensor, rotation: Tensor | None, first: KVCache | None) -> tuple[Tensor, Tensor]:
-        """Queries, keys and values side by side, and the keys and values alone, (B, L, H·K + H·Kv)."""
-        qkv = self.qkv(self.residual.pre_norm(x))
-        adjust_heads(qkv[..., : 2 * self.width], self.heads, self.gains, rotation)
-        mix_values(qkv[..., 2 * self.width :], self.share, first)
-        return qkv, qkv[..., self.width :]
-
-    def empty_cache(self, x: Tensor) -> KVCache:
-        """A cache of no tokens for the sentences of `x`."""
-        tokens = x.new_empty(x.size(0), 0, self.kv_width, dtype=self.dtype)
-        return KVCache(tokens, 0, heads=self.heads, width=self.width)
-
-
-def _share(attention: MultiHeadAttention, dtype: torch.dtype) -> Tensor | None:
-    residual = attention.value_residual
-    return None if residual is None else residual.share.detach().to(dtype)
-
-
-def cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Tensor:
-    """Equation 1 over a KV cache, in its dtype. Shapes: query (B, T, H·K …), mask (B, 1, T, L) → (B, T, H·Kv)."""
-    queries = split_heads(query[..., : cache.width].to(cache.tokens.dtype), cache.heads)
-    keys, values = cache.keys.narrow(2, 0, cache.used), cache.values.narrow(2, 0, cache.used)
-    attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-    return attended.transpose(1, 2).flatten(2).to(query.dtype)
-
-
-class _FastEncoderBlock:
-    def __init__(self, block: EncoderBlock, make: MakeLinear, dtype: torch.dtype, mixes_values: bool) -> None:
-        self.mixes_values = mixes_values
-        self.attention = _FastSelfAttention(block.attention, block.attention_residual, make, dtype)
-        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
-
-    def __call__(
-        self, x: Tensor, padding: Tensor | None, rotation: Tensor | None, first: KVCache | None
-    ) -> tuple[Tensor, KVCache | None]:
-        """The result, and if later blocks mix values, the keys and values of the first block."""
-        attention = self.attention
-        query, keys_and_values = attention.project_qkv(x, rotation, first)
-        tokens = keys_and_values.to(attention.dtype)
-        cache = KVCache(tokens, tokens.size(1), heads=attention.heads, width=attention.width)
-        x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, padding)))
-        return self.feed_forward(x), (first or cache) if self.mixes_values else None
-
-
-class _FastDecoderBlock:
-    def __init__(self, block: DecoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
-        cross, self.dtype = block.cross_attention, dtype
-        self.self_attention = _FastSelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
-        self.heads, self.width = cross.heads, cross.key.out_features
-        self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
-        self.keys_and_values, self.share = _joined(make, cross.key, cross.value), _share(cross, dtype)
-        self.cross_attention_residual = _FastResidual(block.cross_attention_residual, dtype)
-        self.feed_forward = _FastFeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
-
-    def project_kv(self, memory: Tensor, first: KVCache | None) -> KVCache:
-        """Keys and values of the memory (B, S, D), projected once for all steps; `first`: those of the first block."""
-        tokens = self.keys_and_values(memory)
-        mix_values(tokens[..., self.width :], self.share, first)
-        return KVCache(tokens.to(self.dtype), memory.size(1), heads=self.heads, width=self.width)
-
-    def __call__(
-        self,
-        x: Tensor,
-        cache: KVCache,
-        cached: int,
-        mask: Tensor | None,
-        memory: KVCache,
-        padding: Tensor | None,
-        rotation: Tensor | None,
-        first: KVCache | None,
-    ) -> tuple[Tensor, KVCache]:
-        attention, residual = self.self_attention, self.cross_attention_residual
-        query, keys_and_values = attention.project_qkv(x, rotation, first)
-        cache = cache.append(keys_and_values, after=cached)
-        x = attention.residual.add_and_norm(x, attention.output(cached_attention(query, cache, mask)))
-        query = self.query(residual.pre_norm(x))
-        x = residual.add_and_norm(x, self.output(cached_attention(query, memory, padding)))
-        return self.feed_forward(x), cache
