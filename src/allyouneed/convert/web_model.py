@@ -2,8 +2,7 @@
 
 In `web/`, `transformer.js` is Figure 1, `search.js` greedy and beam search, and `kernels.wat` the products of
 matrices in WebAssembly; `tokenizer.js` is the vocabulary, with the normalizers of `characters.js` and the models of
-`subwords.js`. `translator.js` joins them and says how to use them, in the
-exported page or in any other.
+`subwords.js`. `translator.js` joins them and says how to use them, in the exported page or in any other.
 """
 
 from __future__ import annotations

@@ -132,8 +132,8 @@ class Transformer {
     return [this.projectAdjusted(x, `${name}.key`, start), values];
   }
 
-  // Queries or keys as their products need them: normalized in each head if they have a gain (query-key norm), then rotated if
-  // its positions are rotary and there is a `start`, the position of the first row.
+  // Queries or keys as their products need them: normalized in each head if they have a gain (query-key norm), then
+  // rotated if the positions are rotary and there is a `start`, the position of the first row.
   projectAdjusted(x, name, start) {
     const gain = this.tensors[`${name}_gain`];
     const rotation = start === null ? undefined : this.tensors.rotation;
