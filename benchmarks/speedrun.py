@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--points", type=int, default=10, help="models of a run that are scored")
-    parser.add_argument("--peak", type=float, default=7e-4, help="peak learning rate of the Marian model")
+    parser.add_argument("--peak", type=float, default=2e-3, help="peak learning rate of the Marian model")
     parser.add_argument("--warmup", type=int, default=300, help="updates until this peak")
     default = str(PEERS) if PEERS.exists() else sys.executable
     parser.add_argument("--transformers", default=default, help="the Python that has transformers")
