@@ -158,7 +158,7 @@ class Draft:
             decoder_layers=size.layers,
         )  # fmt: skip
         if corpus.minutes and not self.model:
-            choose("model", "learns more in the same minutes than with the paper's parts", **YOUNGER_PARTS)
+            choose("model", "in the same minutes better on three of ten tasks, worse on one", **YOUNGER_PARTS)
         if corpus.exact:
             dropout, why = 0.0, "strings of characters with one correct output"
             if self.statistics:
