@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from auto_tasks import MADE_COUNTS, STORED, Pairs, made_pairs, read_pairs
+from auto_tasks import GENERATED, MADE_COUNTS, STORED, Pairs, made_pairs, read_pairs
 
 from allyouneed import Translator, evaluate
 
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="file of the runs made, which are not repeated")
     parser.add_argument("--keep", type=Path, help="folder that keeps the folders of the runs")
     options = parser.parse_args()
-    tasks = options.tasks or [*(STORED if options.corpora else ()), *MADE_COUNTS]
+    tasks = options.tasks or ([*STORED, *MADE_COUNTS] if options.corpora else [*GENERATED])
     made = {run.key: run for run in read_runs(options.record)}
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n", flush=True)
     head = "task metric minutes seed automatic by-hand of-it tries wall-s processor-s settings-by-hand"
@@ -197,17 +197,17 @@ def write_run(file: Path | None, run: Run) -> None:
 
 def corpus(task: str, folder: Path | None, scratch: Path) -> tuple[list[str], list[str], Pairs, str]:
     """Training files, validation files, test pairs and metric of a task."""
-    if task in STORED:
-        if folder is None:
-            raise SystemExit(f"{task} needs --corpora FOLDER")
+    if folder is None and task not in GENERATED:
+        raise SystemExit(f"{task} needs --corpora FOLDER")
+    if folder and task in STORED:
         files = STORED[task]
         train, valid = ([str(folder / name) for name in part] for part in (files.train, files.valid))
         return train, valid, read_pairs(tuple(folder / name for name in files.test)), files.metric
-    pairs = made_pairs(task, MADE_COUNTS[task])
+    pairs = made_pairs(task, folder)
     cut = len(pairs) * 9 // 10
     path = scratch / f"{task}.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs[:cut]), encoding="utf-8")
-    return [str(path)], [], pairs[cut:], "exact"
+    return [str(path)], [], pairs[cut:], "bleu" if task == "few-en-fr" else "exact"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,12 @@ roman      1994                  → MCMXCIV
 greek      Θεσσαλονικη           → Thessalonike           invented words, transliterated letter by letter
 spelling   the quikc borwn fox   → the quick brown fox    one letter in eight words wrong
 parts      M8x1,25 bolt zinc 40  → BLT-M08-125-040-ZN     part numbers from orders
+sorting    40 7 112              → 7 40 112               up to eight numbers
+numbers    forty-two             → 42                     numbers up to 999,999 in words
+backwards  qwerty                → ytrewq                 up to 14 letters
+cipher     I hear you.           → L khdu brx.            sentences, every letter moved by three in the alphabet
+spaces     Ihearyou.             → I hear you.            sentences without spaces
+few-en-fr  I hear you.           → Je vous entends.       3,300 pairs of Tatoeba
 """
 
 import gzip
@@ -12,6 +18,8 @@ import string
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import inflect
 
 Pairs = list[tuple[str, str]]
 
@@ -56,12 +64,17 @@ def read_pairs(files: tuple[Path, ...]) -> Pairs:
     return [(source, target) for source, target in (line.split("\t") for line in sides[0])]
 
 
-def made_pairs(task: str, count: int) -> Pairs:
-    """`count` pairs of a task that is made here, all with different sources; always the same ones."""
+def made_pairs(task: str, folder: Path | None) -> Pairs:
+    """The pairs of a task that is made here, all with different sources; always the same ones."""
+    if task in GENERATED:
+        made = GENERATED[task](random.Random(task))
+    else:
+        assert folder, f"{task} is made from translations"
+        made = FROM_TRANSLATIONS[task](read_pairs(tuple(folder / name for name in STORED["tatoeba-en-fr"].train)))
     pairs: dict[str, str] = {}
-    for source, target in MAKERS[task](random.Random(task)):
+    for source, target in made:
         pairs.setdefault(source, target)
-        if len(pairs) == count:
+        if len(pairs) == MADE_COUNTS[task]:
             return list(pairs.items())
     raise AssertionError(f"{task} has only {len(pairs)} pairs")
 
@@ -133,7 +146,50 @@ def parts(choice: random.Random) -> Iterator[tuple[str, str]]:
         yield " ".join(words), number
 
 
-MAKERS: dict[str, Callable[[random.Random], Iterator[tuple[str, str]]]] = {
-    "roman": roman, "greek": greek, "spelling": spelling, "parts": parts,
+def sorting(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """Two to eight numbers up to 999, in order of size."""
+    while True:
+        numbers = choice.choices(range(1_000), k=choice.randint(2, 8))
+        yield " ".join(map(str, numbers)), " ".join(map(str, sorted(numbers)))
+
+
+def numbers(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """English words for numbers up to 999,999, of all lengths, and the digits."""
+    in_words = inflect.engine().number_to_words
+    while True:
+        number = choice.randrange(10 ** choice.randint(2, 6))
+        yield str(in_words(number)), str(number)
+
+
+def backwards(choice: random.Random) -> Iterator[tuple[str, str]]:
+    """Strings of 2 to 14 letters and their reverse."""
+    while True:
+        text = "".join(choice.choices(string.ascii_lowercase, k=choice.randint(2, 14)))
+        yield text, text[::-1]
+
+
+def cipher(translations: Pairs) -> Iterator[tuple[str, str]]:
+    """Sentences, and the same with every letter moved by three in the alphabet (Caesar)."""
+    lower, upper = string.ascii_lowercase, string.ascii_uppercase
+    moved = str.maketrans(lower + upper, lower[3:] + lower[:3] + upper[3:] + upper[:3])
+    for sentence, _ in translations:
+        yield sentence, sentence.translate(moved)
+
+
+def spaces(translations: Pairs) -> Iterator[tuple[str, str]]:
+    """Sentences without their spaces, and with them."""
+    for sentence, _ in translations:
+        yield sentence.replace(" ", ""), sentence
+
+
+GENERATED: dict[str, Callable[[random.Random], Iterator[tuple[str, str]]]] = {
+    "roman": roman, "greek": greek, "spelling": spelling, "parts": parts, "sorting": sorting, "numbers": numbers,
+    "backwards": backwards,
 }  # fmt: skip
-MADE_COUNTS = {"roman": 3_900, "greek": 12_000, "spelling": 12_000, "parts": 12_000}  # the last tenth is the test
+FROM_TRANSLATIONS: dict[str, Callable[[Pairs], Iterator[tuple[str, str]]]] = {
+    "cipher": cipher, "spaces": spaces, "few-en-fr": iter,
+}  # fmt: skip
+MADE_COUNTS = {  # the last tenth is the test
+    "roman": 3_900, "greek": 12_000, "spelling": 12_000, "parts": 12_000, "sorting": 20_000, "numbers": 12_000,
+    "backwards": 20_000, "cipher": 20_000, "spaces": 40_000, "few-en-fr": 3_300,
+}  # fmt: skip

@@ -7,7 +7,14 @@ import pytest
 import torch
 
 from allyouneed.config import ModelConfig
-from allyouneed.device import available_cores, parallel_map, pick_device, require_memory, set_threads
+from allyouneed.device import (
+    available_cores,
+    has_fast_bfloat16,
+    parallel_map,
+    pick_device,
+    require_memory,
+    set_threads,
+)
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 
@@ -16,6 +23,15 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     assert pick_device("cpu") == torch.device("cpu")
     with pytest.raises(ConfigError, match='device must be "auto", "cpu", "cuda" or "mps"'):
         pick_device("toaster")
+
+
+@pytest.mark.parametrize(("amx", "avx512"), [(False, False), (False, True), (True, False)])
+def test_bfloat16_is_fast_where_a_cpu_has_either_kind_of_instructions(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    assert has_fast_bfloat16(torch.device("cpu")) is (amx or avx512)
 
 
 @pytest.mark.parametrize("count", [1, 2])

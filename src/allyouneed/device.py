@@ -57,10 +57,10 @@ def require_memory(what: str, size: int) -> None:
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether products are much faster in bfloat16 than in float32: on CPUs with AMX, and newer GPUs."""
+    """Whether products are much faster in bfloat16 than in float32: on CPUs with AMX or AVX512_BF16, and newer GPUs."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
+    return device.type == "cpu" and (torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
 
 
 def available_cores() -> int:
