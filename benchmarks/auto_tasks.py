@@ -158,7 +158,7 @@ def numbers(choice: random.Random) -> Iterator[tuple[str, str]]:
     in_words = inflect.engine().number_to_words
     while True:
         number = choice.randrange(10 ** choice.randint(2, 6))
-        yield str(in_words(number)), str(number)
+        yield str(in_words(f"{number}")), f"{number}"
 
 
 def backwards(choice: random.Random) -> Iterator[tuple[str, str]]:
