@@ -8,7 +8,7 @@ Three kinds of tasks are told apart by the statistics of their pairs. Of *text*,
 may be right, and a model is regularized. Of *strings* (sounds of words, part numbers) and *templates* (SQL of a few
 tables, sums) one is: label smoothing only costs time, and so does dropout in short trainings. On 12,000 questions to
 SQL, in the same time, the model for text was right on 19 % of the test pairs and the same one without dropout and
-smoothing on 96 %; a narrower one is right sooner: docs/training.md, "How settings are chosen".
+smoothing on 96 %; a narrower one is right sooner: docs/automatic-settings.md.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ EXACT_SIZES = {
 SMALL_CORPUS = 3_000
 
 # Dropout for strings: in budgets of more minutes than that, and without a budget, a model of at most so many pairs sees
-# them so often that it learns them by heart. Words to sounds, 10 minutes: docs/training.md.
+# them so often that it learns them by heart. Words to sounds, 10 minutes: docs/automatic-settings.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_STRINGS = 0.1, 3.0, 200_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30
@@ -90,7 +90,7 @@ WARMUP_SHARE, MAX_WARMUP = 0.05, 2_000
 MIN_STEPS, VALIDATIONS, PATIENCE = 800, 20, 10
 UPDATES_PER_MINUTE = 6_000  # of a time budget; more than a machine makes, since the schedule is compressed to it
 
-# Parts younger than the paper, for a new model with a time budget: docs/since-2017.md and docs/training.md.
+# Parts younger than the paper, for a new model with a time budget: docs/since-2017.md and docs/automatic-settings.md.
 YOUNGER_PARTS = {"positions": "rotary", "query_key_norm": True}
 
 # Chosen for every corpus, if not set.
