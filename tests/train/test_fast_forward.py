@@ -87,12 +87,11 @@ def test_so_do_models_with_a_part_that_was_replaced_and_long_sentences(monkeypat
     assert hidden_states(custom, SOURCE, TARGET, torch.float32).shape == (3, 7, 24)
 
 
-def test_training_in_bfloat16_goes_this_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_training_goes_this_way(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_forward, "_through_encoder", None)
-    batch = Batch(SOURCE, TARGET)
-    add_gradients(Transformer(CONFIG), [batch], TrainConfig(precision="float32"))
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
-        add_gradients(Transformer(CONFIG), [batch], TrainConfig(precision="bfloat16"))
+        add_gradients(Transformer(CONFIG), [Batch(SOURCE, TARGET)], TrainConfig(precision=precision))
 
 
 def test_round_numbers_are_few_and_at_most_an_eighth_away() -> None:

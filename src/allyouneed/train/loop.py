@@ -129,10 +129,7 @@ def add_gradients(
 
 def _padded_loss(model: Transformer, batch: Batch, config: TrainConfig, dtype: torch.dtype) -> Tensor:
     batch = (batch.duplicated() if config.r_drop else batch).to(model.projection.table.device)
-    if dtype == torch.float32:  # in which the fast way gains nothing
-        vectors = model.hidden_states(batch.source, batch.target_in)
-    else:
-        vectors = hidden_states(model, batch.source, batch.target_in, dtype)
+    vectors = hidden_states(model, batch.source, batch.target_in, dtype)
     return projected_loss(model, vectors, batch.target_out, config, dtype)
 
 
