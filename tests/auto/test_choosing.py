@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from allyouneed import DataError, Evaluation, Recipe, fit
-from allyouneed.auto import Draft, choose_from_pairs, choosing
+from allyouneed.auto import Corpus, Draft, choose_from_pairs, choosing
 from allyouneed.auto.candidates import Change
 from allyouneed.auto.halving import Trial, TrialRecord
 from allyouneed.auto.trial_records import TRIALS, read_trials
@@ -26,6 +27,14 @@ def pairs(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{n}+{m}\t{n + m}\n" for n in range(40) for m in range(20)), encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def speed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the machine is measured to have, one number for each time, then 1."""
+    speeds = list[float]()
+    monkeypatch.setattr(choosing, "measure_speed", lambda workers: speeds.pop(0) if speeds else 1.0)
+    return speeds
 
 
 @pytest.fixture
@@ -70,6 +79,32 @@ def test_trials_that_were_stopped_go_on_after_the_last_recorded_one(
     assert choose(pairs, tmp_path / "run").tables == first.tables
     assert len(trained) == 2 + 1
     assert len(read_trials(tmp_path / "run")) == 2
+
+
+def test_a_budget_counts_by_the_speed_of_the_machine(pairs: Path, tmp_path: Path, speed: list[float]) -> None:
+    """1.3 minutes of a machine as fast as 16 cores buy the model of 20.8."""
+    speed[:] = [16.0]
+    draft = Draft.from_tables({"data": {"train": str(pairs)}, "train": {"minutes": 1.3}})
+    cpu = torch.device("cpu")
+    fast, slow = (
+        choose_from_pairs(draft, tmp_path / f"{n}", evaluate=None, device=cpu, progress=lambda *_: None)
+        for n in range(2)
+    )
+    assert (fast.cores, slow.cores) == (16.0, 1.0)
+    corpus = Corpus(30_000, 300_000, 30, has_valid=True, exact=True, gpu=False, minutes=1.3)
+    widths = [draft.complete(replace(corpus, cores=draft.cores))[0].model.d_model for draft in (fast, slow)]
+    assert widths == [256, 64]
+
+
+def test_trials_that_go_on_keep_the_speed_with_which_they_were_begun(
+    pairs: Path, tmp_path: Path, trained: list[int], speed: list[float]
+) -> None:
+    speed[:] = [0.5, 8.0]
+    first = choose(pairs, tmp_path / "run")
+    assert choose(pairs, tmp_path / "run") == first
+    assert first.cores == 0.5
+    assert len(trained) == 2
+    assert speed == [8.0], "it was measured again"
 
 
 def test_other_pairs_or_another_budget_are_tried_anew(pairs: Path, tmp_path: Path, trained: list[int]) -> None:

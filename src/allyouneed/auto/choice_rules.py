@@ -42,15 +42,16 @@ MODEL_SIZES = (
 )
 LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 
-# The largest model of text on a CPU, by the time budget in minutes, and the largest vocabulary: a wide model makes so
-# few updates in two minutes that it learns little.
+# The largest model of text on a CPU, by the time budget, and the largest vocabulary: a wide model makes so few updates
+# in two minutes that it learns little. Minutes here are those of one core of an Intel Xeon with AMX
+# (`machine_speed.py`). 2, 10 and 30 of them were measured; the bounds are halfway, as factors.
 TEXT_SIZES = {
-    3.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
-    15.0: {"d_model": 192, "d_ff": 768, "heads": 4, "layers": 3},
+    4.5: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
+    17.0: {"d_model": 192, "d_ff": 768, "heads": 4, "layers": 3},
 }
-TEXT_VOCABULARIES = {3.0: 4_000}
+TEXT_VOCABULARIES = {4.5: 4_000}
 
-# Tokens that one core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
+# Tokens that such a core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
 TOKENS_PER_MINUTE = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}
 FEW_EPOCHS, DROPOUT_STEPS = 10, 20  # below, the model of the lowest loss is kept; dropout rates are multiples of 1/20
 
@@ -61,18 +62,18 @@ TEXT_WORDS, TEXT_DISTINCT, TEXT_NOVEL = 2.5, 500, 0.01
 NEAR_COPIES = 0.5  # of the target's words, this share in the source: a pair of equal sides is right, and not dropped
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
 
-# The width of a model of strings or templates by the time budget in minutes: narrow ones are right sooner. The first
-# row is that of few pairs too. Without a budget the second row holds.
+# The width of a model of strings or templates by the time budget: narrow ones are right sooner. The first row is that
+# of few pairs too. Without a budget the second row holds.
 EXACT_SIZES = {
-    3.0: {"d_model": 64, "d_ff": 256, "heads": 4, "layers": 2},
-    15.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
+    4.5: {"d_model": 64, "d_ff": 256, "heads": 4, "layers": 2},
+    17.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
     float("inf"): {"d_model": 256, "d_ff": 1024, "heads": 4, "layers": 3},
 }
 SMALL_CORPUS = 3_000
 
 # Dropout for strings: in budgets of more minutes than that, and without a budget, a model of at most so many pairs sees
 # them so often that it learns them by heart. Words to sounds, 10 minutes: docs/automatic-settings.md.
-STRING_DROPOUT, SHORT_BUDGET, MANY_STRINGS = 0.1, 3.0, 200_000
+STRING_DROPOUT, SHORT_BUDGET, MANY_STRINGS = 0.1, 4.5, 200_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30
 
@@ -107,7 +108,7 @@ FINE_TUNING = {"epochs": 3.0, "learning_rate_factor": 0.2, "min_steps": 100}
 class Corpus:
     """What the rules depend on. `tokens` counts the longer side; `exact`: one target is right, not several.
 
-    `minutes` is the time budget; 0: none.
+    `minutes` is the time budget; 0: none. `cores` is the speed of the machine (`machine_speed.py`).
     """
 
     pairs: int
@@ -117,6 +118,12 @@ class Corpus:
     exact: bool
     gpu: bool
     minutes: float = 0.0
+    cores: float = 1.0
+
+    @property
+    def core_minutes(self) -> float:
+        """The time budget in minutes of the core for which the rules were measured; 0: none."""
+        return self.minutes * self.cores
 
 
 def held_out_share(pairs: int) -> float:
@@ -138,7 +145,7 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
 def choose_vocabulary(statistics: PairStatistics, minutes: float = 0.0) -> tuple[dict[str, Any], str]:
     """Settings of [data] for the vocabulary, those that differ from the defaults, and why.
 
-    `minutes` is the time budget on a CPU; 0: none, or a GPU.
+    `minutes` is the time budget on a CPU, as `Corpus.core_minutes`; 0: none, or a GPU.
     """
     kind, _ = task_kind(statistics)
     sides = statistics.source, statistics.target
@@ -191,7 +198,7 @@ def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
     if corpus.pairs <= SMALL_CORPUS:
         minutes, why = min(EXACT_SIZES), f"one target is right; {corpus.pairs:,} pairs"
     elif corpus.minutes:
-        minutes = next(most for most in EXACT_SIZES if corpus.minutes <= most)
+        minutes = next(most for most in EXACT_SIZES if corpus.core_minutes <= most)
         why = f"one target is right; this size suits {describe_minutes(minutes)}"
     else:
         minutes, why = sorted(EXACT_SIZES)[1], "one target is right"
@@ -202,7 +209,7 @@ def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
 def choose_exact_dropout(corpus: Corpus, statistics: PairStatistics) -> tuple[float, str]:
     """The dropout rate of a model of strings or templates, and why."""
     kind, why = task_kind(statistics)
-    is_short = 0 < corpus.minutes <= SHORT_BUDGET
+    is_short = 0 < corpus.core_minutes <= SHORT_BUDGET
     if kind == "strings" and not is_short and corpus.pairs <= MANY_STRINGS:
         return STRING_DROPOUT, f"{why}; so long a training repeats the pairs often"
     return 0.0, why
@@ -210,13 +217,13 @@ def choose_exact_dropout(corpus: Corpus, statistics: PairStatistics) -> tuple[fl
 
 def describe_minutes(most: float) -> str:
     """A row of a table of time budgets."""
-    return f"up to {most:g} minutes" if most < float("inf") else "longer budgets"
+    return f"up to {most:g} minutes of a core" if most < float("inf") else "longer budgets"
 
 
 def choose_size(corpus: Corpus) -> tuple[Size, str]:
     """The row of `MODEL_SIZES` for a corpus, and why."""
     size = next(size for size in MODEL_SIZES if corpus.pairs <= size.pairs)
-    minutes = next((most for most in TEXT_SIZES if corpus.minutes <= most), 0.0)
+    minutes = next((most for most in TEXT_SIZES if corpus.core_minutes <= most), 0.0)
     if corpus.minutes and minutes and not corpus.gpu and TEXT_SIZES[minutes]["d_model"] < size.d_model:
         return size._replace(**TEXT_SIZES[minutes]), f"this size suits {describe_minutes(minutes)} without a GPU"
     if not corpus.gpu and size.d_model > LARGEST_WITHOUT_GPU.d_model:
@@ -231,7 +238,7 @@ def expected_epochs(corpus: Corpus, d_model: int) -> float:
     if corpus.gpu or not corpus.minutes:
         return float("inf")
     width = min((width for width in TOKENS_PER_MINUTE if d_model <= width), default=max(TOKENS_PER_MINUTE))
-    return corpus.minutes * TOKENS_PER_MINUTE[width] / max(1, corpus.tokens)
+    return corpus.core_minutes * TOKENS_PER_MINUTE[width] / max(1, corpus.tokens)
 
 
 def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 The decision follows from the statistics and the recorded trials alone.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,8 +14,9 @@ from .choice_rules import NEAR_COPIES, Corpus
 from .corpus_sample import CorpusSample, read_corpus_sample
 from .draft import Draft
 from .halving import TrialRecord, best_record, count_candidates, next_trial
+from .machine_speed import measure_speed
 from .statistics import measure_pairs
-from .trial_records import TrialFile
+from .trial_records import TrialFile, read_cores
 from .trials import Evaluate, Trials
 
 TRIALS_SHARE = 0.1  # of the time budget, at most
@@ -22,12 +24,19 @@ CHARACTERS_PER_TOKEN = 4  # of text, roughly
 
 
 def choose_from_pairs(
-    draft: Draft, folder: Path, *, evaluate: Evaluate | None, device: torch.device, progress: ProgressCallback
+    draft: Draft,
+    folder: Path,
+    *,
+    evaluate: Evaluate | None,
+    device: torch.device,
+    progress: ProgressCallback,
+    workers: int = 1,
 ) -> Draft:
     """The draft with the statistics of its pairs, a vocabulary that suits them, and what trials chose.
 
-    A run that starts from a model stays as it is: it has that model's vocabulary and sizes. The trials are recorded in
-    `folder`; those that are recorded there already are not made again. Without a time budget there are none.
+    A run that starts from a model stays as it is: it has that model's vocabulary and sizes. With a time budget on a CPU
+    the speed of the machine with so many `workers` counts, too. The trials are recorded in `folder` with that speed;
+    those that are recorded there already are not made again. Without a time budget there are none.
     """
     plan = draft.preliminary
     if plan.train.init_from or not any(corpus.train for corpus in plan.data.corpora()):
@@ -43,6 +52,8 @@ def choose_from_pairs(
         draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
         sample = read_corpus_sample(draft.preliminary.data, draft.preliminary.clean)
         statistics = measure_pairs(sample.train)
+    if plan.train.minutes and device.type == "cpu":
+        draft = replace(draft, cores=read_cores(folder) or measure_speed(workers))
     draft = draft.with_statistics(statistics, gpu=device.type != "cpu")
     seconds = TRIALS_SHARE * 60 * plan.train.minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
@@ -66,11 +77,12 @@ def _try(
         exact=draft.is_exact,
         gpu=device.type != "cpu",
         minutes=draft.preliminary.train.minutes,
+        cores=draft.cores,
     )
     candidates = list_candidates(draft, corpus, count_candidates(seconds, exact=corpus.exact))
     if len(candidates) < 2:
         return draft
-    file = TrialFile(folder, draft.statistics, candidates, seconds)
+    file = TrialFile(folder, draft.statistics, candidates, seconds, draft.cores)
     trials = Trials(sample, "exact" if corpus.exact else "chrf", evaluate, device)
     recipes = [draft.with_choice(settings, "").complete(corpus)[0] for settings in candidates]
     if next_trial(len(candidates), file.records, seconds):

@@ -59,7 +59,8 @@ class Draft:
 
     `model` holds the sizes of the model that the run is initialized from, if there is one, and `inherited` its settings
     of the search and its license, by section. `chosen` are choices that are in the tables already, `statistics` those
-    of the pairs, if they were measured, and `outcome` says what trials gave.
+    of the pairs, if they were measured, `cores` is the speed of the machine, as that of `Corpus`, and `outcome` says
+    what trials gave.
     """
 
     tables: Mapping[str, Mapping[str, Any]]
@@ -68,6 +69,7 @@ class Draft:
     statistics: PairStatistics | None = None
     inherited: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     outcome: str = ""
+    cores: float = 1.0
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
@@ -117,7 +119,8 @@ class Draft:
         draft = replace(self, statistics=statistics)
         if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
             return draft
-        settings, reason = choose_vocabulary(statistics, 0.0 if gpu else self.preliminary.train.minutes)
+        minutes = 0.0 if gpu else self.cores * self.preliminary.train.minutes
+        settings, reason = choose_vocabulary(statistics, minutes)
         return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
 
     def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:

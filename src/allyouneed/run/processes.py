@@ -49,6 +49,13 @@ class Task:
     is_finished: bool = False
 
 
+def most_workers(config: TrainConfig, threads: int) -> int:
+    """How many workers a run can have, before its model is known."""
+    if started_by_torchrun():
+        return int(os.environ["WORLD_SIZE"])
+    return threads if config.workers == "auto" else config.workers
+
+
 def choose_workers(config: TrainConfig, model: Transformer, *, threads: int, is_standard: bool) -> tuple[int, str]:
     """The number of workers of a run, and why; `is_standard`: the optimizer is made by `make_optimizer`.
 

@@ -7,6 +7,7 @@ import torch
 from torch.optim import Optimizer
 
 from ..auto import Corpus, Draft, choose_from_pairs
+from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.prepared_data import PreparedData
@@ -23,7 +24,7 @@ from .budget import Stopwatch, within_budget
 from .callback import Evaluator, TrainingCallback
 from .model_card import describe_model
 from .preparation import prepare_pairs
-from .processes import choose_workers
+from .processes import choose_workers, most_workers
 from .run import OptimizerFactory
 from .run_languages import find_languages
 
@@ -62,7 +63,11 @@ def set_up(
     device = pick_device((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.device)
     if isinstance(recipe, Draft):
         progress = within_budget(recipe.preliminary.train, stopwatch, callback.on_prepare)
-        recipe = choose_from_pairs(recipe, output, evaluate=evaluate, device=device, progress=progress)
+        settings = recipe.preliminary.train
+        recipe = choose_from_pairs(
+            recipe, output, evaluate=evaluate, device=device, progress=progress,
+            workers=most_workers(settings, torch.get_num_threads()),
+        )  # fmt: skip
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
     progress = within_budget(plan.train, stopwatch, callback.on_prepare)
     pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
@@ -70,6 +75,7 @@ def set_up(
     messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in pairs.notes]
     if isinstance(recipe, Draft):
         messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
+        messages += [("speed", describe_speed(settings.minutes, recipe.cores))] if recipe.cores != 1 else []
         messages += [("trials", recipe.outcome)] if recipe.outcome else []
         plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
@@ -124,6 +130,7 @@ def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:
         exact=draft.is_exact,
         gpu=device.type != "cpu",
         minutes=draft.preliminary.train.minutes,
+        cores=draft.cores,
     )
 
 
