@@ -23,4 +23,4 @@ def test_measuring_changes_neither_random_numbers_nor_threads() -> None:
 
 @pytest.mark.parametrize(("cores", "minutes"), [(0.5, "5"), (3.2, "32")])
 def test_a_line_says_what_a_budget_amounts_to(cores: float, minutes: str) -> None:
-    assert describe_speed(10, cores).startswith(f"10 minutes count as {minutes} of one core")
+    assert describe_speed(10, cores).startswith(f"--minutes 10 counts as {minutes} minutes of one core")

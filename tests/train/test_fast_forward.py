@@ -1,6 +1,7 @@
 """The fast way through a model in training is held equal to the model itself."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -88,7 +89,7 @@ def test_so_do_models_with_a_part_that_was_replaced_and_long_sentences(monkeypat
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_training_goes_this_way(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_goes_this_way(precision: Literal["float32", "bfloat16"], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_forward, "_through_encoder", None)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         add_gradients(Transformer(CONFIG), [Batch(SOURCE, TARGET)], TrainConfig(precision=precision))
