@@ -47,6 +47,6 @@ def measure_speed(workers: int, now: Callable[[], float] = time.perf_counter) ->
 def describe_speed(minutes: float, cores: float) -> str:
     """What a time budget amounts to."""
     return (
-        f"--minutes {minutes:g} counts as {minutes * cores:.2g} minutes of one core of an Intel Xeon with AMX, on which "
-        "the rules were measured"
+        f"--minutes {minutes:g} counts as {minutes * cores:.2g} minutes of one core of an Intel Xeon with AMX, "
+        "on which the rules were measured"
     )
