@@ -115,29 +115,41 @@ class MultiHeadAttention(nn.Module):
         """`attn_mask` broadcasts to (B, H, T, S), True = may attend; a value residual mixes in the `first_values`."""
         return self.attend(query, *self.project_kv(key, value, *first_values), attn_mask)
 
-    def project_kv(self, key: Tensor, value: Tensor, *first_values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values, split into heads: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
+    def project_kv(self, key: Tensor, value: Tensor, *first_values: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+        """Keys and values from position `start` on, split into heads: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
         values = self.value(value)
         if self.value_residual is not None:
             values = self.value_residual(values, *first_values)
-        return self._split(self.key(key)), self._split(values)
+        return self.adjust_keys(self._split(self.key(key)), start), self._split(values)
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: AttentionMask | None = None) -> Tensor:
-        """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D)."""
-        queries, keys = self.adjust(self._split(self.query(query)), keys)
+        """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D).
+
+        The queries are those of the last T positions.
+        """
+        queries = self.project_queries(query, start=keys.size(2) - query.size(1))
         attended = attention(queries, keys, values, attn_mask, dropout=self.dropout if self.training else 0.0)
         return self.output(attended.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]  # (B, H, T, Kv) → (B, T, D)
 
     def weights(self, query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
         """The attention weights of every head, for inspection: (B, H, T, S)."""
-        return attention_weights(*self.adjust(self._split(self.query(query)), self._split(self.key(key))), attn_mask)
+        queries = self.project_queries(query, start=key.size(1) - query.size(1))
+        return attention_weights(queries, self.adjust_keys(self._split(self.key(key)), 0), attn_mask)
 
-    def adjust(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """The queries and keys whose products are the scores: these, in the paper; a subclass may change them.
+    def project_queries(self, query: Tensor, *, start: int) -> Tensor:
+        """Queries from position `start` on, split into heads: (B, T, D) → (B, H, T, K)."""
+        return self.adjust_queries(self._split(self.query(query)), start)
 
-        Shapes: (B, H, T, K), (B, H, S, K), the same in and out.
+    def adjust_queries(self, queries: Tensor, start: int) -> Tensor:
+        """The queries whose products with the keys are the scores: these, in the paper; a subclass may change them.
+
+        Shapes: (B, H, T, K), of the positions from `start` on → the same.
         """
-        return queries, keys
+        return queries
+
+    def adjust_keys(self, keys: Tensor, start: int) -> Tensor:
+        """The same of the keys, (B, H, S, K)."""
+        return keys
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

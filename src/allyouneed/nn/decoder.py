@@ -100,7 +100,7 @@ class DecoderBlock(nn.Module):
 
         def attend_to_past(y: Tensor) -> Tensor:
             nonlocal state
-            keys, values = self.self_attention.project_kv(y, y, *first_values)
+            keys, values = self.self_attention.project_kv(y, y, *first_values, start=state.keys.size(2))
             state = replace(state, keys=torch.cat((state.keys, keys), 2), values=torch.cat((state.values, values), 2))
             return self.self_attention.attend(y, state.keys, state.values)  # no mask: the cache has no later tokens
 

@@ -27,9 +27,13 @@ class QueryKeyNormAttention(MultiHeadAttention):
         self.query_gain = nn.Parameter(torch.ones(width))
         self.key_gain = nn.Parameter(torch.ones(width))
 
-    def adjust(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Shapes: (B, H, T, K), (B, H, S, K), the same in and out."""
-        return super().adjust(_normalize(queries, self.query_gain), _normalize(keys, self.key_gain))
+    def adjust_queries(self, queries: Tensor, start: int) -> Tensor:
+        """Shapes: (B, H, T, K), of the positions from `start` on → the same."""
+        return super().adjust_queries(_normalize(queries, self.query_gain), start)
+
+    def adjust_keys(self, keys: Tensor, start: int) -> Tensor:
+        """Shapes: (B, H, S, K), of the positions from `start` on → the same."""
+        return super().adjust_keys(_normalize(keys, self.key_gain), start)
 
 
 class RotaryQueryKeyNormAttention(QueryKeyNormAttention, RotaryAttention):

@@ -28,14 +28,15 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
 
 
 class RotaryAttention(MultiHeadAttention):
-    """Self-attention whose queries and keys are rotated; otherwise as `MultiHeadAttention`.
+    """Self-attention whose queries and keys are rotated; otherwise as `MultiHeadAttention`."""
 
-    The keys are those of positions 0 to S − 1, and the queries those of the last T of these.
-    """
+    def adjust_queries(self, queries: Tensor, start: int) -> Tensor:
+        """Shapes: (B, H, T, K), of the positions from `start` on → the same."""
+        return rotate(queries, start=start)
 
-    def adjust(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Shapes: (B, H, T, K), (B, H, S, K), the same in and out."""
-        return rotate(queries, start=keys.size(2) - queries.size(2)), rotate(keys)
+    def adjust_keys(self, keys: Tensor, start: int) -> Tensor:
+        """Shapes: (B, H, S, K), of the positions from `start` on → the same."""
+        return rotate(keys, start=start)
 
 
 class NoPositions(PositionalEncoding):
