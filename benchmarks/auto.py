@@ -71,6 +71,14 @@ EXPERTS = {
         2: f"data.vocabulary=bpe data.vocab_size=500 clean.drop_copies=0 {EXACT} {NARROW} train.batch_tokens=512",
     },
     "parts": {2: f"{CHARACTERS} {MEDIUM}"},
+    "sorting": {2: f"{CHARACTERS} {NARROW}"},
+    "numbers": {2: f"{CHARACTERS} {NARROW}"},
+    "backwards": {2: f"{CHARACTERS} {NARROW}"},
+    "cipher": {2: f"{CHARACTERS} {NARROW}"},
+    "spaces": {2: f"{CHARACTERS} {NARROW}"},
+    "accents": {2: f"{CHARACTERS} {NARROW} clean.drop_copies=0"},
+    "typos": {2: f"{CHARACTERS} {NARROW} clean.drop_copies=0"},
+    "few-en-fr": {2: f"{TEXT} data.vocab_size=1000 model.dropout=0.2 train.batch_tokens=512"},
 }
 
 

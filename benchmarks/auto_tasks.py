@@ -9,12 +9,15 @@ numbers    forty-two             → 42                     numbers up to 999,99
 backwards  qwerty                → ytrewq                 up to 14 letters
 cipher     I hear you.           → L khdu brx.            sentences, every letter moved by three in the alphabet
 spaces     Ihearyou.             → I hear you.            sentences without spaces
+accents    J'ai ete la.          → J'ai été là.           sentences without their accents
+typos      I haer you.           → I hear you.            sentences with a wrong letter in 15 % of the words
 few-en-fr  I hear you.           → Je vous entends.       3,300 pairs of Tatoeba
 """
 
 import gzip
 import random
 import string
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -182,14 +185,31 @@ def spaces(translations: Pairs) -> Iterator[tuple[str, str]]:
         yield sentence.replace(" ", ""), sentence
 
 
+def accents(translations: Pairs) -> Iterator[tuple[str, str]]:
+    """French sentences without their accents, and with them."""
+    for _, sentence in translations:
+        letters = unicodedata.normalize("NFD", sentence)
+        yield "".join(letter for letter in letters if not unicodedata.combining(letter)), sentence
+
+
+def typos(translations: Pairs) -> Iterator[tuple[str, str]]:
+    """Sentences with one wrong letter in 15 % of the words of three and more letters, and without."""
+    choice = random.Random("typos")
+    for sentence, _ in translations:
+        words = sentence.split()
+        wrong = (misspelled(word, choice) if len(word) > 2 and choice.random() < 0.15 else word for word in words)
+        yield " ".join(wrong), sentence
+
+
 GENERATED: dict[str, Callable[[random.Random], Iterator[tuple[str, str]]]] = {
     "roman": roman, "greek": greek, "spelling": spelling, "parts": parts, "sorting": sorting, "numbers": numbers,
     "backwards": backwards,
 }  # fmt: skip
 FROM_TRANSLATIONS: dict[str, Callable[[Pairs], Iterator[tuple[str, str]]]] = {
-    "cipher": cipher, "spaces": spaces, "few-en-fr": iter,
+    "cipher": cipher, "spaces": spaces, "accents": accents, "typos": typos, "few-en-fr": iter,
 }  # fmt: skip
 MADE_COUNTS = {  # the last tenth is the test
     "roman": 3_900, "greek": 12_000, "spelling": 12_000, "parts": 12_000, "sorting": 20_000, "numbers": 12_000,
-    "backwards": 20_000, "cipher": 20_000, "spaces": 40_000, "few-en-fr": 3_300,
+    "backwards": 20_000, "cipher": 20_000, "spaces": 40_000, "accents": 40_000, "typos": 40_000,
+    "few-en-fr": 3_300,
 }  # fmt: skip

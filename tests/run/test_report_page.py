@@ -77,7 +77,7 @@ def test_a_page_of_a_run_that_goes_on_loads_itself_and_keeps_what_is_open(browse
     path = pages / "going-on.html"
     content = (pages / "b/report.html").read_text()
     quick = re.sub(
-        r'data-refresh="\d+" data-written="\d+"', f'data-refresh="0.2" data-written="{time.time():.0f}"', content
+        r'data-refresh="\d+" data-written="\d+"', f'data-refresh="1" data-written="{time.time():.0f}"', content
     )
     write_whole(path, quick)
     with open_file(browser, path) as page:
@@ -89,7 +89,7 @@ def test_a_page_of_a_run_that_goes_on_loads_itself_and_keeps_what_is_open(browse
         expect(page.get_by_text("d_model", exact=True)).to_be_visible()
         page.get_by_label("every").uncheck()
         write_whole(path, quick.replace("<h1>b</h1>", "<h1>latest</h1>"))
-        page.wait_for_timeout(600)
+        page.wait_for_timeout(1_500)
         assert page.get_by_role("heading", name="later").is_visible()
 
 

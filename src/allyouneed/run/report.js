@@ -11,11 +11,12 @@ for (const radio of document.querySelectorAll("[name=axes]")) {
   if (radio.value === kept("axes")) { radio.checked = true; show(); }
 }
 
-document.querySelectorAll("details").forEach((part, number) => {
+const parts = document.querySelectorAll("details");
+parts.forEach((part, number) => {
   const open = kept("open " + number);
   if (open !== null) part.open = open === "true";
-  part.addEventListener("toggle", () => keep("open " + number, part.open));
 });
+addEventListener("pagehide", () => parts.forEach((part, number) => keep("open " + number, part.open)));
 
 for (const box of document.querySelectorAll(".wide")) {
   const sign = document.createElement("p");
