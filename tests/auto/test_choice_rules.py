@@ -47,7 +47,7 @@ def pronounced(text: str) -> Pair:
 
 
 def cyrillic(text: str) -> str:
-    return "".join(chr(ord("а") + ord(letter) - ord("a")) for letter in text)
+    return "".join(letter if letter == " " else chr(ord("а") + ord(letter) - ord("a")) for letter in text)
 
 
 TASKS = {
@@ -57,6 +57,8 @@ TASKS = {
     "plain sounds": [Pair(text := word(), " ".join(SOUNDS[letter][:2] for letter in text)) for _ in range(400)],
     "letters": [Pair(text := word(), cyrillic(text)) for _ in range(400)],
     "translations": [Pair(sentence(WORDS), sentence(WORDS)) for _ in range(400)],
+    "cipher": [Pair(text := sentence(WORDS), cyrillic(text)) for _ in range(400)],
+    "long cipher": [Pair(text := " ".join([sentence(WORDS)] * 2), cyrillic(text)) for _ in range(400)],
     "Chinese": [Pair("".join(chr(0x4E00 + RNG.randrange(900)) for _ in range(9)), sentence(WORDS)) for _ in range(400)],
 }
 
@@ -70,6 +72,8 @@ TASKS = {
         ("plain sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400}),
         ("letters", "strings", {"vocabulary": "characters", "byte_fallback": True}),
         ("translations", "text", {}),
+        ("cipher", "strings", {"vocabulary": "characters", "byte_fallback": True}),
+        ("long cipher", "text", {}),
         ("Chinese", "text", {}),
     ],
 )

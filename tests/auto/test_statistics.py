@@ -55,6 +55,12 @@ def test_a_mapping_is_a_function_if_equal_sources_have_equal_targets(
     assert measure(*pairs).functional == expected
 
 
+def test_the_ratio_of_the_lengths_varies_by_its_deviation_as_a_share_of_its_mean() -> None:
+    """One character more on each side, so that an empty one has a length: 2 / 2 and 6 / 2, mean 2, deviation 1."""
+    assert measure(("a", "b"), ("c", "defgh")).length_spread == 1 / 2
+    assert measure(("a", "bcd"), ("abc", "defghij")).length_spread == 0
+
+
 def test_what_both_sides_have_in_common_is_a_share_of_the_target() -> None:
     statistics = measure(("a b c", "a x"))
     assert statistics.shared_words == 1 / 2

@@ -44,12 +44,12 @@ LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 
 # The largest model of text on a CPU, by the time budget, and the largest vocabulary: a wide model makes so few updates
 # in two minutes that it learns little. Minutes here are those of one core of an Intel Xeon with AMX
-# (`machine_speed.py`). 2, 10 and 30 of them were measured; the bounds are halfway, as factors.
+# (`machine_speed.py`). 2, 5, 10 and 30 of them were measured; the bounds are halfway, as factors.
 TEXT_SIZES = {
-    4.5: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
+    7.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
     17.0: {"d_model": 192, "d_ff": 768, "heads": 4, "layers": 3},
 }
-TEXT_VOCABULARIES = {4.5: 4_000}
+TEXT_VOCABULARIES = {7.0: 4_000}
 
 # Tokens that such a core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
 TOKENS_PER_MINUTE = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}
@@ -60,10 +60,12 @@ TaskKind = Literal["text", "strings", "templates"]
 # Text has this many words on both sides, and many different ones: so many, or this share of new ones.
 TEXT_WORDS, TEXT_DISTINCT, TEXT_NOVEL = 2.5, 500, 0.01
 NEAR_COPIES = 0.5  # of the target's words, this share in the source: a pair of equal sides is right, and not dropped
+# A text that is changed letter by letter: the ratio of the lengths of its sides varies by less, and it is no longer.
+SAME_LENGTHS, MOST_LETTERS = 0.05, 60
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
 
-# The width of a model of strings or templates by the time budget: narrow ones are right sooner. The first row is that
-# of few pairs too. Without a budget the second row holds.
+# The width of a model of strings or templates by the time budget: narrow ones are right sooner. 2, 10 and 30 minutes
+# were measured. The first row is that of few pairs too. Without a budget the second row holds.
 EXACT_SIZES = {
     4.5: {"d_model": 64, "d_ff": 256, "heads": 4, "layers": 2},
     17.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
@@ -134,12 +136,25 @@ def held_out_share(pairs: int) -> float:
 def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
     """What kind of task some pairs are, and by which numbers."""
     source, target = statistics.source, statistics.target
-    is_text = min(source.words, target.words) >= TEXT_WORDS
-    if is_text and (target.distinct >= TEXT_DISTINCT or target.novel > TEXT_NOVEL):
+    if _has_many_words(statistics):
+        if _is_letter_by_letter(statistics):
+            return "strings", f"the ratio of lengths varies by {statistics.length_spread:.0%}: letters change, not words"
         return "text", f"{target.words:.1f} words a target, {target.distinct:,} different ones"
     if max(source.novel, target.novel) <= CLOSED:
         return "templates", "one target is right, and new texts consist of known words, digits and marks"
     return "strings", f"one target is right; {max(source.novel, target.novel):.0%} of the words of new texts are new"
+
+
+def _is_letter_by_letter(statistics: PairStatistics) -> bool:
+    """Whether both sides go letter by letter, as texts without and with their accents; of short texts alone."""
+    longest = max(statistics.source.characters, statistics.target.characters)
+    return statistics.length_spread < SAME_LENGTHS and longest <= MOST_LETTERS
+
+
+def _has_many_words(statistics: PairStatistics) -> bool:
+    source, target = statistics.source, statistics.target
+    is_open = target.distinct >= TEXT_DISTINCT or target.novel > TEXT_NOVEL
+    return min(source.words, target.words) >= TEXT_WORDS and is_open
 
 
 def choose_vocabulary(statistics: PairStatistics, minutes: float = 0.0) -> tuple[dict[str, Any], str]:
@@ -174,7 +189,7 @@ def small_vocabulary(statistics: PairStatistics) -> int:
     """
     closed = _closed_sides(statistics)
     others = {statistics.source.script, statistics.target.script} - {"Latin", "no letters"}
-    if not closed or others:
+    if not closed or others or _has_many_words(statistics):
         return 0
     words = _codes(statistics) or min(side.distinct for side in closed)
     return ceil((BYTE_TOKENS + MERGES_PER_WORD * words) / 100) * 100

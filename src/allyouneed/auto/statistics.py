@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import mean, pstdev
 from typing import Any
 
 from ..corpus.pair import Pair
@@ -60,7 +61,9 @@ class PairStatistics:
 
     `shared_characters` and `shared_words` are the shares of the target that its source contains too. `functional` is
     the share of the different sources that have only one target. `monotonic` is the share of neighbouring target units
-    whose most associated source units are in the same order: about 0.5 where order means nothing.
+    whose most associated source units are in the same order: about 0.5 where order means nothing. `length_spread` says
+    how much the ratio of the lengths in characters differs from pair to pair, its standard deviation as a share of its
+    mean: 0 where every letter becomes one other, 0.15 and more of translations.
     """
 
     pairs: int
@@ -70,6 +73,7 @@ class PairStatistics:
     shared_words: float
     functional: float
     monotonic: float
+    length_spread: float
 
     def describe(self) -> str:
         """The statistics in one line."""
@@ -82,6 +86,7 @@ class PairStatistics:
                 f"{shared} occur in the source",
                 f"{self.functional:.0%} of the sources have one target",
                 f"{self.monotonic:.0%} in the same order",
+                f"the ratio of the lengths varies by {self.length_spread:.0%}",
                 f"{self.target.repeated:.0%} of the targets are repeated",
             )
         )
@@ -100,6 +105,7 @@ def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
         shared_words=_share_in_common((_words(source), _words(target)) for source, target in units),
         functional=_share_with_one_target(measured),
         monotonic=_share_in_order(_linked(measured, units)[:: max(1, len(units) // MOST_LINKED)]),
+        length_spread=_spread([(len(target) + 1) / (len(source) + 1) for source, target in measured]),
     )
 
 
@@ -156,6 +162,10 @@ def _share_in_common(sides: Iterable[tuple[Sequence[str], Sequence[str]]]) -> fl
         common += (Counter(source) & Counter(target)).total()
         total += len(target)
     return common / max(1, total)
+
+
+def _spread(ratios: Sequence[float]) -> float:
+    return pstdev(ratios) / mean(ratios)
 
 
 def _share_with_one_target(pairs: Sequence[Pair]) -> float:
