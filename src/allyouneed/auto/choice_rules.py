@@ -138,7 +138,8 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
     source, target = statistics.source, statistics.target
     if _has_many_words(statistics):
         if _is_letter_by_letter(statistics):
-            return "strings", f"the ratio of lengths varies by {statistics.length_spread:.0%}: letters change, not words"
+            spread = f"{statistics.length_spread:.0%}"
+            return "strings", f"the ratio of the lengths varies by {spread}: letters change, not words"
         return "text", f"{target.words:.1f} words a target, {target.distinct:,} different ones"
     if max(source.novel, target.novel) <= CLOSED:
         return "templates", "one target is right, and new texts consist of known words, digits and marks"

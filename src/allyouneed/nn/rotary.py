@@ -7,6 +7,7 @@ of `position.py`. The paper's model has no use for this file.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .attention import MultiHeadAttention
@@ -20,11 +21,13 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
     Shapes: (…, L, K), the positions from `start` on → the same.
     """
     length, half = x.size(-2), x.size(-1) // 2
-    table = sinusoids(start + length, 2 * half)[start:].to(x.device)  # (L, 2·half): sine, cosine, sine, …
+    table = sinusoids(start + length, 2 * half).narrow(0, start, length).to(x.device)  # (L, 2·half): sine, cosine, …
     sine, cosine = turn * table[:, 0::2], table[:, 1::2]
-    first, second = x[..., :half], x[..., half : 2 * half]
-    rotated = (first * cosine - second * sine, first * sine + second * cosine, x[..., 2 * half :])
-    return torch.cat(rotated, -1).to(x.dtype)
+    first, second, last = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    partners = torch.cat((second, first, last), -1)
+    cosines = F.pad(torch.cat((cosine, cosine), -1), (0, last.size(-1)), value=1.0)
+    sines = F.pad(torch.cat((-sine, sine), -1), (0, last.size(-1)))
+    return torch.addcmul(x * cosines, partners, sines).to(x.dtype)
 
 
 class RotaryAttention(MultiHeadAttention):
