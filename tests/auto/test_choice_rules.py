@@ -10,6 +10,7 @@ from allyouneed.auto.choice_rules import (
     choose_exact_size,
     choose_size,
     choose_vocabulary,
+    expected_epochs,
     task_kind,
 )
 from allyouneed.auto.statistics import measure_pairs
@@ -120,6 +121,14 @@ def test_a_longer_budget_buys_a_wider_model() -> None:
 def test_a_short_budget_has_a_narrower_model_of_text_without_a_gpu(minutes: float, gpu: bool, width: int) -> None:
     size, _ = choose_size(Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes))
     assert size.d_model == width
+
+
+def test_a_budget_counts_as_minutes_of_the_core_that_was_measured() -> None:
+    corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=False, minutes=10)
+    slow, short = replace(corpus, cores=0.4), replace(corpus, minutes=4)
+    for choose in (choose_size, choose_exact_size):
+        assert choose(slow) == choose(short) != choose(corpus)
+    assert expected_epochs(slow, 128) == expected_epochs(short, 128)
 
 
 def test_a_short_budget_has_a_smaller_vocabulary_unless_that_of_the_pairs_is_smaller_still() -> None:

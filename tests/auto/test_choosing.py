@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from allyouneed import DataError, Evaluation, Recipe, fit
-from allyouneed.auto import Corpus, Draft, choose_from_pairs, choosing
+from allyouneed.auto import Corpus, Draft, choose_from_pairs, choosing, machine_speed
 from allyouneed.auto.candidates import Change
 from allyouneed.auto.halving import Trial, TrialRecord
 from allyouneed.auto.trial_records import TRIALS, read_trials
@@ -33,7 +33,7 @@ def pairs(tmp_path: Path) -> Path:
 def speed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the machine is measured to have, one number for each time, then 1."""
     speeds = list[float]()
-    monkeypatch.setattr(choosing, "measure_speed", lambda workers: speeds.pop(0) if speeds else 1.0)
+    monkeypatch.setattr(machine_speed, "measure_speed", lambda workers: speeds.pop(0) if speeds else 1.0)
     return speeds
 
 
@@ -96,7 +96,7 @@ def test_a_budget_counts_by_the_speed_of_the_machine(pairs: Path, tmp_path: Path
     assert widths == [256, 64]
 
 
-def test_trials_that_go_on_keep_the_speed_with_which_they_were_begun(
+def test_a_run_that_is_started_again_keeps_the_speed_with_which_it_was_begun(
     pairs: Path, tmp_path: Path, trained: list[int], speed: list[float]
 ) -> None:
     speed[:] = [0.5, 8.0]
@@ -117,7 +117,7 @@ def test_without_a_budget_or_room_in_it_nothing_is_tried(pairs: Path, tmp_path: 
     for minutes in (0.0, 0.5):
         assert choose(pairs, tmp_path / "run", minutes=minutes).outcome == ""
     assert not trained
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run" / TRIALS).exists()
 
 
 @pytest.mark.parametrize(("count", "share"), [(100, 0.25), (800, 0.1), (3_000, 0.05), (6_000, None)])

@@ -16,7 +16,7 @@ import torch
 from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
-from allyouneed.run.processes import choose_workers
+from allyouneed.run.processes import choose_workers, most_workers
 from allyouneed.train import Update
 from allyouneed.train.loop import add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
@@ -173,3 +173,14 @@ def test_auto_starts_workers_where_they_pay() -> None:
     assert count(workers=3) == 3
     with pytest.raises(ConfigError, match="train.workers=3 needs Linux, a CPU as device and the built-in optimizers"):
         choose_workers(TrainConfig(workers=3), dates, threads=2, is_standard=False)
+
+
+def test_a_run_can_have_a_worker_for_each_thread_those_that_are_set_or_those_of_torchrun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert most_workers(TrainConfig(), 8, is_standard=True) == 8
+    assert most_workers(TrainConfig(), 8, is_standard=False) == 1
+    assert most_workers(TrainConfig(workers=3), 8, is_standard=True) == 3
+    monkeypatch.setenv("WORLD_SIZE", "5")
+    monkeypatch.setenv("RANK", "0")
+    assert most_workers(TrainConfig(), 8, is_standard=True) == 5

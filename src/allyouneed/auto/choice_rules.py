@@ -44,12 +44,12 @@ LARGEST_WITHOUT_GPU = MODEL_SIZES[3]
 
 # The largest model of text on a CPU, by the time budget, and the largest vocabulary: a wide model makes so few updates
 # in two minutes that it learns little. Minutes here are those of one core of an Intel Xeon with AMX
-# (`machine_speed.py`). 2, 5, 10 and 30 of them were measured; the bounds are halfway, as factors.
+# (`machine_speed.py`). 2, 7, 10 and 30 of them were measured; the bounds are between, as factors.
 TEXT_SIZES = {
-    7.0: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
+    8.5: {"d_model": 128, "d_ff": 512, "heads": 4, "layers": 2},
     17.0: {"d_model": 192, "d_ff": 768, "heads": 4, "layers": 3},
 }
-TEXT_VOCABULARIES = {7.0: 4_000}
+TEXT_VOCABULARIES = {8.5: 4_000}
 
 # Tokens that such a core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
 TOKENS_PER_MINUTE = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}
@@ -60,7 +60,8 @@ TaskKind = Literal["text", "strings", "templates"]
 # Text has this many words on both sides, and many different ones: so many, or this share of new ones.
 TEXT_WORDS, TEXT_DISTINCT, TEXT_NOVEL = 2.5, 500, 0.01
 NEAR_COPIES = 0.5  # of the target's words, this share in the source: a pair of equal sides is right, and not dropped
-# A text that is changed letter by letter: the ratio of the lengths of its sides varies by less, and it is no longer.
+# Texts that are changed letter by letter: the ratio of the lengths of their sides varies by less, and neither side has
+# more characters on average.
 SAME_LENGTHS, MOST_LETTERS = 0.05, 60
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
 
@@ -148,8 +149,8 @@ def task_kind(statistics: PairStatistics) -> tuple[TaskKind, str]:
 
 def _is_letter_by_letter(statistics: PairStatistics) -> bool:
     """Whether both sides go letter by letter, as texts without and with their accents; of short texts alone."""
-    longest = max(statistics.source.characters, statistics.target.characters)
-    return statistics.length_spread < SAME_LENGTHS and longest <= MOST_LETTERS
+    mean_length = max(statistics.source.characters, statistics.target.characters)
+    return statistics.length_spread < SAME_LENGTHS and mean_length <= MOST_LETTERS
 
 
 def _has_many_words(statistics: PairStatistics) -> bool:

@@ -1,6 +1,6 @@
 """From a draft to one with all that its pairs decide: their statistics first, then trials, if a time budget has room.
 
-The decision follows from the statistics and the recorded trials alone.
+The decision follows from the statistics, the recorded speed of the machine and the recorded trials alone.
 """
 
 from dataclasses import replace
@@ -14,9 +14,9 @@ from .choice_rules import NEAR_COPIES, Corpus
 from .corpus_sample import CorpusSample, read_corpus_sample
 from .draft import Draft
 from .halving import TrialRecord, best_record, count_candidates, next_trial
-from .machine_speed import measure_speed
+from .machine_speed import recorded_speed
 from .statistics import measure_pairs
-from .trial_records import TrialFile, read_cores
+from .trial_records import TrialFile
 from .trials import Evaluate, Trials
 
 TRIALS_SHARE = 0.1  # of the time budget, at most
@@ -35,8 +35,8 @@ def choose_from_pairs(
     """The draft with the statistics of its pairs, a vocabulary that suits them, and what trials chose.
 
     A run that starts from a model stays as it is: it has that model's vocabulary and sizes. With a time budget on a CPU
-    the speed of the machine with so many `workers` counts, too. The trials are recorded in `folder` with that speed;
-    those that are recorded there already are not made again. Without a time budget there are none.
+    the speed of the machine with so many `workers` counts, too. That speed and the trials are recorded in `folder`;
+    what is recorded there already is not done again. Without a time budget there are no trials.
     """
     plan = draft.preliminary
     if plan.train.init_from or not any(corpus.train for corpus in plan.data.corpora()):
@@ -53,7 +53,7 @@ def choose_from_pairs(
         sample = read_corpus_sample(draft.preliminary.data, draft.preliminary.clean)
         statistics = measure_pairs(sample.train)
     if plan.train.minutes and device.type == "cpu":
-        draft = replace(draft, cores=read_cores(folder) or measure_speed(workers))
+        draft = replace(draft, cores=recorded_speed(folder, workers))
     draft = draft.with_statistics(statistics, gpu=device.type != "cpu")
     seconds = TRIALS_SHARE * 60 * plan.train.minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
@@ -82,7 +82,7 @@ def _try(
     candidates = list_candidates(draft, corpus, count_candidates(seconds, exact=corpus.exact))
     if len(candidates) < 2:
         return draft
-    file = TrialFile(folder, draft.statistics, candidates, seconds, draft.cores)
+    file = TrialFile(folder, draft.statistics, candidates, seconds)
     trials = Trials(sample, "exact" if corpus.exact else "chrf", evaluate, device)
     recipes = [draft.with_choice(settings, "").complete(corpus)[0] for settings in candidates]
     if next_trial(len(candidates), file.records, seconds):

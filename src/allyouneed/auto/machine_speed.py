@@ -6,6 +6,8 @@ one with more cores more, so a time budget counts as that many minutes of such a
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from statistics import median
 
 import torch
@@ -13,6 +15,7 @@ import torch
 from ..config import ModelConfig, TrainConfig
 from ..data.batch import Batch
 from ..device import using_threads
+from ..files import parse_json, to_json, write_whole
 from ..nn import Transformer
 from ..train.loop import add_gradients
 from ..train.optimizer import make_optimizer
@@ -20,8 +23,26 @@ from .choice_rules import TOKENS_PER_MINUTE
 
 MODEL = ModelConfig(vocab_size=4_000, d_model=128, d_ff=512, heads=4, encoder_layers=2, decoder_layers=2)
 SENTENCES, LENGTH = 32, 33  # a batch of 1,024 tokens to predict
-WARM_UP, SECONDS = 2, 0.5  # updates that are not timed, and for how long others are
-MORE_WORKERS = 0.6  # what each further worker adds: two make 1.6 to 1.75 times the updates of one
+# Updates that are not timed, those that are at least, and for how long.
+WARM_UP, FEWEST, SECONDS = 1, 3, 0.5
+MORE_WORKERS = 0.6  # what each further worker adds, of which two were measured
+SPEED = "speed.json"  # in the folder of a run
+
+
+def recorded_speed(folder: Path, workers: int) -> float:
+    """The speed with so many workers that the folder of a run has; measured and written there, if it has none.
+
+    So what is chosen stays the same when a run that has not begun is started again.
+    """
+    path = folder / SPEED
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        recorded = parse_json(path.read_bytes())
+        if recorded["workers"] == workers and recorded["cores"] > 0:
+            return float(recorded["cores"])
+    cores = measure_speed(workers)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, to_json({"cores": cores, "workers": workers}) + "\n")
+    return cores
 
 
 def measure_speed(workers: int, now: Callable[[], float] = time.perf_counter) -> float:
@@ -31,10 +52,10 @@ def measure_speed(workers: int, now: Callable[[], float] = time.perf_counter) ->
     """
     with torch.random.fork_rng(devices=[]), using_threads(1):
         ids = torch.randint(1, MODEL.vocab_size, (2, SENTENCES, LENGTH))
-        batch, config = Batch(ids[0], ids[1]), TrainConfig(optimizer="muon", steps=1)
+        batch, config = Batch(ids[0], ids[1]), TrainConfig(optimizer="muon", precision="auto", steps=1)
         model = Transformer(MODEL).train()
         optimizer, times = make_optimizer(model, config), list[float]()
-        while sum(times[WARM_UP:]) < SECONDS:
+        while len(times) < WARM_UP + FEWEST or sum(times[WARM_UP:]) < SECONDS:
             begin = now()
             add_gradients(model, [batch], config)
             optimizer.step()
@@ -47,6 +68,6 @@ def measure_speed(workers: int, now: Callable[[], float] = time.perf_counter) ->
 def describe_speed(minutes: float, cores: float) -> str:
     """What a time budget amounts to."""
     return (
-        f"--minutes {minutes:g} counts as {minutes * cores:.2g} minutes of one core of an Intel Xeon with AMX, "
+        f"--minutes {minutes:g} counts as {minutes * cores:,.1f} minutes of one core of an Intel Xeon with AMX, "
         "on which the rules were measured"
     )

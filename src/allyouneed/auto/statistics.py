@@ -63,7 +63,7 @@ class PairStatistics:
     the share of the different sources that have only one target. `monotonic` is the share of neighbouring target units
     whose most associated source units are in the same order: about 0.5 where order means nothing. `length_spread` says
     how much the ratio of the lengths in characters differs from pair to pair, its standard deviation as a share of its
-    mean: 0 where every letter becomes one other, 0.15 and more of translations.
+    mean: 0 where every letter becomes one other, 0.16 and more of translations.
     """
 
     pairs: int

@@ -15,15 +15,10 @@ TRIALS = "trials.jsonl"
 
 
 class TrialFile:
-    """The records of the trials that depend on the same statistics, candidates, time and speed; empty where others are.
+    """The records of the trials that depend on the same statistics, candidates and time; empty where others are."""
 
-    `cores` is the speed of the machine, as that of `Corpus`.
-    """
-
-    def __init__(
-        self, folder: Path, statistics: PairStatistics, candidates: Sequence[Change], seconds: float, cores: float
-    ) -> None:
-        heading = {"statistics": asdict(statistics), "candidates": candidates, "seconds": seconds, "cores": cores}
+    def __init__(self, folder: Path, statistics: PairStatistics, candidates: Sequence[Change], seconds: float) -> None:
+        heading = {"statistics": asdict(statistics), "candidates": candidates, "seconds": seconds}
         self._path, self._heading = folder / TRIALS, parse_json(to_json(heading))
         heading_there, self.records = _read(self._path)
         if heading_there != self._heading:
@@ -35,12 +30,6 @@ class TrialFile:
         lines = [self._heading, *(record.as_table() for record in self.records)]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self._path, "".join(f"{to_json(line)}\n" for line in lines))
-
-
-def read_cores(folder: Path) -> float | None:
-    """The speed of the machine with which the trials of a run were begun; None if it made none."""
-    cores = _read(folder / TRIALS)[0].get("cores")
-    return cores if isinstance(cores, float) else None
 
 
 def read_trials(folder: Path) -> list[TrialRecord]:

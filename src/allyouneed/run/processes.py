@@ -49,11 +49,17 @@ class Task:
     is_finished: bool = False
 
 
-def most_workers(config: TrainConfig, threads: int) -> int:
-    """How many workers a run can have, before its model is known."""
+def most_workers(config: TrainConfig, threads: int, *, is_standard: bool) -> int:
+    """How many workers a run on a CPU can have, before its model is known; `is_standard` as in `choose_workers`."""
     if started_by_torchrun():
         return int(os.environ["WORLD_SIZE"])
-    return threads if config.workers == "auto" else config.workers
+    if config.workers != "auto":
+        return config.workers
+    return threads if is_standard and _can_share_memory() else 1
+
+
+def _can_share_memory() -> bool:
+    return hasattr(os, "memfd_create")
 
 
 def choose_workers(config: TrainConfig, model: Transformer, *, threads: int, is_standard: bool) -> tuple[int, str]:
@@ -65,7 +71,7 @@ def choose_workers(config: TrainConfig, model: Transformer, *, threads: int, is_
         count = int(os.environ["WORLD_SIZE"])
         return count, f"{count} processes of torchrun share every batch"
     on_cpu = next(model.parameters()).device.type == "cpu"
-    can_start = on_cpu and is_standard and hasattr(os, "memfd_create")
+    can_start = on_cpu and is_standard and _can_share_memory()
     if config.workers != "auto":
         if config.workers > 1 and not can_start:
             raise ConfigError(

@@ -18,7 +18,7 @@ WRITTEN = (
     "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "SHA256SUMS",
     "data-report.json", "metrics.jsonl", "updates.jsonl", "samples.jsonl", "validation.jsonl", "environment.jsonl",
-    "trials.jsonl", "log.txt", "report.html", "test.json", "test-samples.txt", "tensorboard/events.*",
+    "speed.json", "trials.jsonl", "log.txt", "report.html", "test.json", "test-samples.txt", "tensorboard/events.*",
     "cross_attention.png", "baseline.json", ".*.partial", "pairs/*.jsonl", "pairs/*.json", "pairs/.*.partial",
     "adaptation.json", "plans.jsonl",
     *(f"{folder}/{name}" for folder in ("data", ".data.partial") for name in PREPARED),

@@ -24,7 +24,7 @@ MAY_CHANGE = {
 }
 
 
-UNSTARTED = ("data", "pairs", "trials.jsonl")  # what is in a folder before a run has started
+UNSTARTED = ("data", "pairs", "speed.json", "trials.jsonl")  # what is in a folder before a run has started
 
 
 def has_run(output: Path) -> bool:

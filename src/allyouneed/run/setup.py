@@ -66,7 +66,7 @@ def set_up(
         settings = recipe.preliminary.train
         recipe = choose_from_pairs(
             recipe, output, evaluate=evaluate, device=device, progress=progress,
-            workers=most_workers(settings, torch.get_num_threads()),
+            workers=most_workers(settings, torch.get_num_threads(), is_standard=optimizer_factory is make_optimizer),
         )  # fmt: skip
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
     progress = within_budget(plan.train, stopwatch, callback.on_prepare)
