@@ -263,7 +263,7 @@ def choose_dropout(corpus: Corpus, size: Size, d_model: int) -> tuple[float, str
     epochs = expected_epochs(corpus, d_model)
     if epochs >= size.epochs:
         return size.dropout, "the fewer the pairs, the more a model overfits"
-    dropout = round(DROPOUT_STEPS * size.dropout * epochs / size.epochs) / DROPOUT_STEPS
+    dropout = int(DROPOUT_STEPS * size.dropout * epochs / size.epochs) / DROPOUT_STEPS
     return dropout, f"time for about {epochs:.2g} epochs: the fewer there are, the less a model overfits"
 
 
