@@ -53,7 +53,7 @@ TEXT_VOCABULARIES = {8.5: 4_000}
 
 # Tokens that such a core trains on in a minute, roughly, by d_model. They tell how often a budget repeats the pairs.
 TOKENS_PER_MINUTE = {64: 900_000, 128: 700_000, 192: 400_000, 256: 250_000}
-FEW_EPOCHS, DROPOUT_STEPS = 10, 20  # below, the model of the lowest loss is kept; dropout rates are multiples of 1/20
+FEW_EPOCHS, DROPOUT_STEPS = 10, 20  # below, the model of the lowest loss is kept; dropout is rounded down to twentieths
 
 TaskKind = Literal["text", "strings", "templates"]
 
