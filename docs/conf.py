@@ -22,7 +22,7 @@ html_static_path = ["site"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
-myst_heading_anchors = 2
+myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]
 
 add_module_names = False
