@@ -38,12 +38,12 @@ def test_times_in_words(seconds: float, words: str) -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 0.8])  # too few for trials
-def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs(tmp_path: Path, minutes: float) -> None:
+def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs_and_the_speed(tmp_path: Path, minutes: float) -> None:
     draft = Draft({"data": TINY.tables()["data"], "train": {"minutes": minutes, "steps": 20_000, "tensorboard": False}})
     watch = Notebook()
     recipe = preview_training(draft, tmp_path / "run", callback=watch, evaluate=evaluate_greedily)
     assert recipe.train.steps == 20_000
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["data"]
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"data", *(["speed.json"] if minutes else [])}
     lines = [line for line in watch.lines if line.startswith(("plan: ", "budget: "))]
     if minutes:
         assert re.match(r"plan: about [\d,]+ updates of \S+ seconds, measured now: .* epochs; weights of ", lines[0])

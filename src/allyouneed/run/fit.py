@@ -89,8 +89,8 @@ def preview_training(
 ) -> Recipe:
     """The recipe with which `run_training` would train; the same lines go to `callback`, and what the run would take.
 
-    Nothing is trained, and `output` becomes no run: it has the prepared pairs, which the run then uses. Refuses what
-    `run_training` refuses.
+    Nothing is trained, and `output` becomes no run: it has the prepared pairs and the speed of the machine, which the
+    run then uses. Refuses what `run_training` refuses.
     """
     output, callback, stopwatch = Path(output), callback or SilentCallback(), stopwatch or Stopwatch()
     with locked(output, what=str(output)):
