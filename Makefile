@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.t
 
 .PHONY: demo test check format bench bench-gpu bench-decode docs
 demo: .venv/installed ; $(BIN)/allyouneed demo --overwrite
-test: .venv/installed-dev ; $(BIN)/pytest
+test: .venv/installed-dev ; $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 check: .venv/installed-dev ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 format: .venv/installed-dev ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: .venv/installed ; $(BIN)/python benchmarks/train.py

@@ -6,6 +6,7 @@ from .choice_rules import (
     BYTE_TOKENS,
     CHARACTERS,
     FEW_EPOCHS,
+    PHRASE_TOKENS,
     Corpus,
     expected_epochs,
     small_vocabulary,
@@ -18,7 +19,6 @@ Change = Mapping[str, object]
 
 NARROW, WIDE, SLOW, FAST = 0.5, 2.0, 0.5, 2.0  # factors of the width and of the learning rate
 REGULARIZED, UNREGULARIZED = 0.1, 0.0  # dropout rates
-LARGER_MERGES = 1_000  # byte pairs of a larger small vocabulary
 
 
 def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Change]:
@@ -67,7 +67,7 @@ def _other_vocabularies(draft: Draft) -> Iterator[Change]:
     if data.vocabulary == "bpe":
         yield {**characters, "data.vocab_size": 0, **({"data.split": "words"} if data.split == "spaces" else {})}
     few = small_vocabulary(statistics) or BYTE_TOKENS + statistics.source.alphabet + statistics.target.alphabet
-    for size in (few, LARGER_MERGES):
+    for size in (few, PHRASE_TOKENS):
         is_tried = data.vocabulary == "bpe" and data.vocab_size == size
         if task_kind(statistics)[0] == "strings" and not is_tried:
             yield {"data.vocabulary": "bpe", "data.vocab_size": size, "data.byte_fallback": False}

@@ -13,8 +13,7 @@ from .candidates import Change
 
 # Seconds of a trial in the first round, at least: after a few seconds all models of text still have the same scores.
 SHORTEST, SHORTEST_TEXT = 4.0, 15.0
-# Candidates; as many as the time allows. Of text, two are not worth the time of the updates that they replace.
-COUNTS, COUNTS_TEXT = (8, 4, 2), (8, 4)
+COUNTS = (8, 4)  # candidates, as many as the time allows; two are not worth the time of the updates that they replace
 SCORE_STEP = 2.0  # differences of scores below this are noise, and the loss decides
 LOSS_GAIN = 0.02  # by which a candidate has to be better than the rules
 
@@ -59,9 +58,9 @@ class TrialRecord:
 
 
 def count_candidates(seconds: float, *, exact: bool = True) -> int:
-    """How many candidates can be tried in some time; 0: none, for it takes two to compare."""
-    shortest, counts = (SHORTEST, COUNTS) if exact else (SHORTEST_TEXT, COUNTS_TEXT)
-    return next((count for count in counts if _slot(seconds, count, count) >= shortest), 0)
+    """How many candidates can be tried in some time; 0: none."""
+    shortest = SHORTEST if exact else SHORTEST_TEXT
+    return next((count for count in COUNTS if _slot(seconds, count, count) >= shortest), 0)
 
 
 def next_trial(count: int, records: Sequence[TrialRecord], seconds: float) -> Trial | None:
