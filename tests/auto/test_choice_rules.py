@@ -51,6 +51,13 @@ def cyrillic(text: str) -> str:
     return "".join(letter if letter == " " else chr(ord("а") + ord(letter) - ord("a")) for letter in text)
 
 
+def moved(text: str) -> str:
+    return "".join(letter if letter == " " else chr(ord(letter) + 1) for letter in text)
+
+
+# Korean: hundreds of different characters.
+SYLLABLES = ["".join(chr(0xAC00 + 16 * RNG.randrange(600)) for _ in range(RNG.randint(1, 4))) for _ in range(900)]
+
 TASKS = {
     "sums": [total() for _ in range(400)],
     "questions": [question() for _ in range(400)],
@@ -60,6 +67,7 @@ TASKS = {
     "translations": [Pair(sentence(WORDS), sentence(WORDS)) for _ in range(400)],
     "cipher": [Pair(text := sentence(WORDS), cyrillic(text)) for _ in range(400)],
     "long cipher": [Pair(text := " ".join([sentence(WORDS)] * 2), cyrillic(text)) for _ in range(400)],
+    "syllables": [Pair(text := sentence(SYLLABLES), moved(text)) for _ in range(400)],
     "Chinese": [Pair("".join(chr(0x4E00 + RNG.randrange(900)) for _ in range(9)), sentence(WORDS)) for _ in range(400)],
 }
 
@@ -73,7 +81,8 @@ TASKS = {
         ("plain sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400}),
         ("letters", "strings", {"vocabulary": "characters", "byte_fallback": True}),
         ("translations", "text", {}),
-        ("cipher", "strings", {"vocabulary": "characters", "byte_fallback": True}),
+        ("cipher", "strings", {"vocabulary": "bpe", "vocab_size": 1_000}),
+        ("syllables", "strings", {"vocabulary": "characters", "byte_fallback": True}),
         ("long cipher", "text", {}),
         ("Chinese", "text", {}),
     ],

@@ -18,7 +18,7 @@ def run_all(candidates: int, seconds: float, loss: Callable[[int], float | None]
     return records
 
 
-@pytest.mark.parametrize(("seconds", "candidates"), [(0, 0), (7, 0), (9, 2), (18, 2), (90, 4), (270, 8), (9_999, 8)])
+@pytest.mark.parametrize(("seconds", "candidates"), [(0, 0), (18, 0), (31, 0), (33, 4), (90, 4), (270, 8), (9_999, 8)])
 def test_the_time_decides_how_many_candidates_are_tried(seconds: float, candidates: int) -> None:
     assert count_candidates(seconds) == candidates
 
@@ -50,6 +50,15 @@ def test_a_higher_score_counts_more_than_a_lower_loss() -> None:
     best = best_record(2, better)
     assert best
     assert best.candidate == 1
+
+
+@pytest.mark.parametrize(
+    ("score", "loss", "expected"), [(20.1, 2.0, 0), (21.7, 2.0, 0), (18.5, 0.5, 1), (22.0, 2.0, 1)]
+)
+def test_of_scores_that_differ_by_noise_the_loss_decides(score: float, loss: float, expected: int) -> None:
+    best = best_record(2, [record(Trial(0, 0, 5), 1.0, 19.9), record(Trial(0, 1, 5), loss, score)])
+    assert best
+    assert best.candidate == expected
 
 
 def test_a_round_that_the_time_does_not_suffice_for_decides_nothing() -> None:

@@ -1,5 +1,6 @@
 """A vocabulary that loses text and a model that changed are found."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,14 @@ from allyouneed.text.tokenizer import Tokenizer
 def test_a_sound_vocabulary_keeps_text(tokenizer: Tokenizer) -> None:
     result = text_round_trips([(tokenizer, ["a-b c"])])
     assert result.passed, result.explanation
+
+
+def test_what_a_vocabulary_does_not_have_is_counted_and_no_fault() -> None:
+    words = Tokenizer.train_words(["the dog jumps"] * 3, vocab_size=6)
+    letters = Tokenizer.characters("abc")
+    result = text_round_trips([(words, ["the dog jumps", "jumps"]), (letters, ["abc", "abcd"])])
+    assert result.passed, result.explanation
+    assert re.search(r"; \d+ have a part that the vocabulary does not have$", result.explanation)
 
 
 def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:

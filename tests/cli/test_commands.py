@@ -236,6 +236,13 @@ def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same
         read_test_set([[one, two, three]], None, None, None, ())
 
 
+def test_a_test_set_is_read_as_training_reads_pairs(tmp_path: Path) -> None:
+    file = tmp_path / "test.tsv"
+    file.write_text("source\ttarget\n\n a\tb \nc\t\nd\te\t\tf\t\n")
+    _, sources, references = read_test_set([], None, None, file, ())
+    assert (sources, references) == (["a", "c", "d"], [["b"], [""], ["e", "f"]])
+
+
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run_here("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()

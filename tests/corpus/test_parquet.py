@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import polars
@@ -22,6 +23,31 @@ def test_two_columns_by_name(tmp_path: Path) -> None:
     assert list(open_pairs("a.parquet", folder=str(tmp_path), columns=("answer", "question"))) == [
         Pair("un cane", "a dog")
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [
+        ({"source": "a dog", "translation": "un cane"}, ()),
+        ({"a": "a dog", "target": "un cane"}, ()),
+        ({"id": "1", "target": "un cane", "source": "a dog"}, ("source", "target")),
+        ({"id": "1", "target": "un cane", "source": "a dog"}, ()),
+        ({"source": "x", "target": "y", "translation": {"en": "a dog", "it": "un cane"}}, ("en", "it")),
+    ],
+)
+def test_the_pair_is_that_of_the_same_row_as_a_json_object(
+    tmp_path: Path, row: dict[str, object], columns: tuple[str, ...]
+) -> None:
+    polars.DataFrame([row]).write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    for name in ("a.parquet", "a.jsonl"):
+        assert list(open_pairs(name, folder=str(tmp_path), columns=columns)) == [Pair("a dog", "un cane")]
+
+
+def test_columns_that_are_not_named_are_all_listed(tmp_path: Path) -> None:
+    polars.DataFrame({"en": ["a"], "it": ["b"], "source": ["web"]}).write_parquet(tmp_path / "a.parquet")
+    (fault,) = open_pairs("a.parquet", folder=str(tmp_path))
+    assert fault == Fault(1, "has the keys en, it, source; name two of them in data.columns")
 
 
 def test_a_star_or_a_bracket_in_a_name_stands_for_itself(tmp_path: Path) -> None:

@@ -232,6 +232,14 @@ def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(t
         trained(tmp_path / "run", budget(1.5), resume=True)
 
 
+def test_the_length_of_a_compressed_schedule_stays(tmp_path: Path) -> None:
+    """With another one, its position would be of another schedule, and the learning rate perhaps below zero."""
+    trained(tmp_path / "run", budget(1))
+    for steps in (900, 2000):
+        with pytest.raises(ConfigError, match=f"train.steps was 1000, is {steps}, which the schedule of a time budget"):
+            trained(tmp_path / "run", budget(2, steps=steps), resume=True)
+
+
 class SlowToPrepare(Paced):
     """A callback of a run whose pairs take long to read."""
 

@@ -100,6 +100,13 @@ def test_killed_while_it_prepares_it_learns_the_same_vocabulary(tmp_path: Path, 
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
 
 
+def test_a_batch_that_is_too_small_for_a_sentence_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    small = replace(TINY, train=replace(TINY.train, batch_tokens=10))
+    with pytest.raises(ConfigError, match=r"train.batch_tokens must hold the longest sentence, \d+ tokens; got 10"):
+        fit(small, tmp_path / "run", evaluate=None)
+    fit(TINY, tmp_path / "run", evaluate=None)
+
+
 def test_damaged_pairs_are_refused_and_prepared_again_once_removed(straight: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(eventful(), tmp_path / "run", callback=StopAt(7))

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.optim import Optimizer
 
 from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
+from allyouneed.config import TrainConfig
 from allyouneed.corpus.readers import Pair
+from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines
+from allyouneed.run.run import Run
+from allyouneed.train import Update, make_optimizer
 from allyouneed.versions import versions
 from runs import TINY, Notebook, read_weights
 
@@ -135,3 +140,25 @@ def test_texts_may_hold_ends_of_lines_that_are_none(tmp_path: Path) -> None:
     assert len(samples) == 4
     assert samples[0]["samples"][0]["source"] in words
     assert fit(recipe, tmp_path / "run", evaluate=lucky, resume=True)
+
+
+def test_weights_that_are_not_finite_are_not_saved_between_two_validations_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a time budget, which validates more rarely than it saves."""
+    parameters: list[torch.nn.Parameter] = []
+
+    def remembered(model: Transformer, config: TrainConfig) -> Optimizer:
+        parameters[:] = model.parameters()
+        return make_optimizer(model, config)
+
+    class Spoiler(Notebook):
+        def on_update(self, update: Update) -> None:
+            if update.step == 6 and not any(line.startswith("rollback") for line in self.lines):
+                parameters[0].data.fill_(float("inf"))
+
+    monkeypatch.setattr(Run, "_what_is_due", lambda run: (run.state.step % 4 == 0, run.state.step % 2 == 0))
+    notebook = Spoiler()
+    fit(TINY, tmp_path / "run", evaluate=None, callback=notebook, optimizer=remembered)
+    (line,) = [line for line in notebook.lines if line.startswith("rollback")]
+    assert "the weights were not finite at update 6: back to update 4, " in line

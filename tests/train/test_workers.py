@@ -8,12 +8,14 @@ import torch
 from allyouneed.config import TrainConfig
 from allyouneed.nn import Transformer
 from allyouneed.train import make_optimizer
-from allyouneed.train.workers import Workers, divide
+from allyouneed.train.workers import Workers, divide, workers_here
 from ranks import MODEL, TRAININGS, run_ranks, save_trained, save_troubled, train_part
 
 
 @pytest.mark.parametrize(
-    "environment", [{}, {"LOCAL_WORLD_SIZE": "1"}], ids=["shared memory", "as if on several machines"]
+    "environment",
+    [{}, {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1"}],
+    ids=["shared memory", "as if on several machines"],
 )
 def test_three_workers_make_the_updates_of_one(tmp_path: Path, environment: dict[str, str]) -> None:
     """The third worker has no pair of most batches, and the weights are those of the first."""
@@ -28,6 +30,24 @@ def test_three_workers_make_the_updates_of_one(tmp_path: Path, environment: dict
                     assert (weights_here[weight] - tensor).abs().max() < 10 * rounding, weight
     all_losses = [torch.load(tmp_path / f"muon{rank}.pt")[0] for rank in range(3)]
     assert all_losses == [all_losses[0]] * 3  # the same on every worker, to the bit
+
+
+@pytest.mark.parametrize(
+    ("environment", "here"),
+    [
+        ({}, 4),
+        ({"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, 2),
+        ({"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}, 4),  # workers that one process of torchrun has started
+    ],
+)
+def test_workers_of_several_machines_share_the_cores_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], here: int
+) -> None:
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert workers_here(4) == here
 
 
 def test_all_agree_on_a_gradient_that_is_not_finite_and_on_memory_that_runs_out(tmp_path: Path) -> None:

@@ -57,6 +57,17 @@ def test_a_draft_stays_a_draft(recipe: Recipe, teacher: Path, tmp_path: Path) ->
     assert len(taught.preliminary.data.corpora()) == 2
 
 
+def test_a_draft_holds_out_and_keeps_copies_as_without_a_teacher(teacher: Path, tmp_path: Path) -> None:
+    """Of 60 pairs a quarter is held out, where the default share would be refused."""
+    texts = [f"on the {day} of May" for day in range(60)]
+    pairs = [(text if day % 3 else text.replace("th", "ht"), text) for day, text in enumerate(texts)]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    draft = Draft.from_tables({"data": {"train": str(tmp_path / "pairs.tsv")}})
+    taught = with_teacher(draft, [teacher], tmp_path / "run")
+    assert isinstance(taught, Draft)
+    assert [str(choice).split()[0] for choice in taught.chosen] == ["data.held_out=0.25", "clean.drop_copies=0"]
+
+
 def test_the_held_out_pairs_of_a_task_stay_its_own(teacher: Path, tmp_path: Path) -> None:
     task = replace(TINY, data=replace(TINY.data, test="dates:test"))
     taught = with_teacher(task, [teacher], tmp_path / "run")

@@ -1,7 +1,7 @@
 """The settings that a recipe leaves out, chosen from the corpus."""
 
 from .choice_rules import Corpus
-from .choosing import choose_from_pairs
+from .choosing import choose_from_pairs, choose_pairs
 from .draft import Choice, Draft
 
-__all__ = ["Choice", "Corpus", "Draft", "choose_from_pairs"]
+__all__ = ["Choice", "Corpus", "Draft", "choose_from_pairs", "choose_pairs"]

@@ -38,25 +38,35 @@ def choose_from_pairs(
     the speed of the machine with so many `workers` counts, too. That speed and the trials are recorded in `folder`;
     what is recorded there already is not done again. Without a time budget there are no trials.
     """
+    draft, sample = choose_pairs(draft)
+    if sample is None:
+        return draft
+    minutes = draft.preliminary.train.minutes
+    if minutes and device.type == "cpu":
+        draft = replace(draft, cores=recorded_speed(folder, workers))
+    draft = draft.with_statistics(measure_pairs(sample.train), gpu=device.type != "cpu")
+    seconds = TRIALS_SHARE * 60 * minutes
+    return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
+
+
+def choose_pairs(draft: Draft) -> tuple[Draft, CorpusSample | None]:
+    """The draft with the share of the pairs to hold out and whether copies are kept, and a sample of the pairs.
+
+    A run that starts from a model, or that has no pairs to train on, stays as it is, without a sample.
+    """
     plan = draft.preliminary
     if plan.train.init_from or not any(corpus.train for corpus in plan.data.corpora()):
-        return draft
-    no_choice = "held_out" in draft.tables.get("data", {}) or plan.data.valid
+        return draft, None
+    no_choice = "held_out" in draft.tables.get("data", {}) or any(corpus.valid for corpus in plan.data.corpora())
     sample = read_corpus_sample(plan.data, plan.clean, choose_held_out=not no_choice)
     if not sample.train:
-        return draft
+        return draft, None
     if sample.held_out != plan.data.held_out:
         draft = draft.with_choice({"data.held_out": sample.held_out}, "of few pairs a larger share is held out")
-    statistics = measure_pairs(sample.train)
-    if statistics.shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
+    if measure_pairs(sample.train).shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
         draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
         sample = read_corpus_sample(draft.preliminary.data, draft.preliminary.clean)
-        statistics = measure_pairs(sample.train)
-    if plan.train.minutes and device.type == "cpu":
-        draft = replace(draft, cores=recorded_speed(folder, workers))
-    draft = draft.with_statistics(statistics, gpu=device.type != "cpu")
-    seconds = TRIALS_SHARE * 60 * plan.train.minutes
-    return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
+    return draft, sample
 
 
 def _try(

@@ -88,8 +88,9 @@ def best_record(count: int, records: Sequence[TrialRecord]) -> TrialRecord | Non
 
 
 def _is_better(record: TrialRecord, rules: TrialRecord) -> bool:
-    if record.rank[0] != rules.rank[0]:
-        return record.rank > rules.rank
+    gain = (record.score or 0.0) - (rules.score or 0.0)
+    if abs(gain) >= SCORE_STEP:
+        return gain > 0
     return record.loss is not None and (rules.loss is None or record.loss < (1 - LOSS_GAIN) * rules.loss)
 
 

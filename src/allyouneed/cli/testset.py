@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from ..corpus.lines import ARCHIVES
 from ..corpus.pair import Pair
-from ..corpus.readers import READERS, pair_lines, read_lines, read_pairs
+from ..corpus.readers import READERS, pair_lines, read_pairs
+from ..corpus.tabular import is_heading, tsv_rows
 from ..errors import ConfigError, DataError
 from ..evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
 
@@ -45,13 +46,24 @@ def read_test_set(
     kind = Path(pairs.stem).suffix if pairs.suffix in ARCHIVES else pairs.suffix
     if columns or (kind in READERS and kind not in (".tsv", ".txt")):
         return as_test_set(str(pairs), read_pairs(str(pairs), columns=columns))
-    rows = [line.split("\t") for line in read_lines(pairs)]
-    if not rows:
-        raise DataError(f"{pairs} is empty; expected a source, a tab and its translation on every line")
-    for number, row in enumerate(rows, start=1):
-        if len(row) < 2:
-            raise DataError(f"{pairs}, line {number} has no tab: expected a source, a tab and its translation")
-    return EvaluationSet(str(pairs), [row[0] for row in rows], [row[1:] for row in rows])
+    return _with_all_references(pairs)
+
+
+def _with_all_references(file: Path) -> EvaluationSet:
+    """Sources with one or several references, separated by tabs. Like `read_tsv` it leaves out a heading."""
+    sources, references = [], []
+    for row in tsv_rows(file):
+        if isinstance(row.cells, str):
+            raise DataError(f"{file}, line {row.line} {row.cells}")
+        source, *translations = map(str.strip, row.cells)
+        if not translations:
+            raise DataError(f"{file}, line {row.line} has no tab: expected a source, a tab and its translation")
+        if sources or not is_heading(row.cells[:2]):
+            sources.append(source)
+            references.append([*translations[:1], *filter(None, translations[1:])])
+    if not sources:
+        raise DataError(f"{file} is empty; expected a source, a tab and its translation on every line")
+    return EvaluationSet(str(file), sources, references)
 
 
 def as_test_set(name: str, pairs: Sequence[Pair]) -> EvaluationSet:

@@ -1,6 +1,7 @@
 """The bytes and the lines of a file, plain or compressed."""
 
 import bz2
+import codecs
 import gzip
 import lzma
 import sys
@@ -79,13 +80,17 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[bytes | None]:
 def raw_lines(path: str | Path) -> Iterator[bytes]:
     """The lines of a file without their ends and without a byte order mark; they end at a line feed only.
 
-    Refuses, naming the line, one longer than `LONGEST_LINE`.
+    Refuses, naming the line, one longer than `LONGEST_LINE`; and UTF-16, most of whose lines look like UTF-8.
     """
     with opened(path) as stream:
         for number, line in enumerate(bounded_lines(stream), start=1):
             if line is None:
                 raise DataError(f"{path}, line {number} {TOO_LONG}")
-            yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip(b"\r\n")
+            if number == 1:
+                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line:
+                    raise DataError(f"{path} is UTF-16, or no text; convert the file to UTF-8 first")
+                line = line.removeprefix(codecs.BOM_UTF8)
+            yield line.rstrip(b"\r\n")
 
 
 def count_lines(path: str | Path) -> int:
@@ -134,7 +139,7 @@ def require_file(path: Path) -> None:
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
     """The lines of UTF-8 bytes; `name` is the file in error messages."""
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     return [_decoded(line, name, number) for number, line in enumerate(lines, start=1)]

@@ -44,13 +44,26 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _rows(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
-    names = table.collect_schema().names()
-    needed = [name for name in (*columns, "translation", "source", "target") if name in names] or names
     number = 0
-    for chunk in _chunks(table.select(needed)):
+    for chunk in _chunks(table.select(_needed(table.collect_schema(), columns))):
         for row in chunk.iter_rows(named=True):
             number += 1
             yield row_to_pair(row, columns, number)
+
+
+def _needed(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
+    """The columns that `row_to_pair` takes the pair from, in the order of the file; all, if it goes by their number."""
+    import polars
+
+    if columns and schema.keys() >= {*columns}:
+        needed = {*columns}
+    elif isinstance(schema.get("translation"), polars.Struct):
+        needed = {"translation"}
+    elif not columns and schema.keys() >= {"source", "target"}:
+        needed = {"source", "target"}
+    else:
+        needed = {*schema}
+    return [name for name in schema if name in needed]
 
 
 def _chunks(table: "polars.LazyFrame") -> "Iterator[polars.DataFrame]":

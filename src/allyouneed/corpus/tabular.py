@@ -24,7 +24,7 @@ _LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that 
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """A row that begins at a line: its cells, or the reason why it has none; and its number of lines."""
 
     line: int
@@ -33,9 +33,13 @@ class _Row(NamedTuple):
 
 
 def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """Rows of a file with tabs between its columns. A quotation mark is an ordinary character."""
-    rows = (_Row(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
-    return _picked(rows, columns, path)
+    """Pairs of a file with tabs between its columns. A quotation mark is an ordinary character."""
+    return _picked(tsv_rows(path), columns, path)
+
+
+def tsv_rows(path: Path) -> Iterator[Row]:
+    """All rows of such a file, with all their cells. An empty line is none."""
+    return (Row(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
 
 
 def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
@@ -91,7 +95,7 @@ def _split(line: bytes) -> list[str] | str:
         return not_utf8(error)
 
 
-def _csv_rows(path: Path) -> Iterator[_Row]:
+def _csv_rows(path: Path) -> Iterator[Row]:
     """Rows of CSV by RFC 4180. After a malformed line, reading continues at the next one."""
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
@@ -103,24 +107,24 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
         try:
             row = next(rows)
         except UnicodeDecodeError as error:
-            yield _Row(number, _UNCLOSED if rows.line_num else not_utf8(error))
+            yield Row(number, _UNCLOSED if rows.line_num else not_utf8(error))
         except csv.Error as error:
             unclosed = str(error) == "unexpected end of data"
-            yield _Row(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
+            yield Row(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
         else:
             inner = [line for _, line in islice(ahead, 1, rows.line_num - 1)]
             if inner and all(line.count(delimiter.encode()) == len(row) - 1 for line in inner):
-                yield _Row(number, "is not CSV: its quotation mark encloses whole rows")
+                yield Row(number, "is not CSV: its quotation mark encloses whole rows")
             else:
                 taken = rows.line_num
                 if row:
-                    yield _Row(number, row, taken)
+                    yield Row(number, row, taken)
         for _ in range(taken):
             ahead.popleft()
         ahead.extend(islice(lines, taken))
 
 
-def _picked(rows: Iterator[_Row], columns: Sequence[str], path: Path) -> Rows:
+def _picked(rows: Iterator[Row], columns: Sequence[str], path: Path) -> Rows:
     """The two columns of each row; the first row decides how many there are and whether it is a heading."""
     width, source, target = 0, 0, 1
     for number, cells, lines in rows:
@@ -158,11 +162,15 @@ def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple
             f"{where} has {len(first)} column{'s' * (len(first) != 1)}, {first!r:.80}; expected source and target. "
             'Name two in data.columns, by name (["en","it"]) or number (["2","4"])'
         )
-    return 0, 1, all(cell.strip().lower() in _HEADINGS for cell in first) or _are_language_codes(first)
+    return 0, 1, is_heading(first)
+
+
+def is_heading(cells: list[str]) -> bool:
+    """Whether two cells are the names of columns: source and target, or two language codes, such as en and it."""
+    return all(cell.strip().lower() in _HEADINGS for cell in cells) or _are_language_codes(cells)
 
 
 def _are_language_codes(cells: list[str]) -> bool:
-    """Whether a row is two different language codes, such as en and it."""
     return len(set(cells)) == 2 and all(
         len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
     )

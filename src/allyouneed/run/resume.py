@@ -68,6 +68,8 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
         if then[section].get(key) != now[section].get(key)
     }
     wrong = [text for key, text in changes.items() if key not in MAY_CHANGE and not key.startswith("decode.")]
+    if "train.steps" in changes and then["train"]["minutes"] and now["train"]["minutes"]:
+        wrong.append(f"{changes['train.steps']}, which the schedule of a time budget depends on")
     if wrong:
         raise ConfigError(
             f"{output} was started with other settings: {'; '.join(wrong)}. A run can be resumed only with "

@@ -32,7 +32,7 @@ from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
 from ..train.state import MIN_GAIN, TrainState
 from ..train.update_plan import UpdatePlan
-from ..train.workers import Workers
+from ..train.workers import Workers, workers_here
 from .budget import Budget, Stopwatch
 from .callback import Evaluator, TrainingCallback
 from .checkpoints import Checkpoints
@@ -122,7 +122,11 @@ class Run:
                     self.state.count_outcomes()
                     self._record_outcomes()
                 reason = divergence(self.state, is_last=is_last)
-                if not reason and (validates or signal) and self._workers.agree(not all_finite(self._tensors())):
+                if (
+                    not reason
+                    and (validates or saves or signal)
+                    and self._workers.agree(not all_finite(self._tensors()))
+                ):
                     reason = "the weights were not finite"
                 if not reason and validates:
                     reason = self._on_first(partial(self._validate, update.learning_rate))
@@ -156,7 +160,7 @@ class Run:
     def _on_first(self, act: Callable[[], _Result]) -> _Result:
         """The result of `act`, which only the first worker calls, with all the weights."""
         self._whole = self._workers.whole_model(self.model)
-        with using_threads(torch.get_num_threads() * self._workers.count):
+        with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
             result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
         self._whole = self.model
         for name, value in scalars.items():

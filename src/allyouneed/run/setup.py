@@ -11,6 +11,7 @@ from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.prepared_data import PreparedData
+from ..data.sampler import require_batch_of
 from ..device import pick_device, require_memory
 from ..errors import ConfigError
 from ..export_limits import describe_exports
@@ -18,6 +19,7 @@ from ..nn import Transformer
 from ..nn.weights import set_weights, weights
 from ..train.loop import autocast_dtype
 from ..train.optimizer import make_optimizer
+from ..train.workers import workers_here
 from ..versions import versions
 from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
@@ -80,6 +82,7 @@ def set_up(
         plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
 
+    require_batch_of(data.train, plan.train.batch_tokens)
     torch.manual_seed(plan.train.seed)
     model = _make_model(plan, data, initial, device)
     optimizer = optimizer_factory(model, plan.train)
@@ -105,7 +108,7 @@ def set_up(
         device,
         languages,
         workers=count,
-        threads=max(1, threads // count),
+        threads=max(1, threads // workers_here(count)),
         messages=messages,
     )
 

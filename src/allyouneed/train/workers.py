@@ -93,6 +93,12 @@ class Workers:
         yield
 
 
+def workers_here(count: int) -> int:
+    """How many of `count` workers are processes of this machine: all, unless torchrun has started them on several."""
+    by_torchrun = os.environ.get("WORLD_SIZE") == str(count)
+    return int(os.environ.get("LOCAL_WORLD_SIZE", count)) if by_torchrun else count
+
+
 class WorkerGroup(Workers):
     """The processes of the default group of `torch.distributed`.
 
@@ -107,7 +113,7 @@ class WorkerGroup(Workers):
         self._parameters = list(model.parameters())
         on_cpu = self._parameters[0].device.type == "cpu"
         self._weights: SharedWeights | ReplicatedWeights
-        if on_cpu and hasattr(os, "memfd_create") and int(os.environ.get("LOCAL_WORLD_SIZE", self.count)) == self.count:
+        if on_cpu and hasattr(os, "memfd_create") and workers_here(self.count) == self.count:
             self._owners = divide(optimizer, self._parameters, self.count)
             self._weights = SharedWeights(self._parameters, self._owners, self.from_first)
             self._numbers = SharedNumbers(self.from_first)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..auto import choose_pairs
 from ..bundle import model_files
 from ..checksums import files_digest
 from ..config import Recipe
@@ -55,6 +56,7 @@ def with_teacher(
     `Interrupted`.
     """
     callback = callback or SilentCallback()
+    recipe = choose_pairs(recipe)[0] if isinstance(recipe, Draft) else recipe
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
     translator = Translator.load(*teachers)
     origin = compute_provenance(plan.data, plan.clean, plan.model.max_length, None)
