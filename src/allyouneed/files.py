@@ -158,7 +158,9 @@ def is_named_pipe(path: Path) -> bool:
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:
-    """Whether two paths (or descriptors) are one regular file, links followed."""
+    """Whether two paths (or descriptors) are one regular file, links followed; or one path where there is no file."""
+    if isinstance(one, Path) and isinstance(other, Path) and not (one.exists() or other.exists()):
+        return os.path.realpath(one) == os.path.realpath(other)
     try:
         return os.path.samestat(os.stat(one), status := os.stat(other)) and stat.S_ISREG(status.st_mode)
     except OSError:

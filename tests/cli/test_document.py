@@ -37,6 +37,13 @@ def test_a_document_is_translated_into_a_file(saved: Path, page: Path) -> None:
     assert all("low confidence" in " ".join(item["reasons"]) for item in items)
 
 
+def test_the_list_for_review_is_no_file_that_another_option_names(saved: Path, page: Path) -> None:
+    for review in (page, page.with_name("out.html"), page.parent / "." / "out.html"):
+        line = refusal("translate", saved, page, "--output", page.with_name("out.html"), "--review", review)
+        assert "are one file: the list would destroy what it is made from" in line
+    assert not page.with_name("out.html").exists()
+
+
 def test_a_text_that_is_refused_stops_the_work_or_is_left_out(saved: Path, tmp_path: Path) -> None:
     page, output = tmp_path / "a.html", tmp_path / "b.html"
     page.write_text("<p>abc</p>\n<p>xyz</p>")

@@ -15,7 +15,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.imports import import_checkpoint
 from allyouneed.corpus.normalize import Normalization
-from allyouneed.errors import CheckpointError
+from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.nn.weights import weights
 from allyouneed.translator import Translator
 from allyouneed.translator.generation import GenerationRequest
@@ -189,6 +189,7 @@ def change(folder: Path, copy: Path, name: str, **values: Any) -> Path:
         ({"vocab_size": 126}, "config.json has vocab_size=126, but the vocabulary has 125"),
         ({"pad_token_id": 7}, "may not have one token twice"),
         ({"pad_token_id": 10**6}, "the id of <pad> must be one of the 125"),
+        ({"eos_token_id": [0]}, r"config.json has eos_token_id=\[0\]; expected a whole number"),
         ({"decoder_start_token_id": None}, "decoder_start_token_id must be an id"),
     ],
     ids=str,
@@ -214,6 +215,7 @@ def opus_without_tags(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ({"do_sample": True}, "has do_sample=True, which has no equal here; remove it there"),
         ({"repetition_penalty": 1.5}, "has repetition_penalty=1.5"),
+        ({"min_new_tokens": 5}, "has min_new_tokens=5"),
         ({"bad_words_ids": [[5, 6]]}, "bad_words_ids of several tokens"),
         ({"bad_words_ids": [[5]]}, "bans the token 5; only <pad> and <unk>"),
         ({"bad_words_ids": 3}, "describes no model|bad_words_ids"),
@@ -228,6 +230,17 @@ def test_a_search_that_has_no_equal_is_refused(
     copy = change(opus_without_tags, tmp_path / "copy", "generation_config.json", **values)
     with pytest.raises(CheckpointError, match=why):
         import_checkpoint(copy, tmp_path / "out")
+
+
+def test_a_number_of_new_tokens_goes_before_the_length(opus_without_tags: Path, tmp_path: Path) -> None:
+    copy = change(opus_without_tags, tmp_path / "copy", "generation_config.json", max_new_tokens=7, max_length=20)
+    decode = import_checkpoint(copy, tmp_path / "out").decode
+    assert (decode.max_length, decode.extra_length) == (7, 7)
+
+
+def test_a_language_that_is_no_tag_is_refused(opus_without_tags: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--source-language must be a language tag, like .*; got 'en_US'"):
+        import_checkpoint(opus_without_tags, tmp_path / "out", source_language="en_US")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Markdown: texts change, every other character stays."""
 
+import re
 import sys
 from collections import Counter
 
@@ -162,3 +163,18 @@ def test_any_page_survives(page: str) -> None:
 @pytest.mark.parametrize("part", ["[", "*a ", "> ", "`", "![[", "<a ", "- ", "|a", "[a](<", "\\", "1. "])
 def test_a_hostile_page_takes_no_quadratic_time(part: str) -> None:
     assert_identity(part.encode() * 4_000, "md")
+
+
+@pytest.mark.parametrize("page", ["a `x`  \n`y`", "word *a*   \n `x`", "word  \n`x`", "word  \n**`x`** a"])
+def test_a_line_break_before_code_parts_words(page: str) -> None:
+    assert " ".join(texts(page.encode(), "md")).split() == re.findall(r"\w+", page)
+    assert re.sub(r"[* ]", "", translated(page.encode(), "md").decode()) == re.sub(
+        r"[* ]", "", re.sub(r"(?<!`)\b\w+\b(?!`)", lambda word: word[0].upper(), page)
+    )
+
+
+def test_a_cell_with_an_escaped_bar_stays_and_nothing_else_is_lost() -> None:
+    page = b"```sh\nrm Save\n```\n\n| key | action |\n|---|---|\n| a \\| b | Save |\n| Save | a |\n"
+    assert translated(page, "md") == page.replace(b"| key | action |", b"| KEY | ACTION |").replace(
+        b"| Save |\n| Save | a |", b"| SAVE |\n| SAVE | A |"
+    )

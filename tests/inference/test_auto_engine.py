@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, Hypothesis, SearchLimits, beam_search, greedy_search
+from allyouneed.errors import ConfigError
 from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, make_engine, warm_up
 from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import has_vpdpbusd, make_compiled_engine
@@ -137,6 +139,20 @@ def test_an_installed_numba_that_cannot_be_imported_leaves_pytorch(
     monkeypatch.delattr("allyouneed.inference.warm_up", raising=False)
     monkeypatch.setitem(sys.modules, "allyouneed.inference.warm_up", None)
     assert not loaded(model).compiled
+
+
+def test_without_a_folder_for_compiled_code_pytorch_answers_and_compiled_is_refused(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unwritable(ModuleType):
+        def __getattr__(self, name: str) -> None:
+            raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr("torch.cpu._is_vnni_supported", lambda: True)
+    monkeypatch.setitem(sys.modules, "allyouneed.inference.compiled", Unwritable("compiled"))
+    assert not loaded(model).compiled
+    with pytest.raises(ConfigError, match="no locator available; set NUMBA_CACHE_DIR to a folder that can be written"):
+        make_engine(model, compiled=True)
 
 
 def test_auto_is_pytorch_where_compiling_does_not_pay(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:

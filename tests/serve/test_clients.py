@@ -119,12 +119,13 @@ def test_deepl_translates_texts(translator: deepl.DeepLClient) -> None:
 
 
 def test_deepl_splits_at_lines_or_not(translator: deepl.DeepLClient) -> None:
-    def translate(mode: str) -> str:
-        result = translator.translate_text("Hello\nWorld", source_lang="EN", target_lang="IT", split_sentences=mode)
+    def translate(mode: str, end: str = "\n") -> str:
+        result = translator.translate_text(f"Hello{end}World", source_lang="EN", target_lang="IT", split_sentences=mode)
         assert isinstance(result, deepl.TextResult)
         return result.text
 
     assert [translate(mode) for mode in ("1", "nonewlines", "0")] == ["hELLO\nwORLD", "hELLO wORLD", "hELLO wORLD"]
+    assert [translate(mode, "\r\n") for mode in ("nonewlines", "0")] == ["hELLO wORLD", "hELLO wORLD"]
 
 
 @pytest.mark.parametrize("handling", ["html", "xml"])

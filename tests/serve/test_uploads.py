@@ -1,6 +1,9 @@
 """Documents over HTTP: translated, fetched, forgotten; and what strangers send instead."""
 
 import io
+import re
+import shutil
+import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -95,6 +98,17 @@ def test_a_column_of_a_table_and_a_glossary_can_be_named(client: TestClient) -> 
     assert answer.status_code == 400
     answer = upload(client, "a.txt", b"Hello", glossary="{")
     assert (answer.status_code, "glossary parameter is not JSON" in answer.text) == (400, True)
+
+
+def test_a_format_whose_library_is_not_there_is_refused_by_its_name(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("md_format", "markdown_inline"):
+        monkeypatch.delitem(sys.modules, f"allyouneed.documents.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    answer = upload(client, "a.md", b"Hello")
+    assert answer.status_code == 501
+    assert re.match("this server does not have what that needs: reading Markdown", answer.json()["error"])
 
 
 def test_a_request_without_a_file_is_refused(client: TestClient) -> None:
@@ -266,3 +280,13 @@ def test_deepl_translates_marked_up_texts() -> None:
         body: dict[str, Any] = {"text": ["Hello <b>World</b>"], "target_lang": "IT", "source_lang": "EN"}
         answer = client.post("/v2/translate", json={**body, "tag_handling": "html"}).json()
     assert answer["translations"][0]["text"] == "hELLO <b>wORLD</b>"
+
+
+def test_a_temporary_folder_that_was_cleaned_is_made_again() -> None:
+    files = StoredFiles(lifetime=10, max_size=100)
+    lost = files.add(b"1", "a.txt")
+    assert files._folder is not None
+    shutil.rmtree(files._folder)
+    assert files.read(lost) is None
+    assert files.read(files.add(b"2", "b.txt")) == ("b.txt", b"2")
+    files.close()

@@ -59,8 +59,8 @@ def test_a_draft_stays_a_draft(recipe: Recipe, teacher: Path, tmp_path: Path) ->
 
 def test_a_draft_holds_out_and_keeps_copies_as_without_a_teacher(teacher: Path, tmp_path: Path) -> None:
     """Of 60 pairs a quarter is held out, where the default share would be refused."""
-    texts = [f"on the {day} of May" for day in range(60)]
-    pairs = [(text if day % 3 else text.replace("th", "ht"), text) for day, text in enumerate(texts)]
+    texts = [f"{year} May" for year in range(1800, 1860)]
+    pairs = [(text if number % 3 else text.replace("May", "Mya"), text) for number, text in enumerate(texts)]
     (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     draft = Draft.from_tables({"data": {"train": str(tmp_path / "pairs.tsv")}})
     taught = with_teacher(draft, [teacher], tmp_path / "run")

@@ -12,9 +12,11 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.decode import length_penalty
 from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
+from allyouneed.text.glossary import Glossary
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from allyouneed.translator.agreement import spans_differ
+from allyouneed.translator.constraints import ConstraintBuilder
 from untrained import loud
 
 
@@ -110,3 +112,22 @@ def test_arguments_without_a_number_keep_their_order() -> None:
         )
     assert free > 0
     assert flagged == 0
+
+
+def test_a_term_around_a_kept_span_is_the_terms_and_one_inside_is_the_spans(bundle: Bundle) -> None:
+    tokenizer = Tokenizer.train_bpe(["any text 12"], vocab_size=270)
+    terms = Glossary({"Windows 11": "WINDOWS 11", "covid-19": "Corona", "19": "neunzehn", "7 dogs": "7 Hunde"})
+    builder = ConstraintBuilder(tokenizer, terms, ["numbers"])
+    assert builder.required_texts("Windows 11 and covid-19, 19 and 11") == [
+        ("19",), ("11",), ("WINDOWS 11",), ("Corona",),
+    ]  # fmt: skip
+    assert not builder.spans_differ("Windows 11 and covid-19", "WINDOWS 11 und Corona")
+    assert builder.spans_differ("Windows 11 and 12", "WINDOWS 11 und")
+    assert builder.spans_differ("covid-19", "Corona 20")
+
+
+def test_phrases_that_cannot_fit_are_refused_without_a_search(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its beam would be as wide as they are long."""
+    monkeypatch.setattr("allyouneed.translator.generation.search", pytest.fail)
+    with pytest.raises(InputError, match="contains all that it must within 17 tokens"):
+        Translator(bundle).using(glossary={"d": "abcdefghij" * 100})("d")

@@ -1,8 +1,9 @@
 """Searches of ids: lengths, threads, repetition, scores."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from allyouneed.errors import InputError
 from allyouneed.inference import EagerEngine
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.translator import Translator
+from allyouneed.translator import Translation, Translator
+from allyouneed.translator.segments import Segment
 from untrained import TEXTS, loud
 
 
@@ -152,6 +154,17 @@ def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
         assert len(scored.pieces) == translation.tokens
 
 
+@pytest.mark.parametrize(("pair", "side"), [(("a" * 30, "b"), "source"), (("a", "b" * 30), "target")])
+def test_a_text_that_is_too_long_to_score_is_refused_by_its_line(
+    bundle: Bundle, pair: tuple[str, str], side: str
+) -> None:
+    pairs = [("a", "b")] * 4 + [pair]
+    scores = Translator(bundle).score(pairs)
+    with pytest.raises(InputError, match=f"the {side} has 32 tokens; this model reads at most 17") as refused:
+        assert len(list(scores)) == 3
+    assert refused.value.line == 5
+
+
 def test_scores_give_no_chance_to_what_the_search_never_says() -> None:
     tokenizer = Tokenizer.train_words(["a dog sees a cat ."] * 5, vocab_size=40)
     config = ModelConfig(
@@ -194,3 +207,38 @@ def test_of_several_translations_the_best_comes_first(bundle: Bundle, setting: d
     for best in translator.translations(["abc", "defg", "hij", "a"]):
         several = [("unfinished" in one.flags, -one.log_probability) for one in (best, *best.alternatives)]
         assert several == sorted(several)
+
+
+@pytest.mark.parametrize("setting", [{"repetition_penalty": 1.5}, {"beam_groups": 2}])
+def test_where_no_text_of_a_batch_has_a_hypothesis_there_is_nothing_to_score_again(
+    bundle: Bundle, setting: dict[str, Any]
+) -> None:
+    translator = Translator(bundle).using(**setting)
+    moments = count()
+    split = translator.split(
+        ["abc", "de"], is_cancelled=lambda number: next(moments) > 3
+    )  # in the middle of the search
+    assert translator.translate_segments(split.segments) == [None, None]
+
+
+def admitting(segments: Sequence[Segment]) -> Callable[[int], Sequence[Segment]]:
+    """Admits all segments at once, and then none."""
+    waiting = [segments]
+    return lambda searched: waiting.pop() if waiting else []
+
+
+def test_a_running_batch_has_the_probabilities_of_any_other(bundle: Bundle) -> None:
+    """Without the banned tokens they do not sum to one, unless they are renormalized."""
+    scores = []
+    for renormalize in (True, False):
+        translator = Translator(bundle, decode=replace(bundle.decode, renormalize_logits=renormalize))
+        segments = translator.split(["abc"]).segments
+        (usual,) = translator.translate_segments(segments)
+        running: list[tuple[int, Translation | None]] = []
+        translator.translate_running(admitting(segments), running.extend)
+        ((_, joined),) = running
+        assert joined is not None
+        assert usual is not None
+        assert joined.log_probability == pytest.approx(usual.log_probability, abs=1e-5)
+        scores.append(usual.log_probability)
+    assert scores[0] != pytest.approx(scores[1], abs=1e-3)

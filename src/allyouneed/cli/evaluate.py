@@ -116,7 +116,7 @@ def evaluate_command(
         check_output_file(
             output, what="the translations", overwrite=overwrite, inputs=filter(None, (source, target, pairs))
         )
-    check_wrong_file(wrong, overwrite=overwrite)
+    check_wrong_file(wrong, overwrite=overwrite, others=[source, target, pairs, output])
     announce_pipes(source, target, pairs)
     groups = [named_folders(model) for model in models]
     name, sources, references = read_test_set(groups, source, target, pairs, chosen)

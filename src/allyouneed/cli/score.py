@@ -101,7 +101,7 @@ def score(
         raise ConfigError(f"--reference scores without a model; leave out {bundle} (evaluate translates and scores)")
     if len(target) > 2 or (no_worse and len(target) == 1):
         raise ConfigError(f"--reference scores one --target, or compares two; got {len(target)}")
-    check_wrong_file(wrong, overwrite=overwrite)
+    check_wrong_file(wrong, overwrite=overwrite, others=[source, *target, *reference])
 
     from ..corpus.readers import pair_lines
     from ..evaluation import ScoredSet, TranslatedSet

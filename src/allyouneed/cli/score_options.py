@@ -1,6 +1,6 @@
 """The options that commands which score translations have in common, and the limits that some of them set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
@@ -120,12 +120,12 @@ def parse_limits(
     return limits
 
 
-def check_wrong_file(wrong: str, *, overwrite: bool) -> None:
-    """Refuse a negative number, and a file for the wrong translations that exists already."""
+def check_wrong_file(wrong: str, *, overwrite: bool, others: Iterable[Path | None]) -> None:
+    """Refuse a negative number, and a file for the wrong translations that exists already or is one of `others`."""
     from ..errors import ConfigError
     from ..files import check_output_file
 
     if wrong.startswith("-"):
         raise ConfigError(f"--wrong takes a number from 0 or a file; got {wrong}")
     if wrong and not wrong.isdigit():
-        check_output_file(Path(wrong), what="the list", overwrite=overwrite)
+        check_output_file(Path(wrong), what="the list", overwrite=overwrite, inputs=filter(None, others))

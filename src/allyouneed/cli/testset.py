@@ -51,7 +51,7 @@ def read_test_set(
 
 def _with_all_references(file: Path) -> EvaluationSet:
     """Sources with one or several references, separated by tabs. Like `read_tsv` it leaves out a heading."""
-    sources, references = [], []
+    sources, references = list[str](), list[list[str]]()
     for row in tsv_rows(file):
         if isinstance(row.cells, str):
             raise DataError(f"{file}, line {row.line} {row.cells}")

@@ -35,6 +35,7 @@ WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, and their values that change nothing
     "do_sample": False, "num_beam_groups": 1, "repetition_penalty": 1.0, "min_length": 0, "num_return_sequences": 1,
     "encoder_no_repeat_ngram_size": 0, "begin_suppress_tokens": None, "forced_bos_token_id": None, "prefix": None,
+    "min_new_tokens": None,
 }  # fmt: skip
 
 
@@ -54,6 +55,9 @@ class HuggingFaceImporter:
     def read(self, folder: Path) -> Bundle:
         """The folder as a bundle."""
         table = DEFAULTS | read_json_table(folder / "config.json")
+        for name in ("pad_token_id", "eos_token_id"):
+            if type(table[name]) is not int:
+                raise CheckpointError(f"config.json has {name}={table[name]!r:.40}; expected a whole number")
         path = folder / "generation_config.json"
         generation = read_json_table(path) if path.is_file() else table  # older folders have one file for both
         vocabulary, normalization = _read_vocabulary(folder, table)
@@ -183,7 +187,8 @@ def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) 
     banned = {word[0] for word in words}
     if other := banned - set(tokenizer.banned_ids(unknown=True)):
         raise CheckpointError(f"generation_config.json bans the token {min(other)}; only <pad> and <unk> can be banned")
-    most = int(table.get("max_length") or 20) - 1  # its length counts the start token
+    # The first counts new tokens and goes before the second, which counts the start token too.
+    most = int(table.get("max_new_tokens") or int(table.get("max_length") or 20) - 1)
     return DecodeConfig(
         beam=int(table.get("num_beams") or 1),
         alpha=float(1.0 if table.get("length_penalty") is None else table["length_penalty"]),

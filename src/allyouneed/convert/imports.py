@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from ..bundle import Bundle
 from ..errors import CheckpointError, OutputError
 from ..files import folder_written_whole
+from ..language_tags import require_language
 from .imported_card import imported_card
 
 IMPORTERS = {  # module of this room: its importer
@@ -56,6 +57,9 @@ def import_checkpoint(folder: Path, output: Path, *, source_language: str = "", 
     """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace those it names."""
     if output.exists():  # before the checkpoint is read, which may take a while
         raise OutputError(f"{output} exists already; name a new folder")
+    for name, tag in (("--source-language", source_language), ("--target-language", target_language)):
+        if tag:
+            require_language(name, tag)
     kind = recognize(folder)
     bundle = kind.read(folder)
     source, target = bundle.languages

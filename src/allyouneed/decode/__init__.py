@@ -3,7 +3,7 @@
 from .beam import beam_search
 from .beam_options import BeamOptions, length_penalty, plain_length_penalty
 from .constrained import beam_width, constrained_beam_search
-from .constraint_state import PhraseConstraint, WordBoundaries, max_constrained_length
+from .constraint_state import PhraseConstraint, WordBoundaries, max_constrained_length, min_constrained_length
 from .cross_attention import align_targets, alignment_layer, cross_attention
 from .diverse import diverse_beam_search
 from .ended import best_first
@@ -64,6 +64,7 @@ __all__ = [
     "make_step",
     "max_constrained_length",
     "mean_probability",
+    "min_constrained_length",
     "minimum_length",
     "most_likely",
     "never_cancelled",

@@ -159,3 +159,8 @@ def _undominated(readings: set[Reading]) -> frozenset[Reading]:
 def max_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
     """A number of tokens that is enough for all phrases in any order and the end token."""
     return 1 + sum(phrase.times * (max(map(len, phrase.spellings)) + 2) for phrase in phrases)
+
+
+def min_constrained_length(phrases: Sequence[PhraseConstraint]) -> int:
+    """The fewest tokens that all phrases have, each in its shortest spelling."""
+    return sum(phrase.times * min(map(len, phrase.spellings)) for phrase in phrases)

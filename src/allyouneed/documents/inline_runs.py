@@ -214,11 +214,12 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -
 
 
 def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
-    """A piece; a break between two points that the model reads (code, a break, code) has a blank after it."""
-    beside = pieces[max(index - 1, 0) : index + 2 : 2]
-    is_between = len(beside) == 2 and all(one.kind == "point" and one.text for one in beside)
+    """A piece; a break before a point that the model reads (code) has a blank after it, which no text could have."""
     piece = pieces[index]
-    return (piece, Piece("text", " ")) if piece.stands_for == "break" and is_between else (piece,)
+    if piece.stands_for != "break":
+        return (piece,)
+    following = next((one for one in pieces[index + 1 :] if one.kind not in ("open", "close")), None)
+    return (piece, Piece("text", " ")) if following and following.kind == "point" and following.text else (piece,)
 
 
 def _point_marks(number: int, at: int, text: str) -> list[Mark]:

@@ -162,9 +162,11 @@ def _inline_blocks(page: str) -> Iterator[InlineBlock]:
         contents = token.content.split("\n")
         rows = lines[number : number + len(contents)]
         if is_cell:
-            found_at = page.find(token.content, after.get(number, rows[0].start()), rows[0].end(1))
-            after[number] = found_at + len(token.content)
-            positions = [found_at]
+            cell = re.compile(re.escape(token.content).replace(r"\|", r"\\?\|"))
+            found = cell.search(page, after.get(number, rows[0].start()), rows[0].end(1))
+            after[number] = found.end() if found else rows[0].end(1)
+            is_same = found is not None and found.group() == token.content  # \| is an escaped |
+            positions = [found.start() if found and is_same else -1]
         else:
             positions = [_content_start(row, content) for row, content in zip(rows, contents, strict=False)]
         if -1 not in positions and len(positions) == len(contents):

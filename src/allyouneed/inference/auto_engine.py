@@ -88,7 +88,7 @@ class AutoEngine:
         try:  # imports Numba, half a second
             from . import warm_up
             from .compiled import make_compiled_engine
-        except ImportError:  # Numba is there, but refuses the versions it finds
+        except (ImportError, RuntimeError):  # Numba refuses the versions, or finds no folder for what it compiles
             return
         if not warm_up.is_warm(self.precision):
             warm_up.start_in_background(self.precision)

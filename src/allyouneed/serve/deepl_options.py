@@ -1,5 +1,6 @@
 """What a request to DeepL's API asks for besides its languages: tags, sentences, formality; and what is refused."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,8 @@ class SentenceOptions:
     markup: Markup | None
 
     def prepared(self, texts: Sequence[str]) -> list[str]:
-        """The texts as they are to be translated: where lines do not end sentences, a line feed is a blank."""
-        return [text if self.split_lines or self.markup else " ".join(text.split("\n")) for text in texts]
+        """The texts as they are to be translated: where lines do not end sentences, a line break is a blank."""
+        return [text if self.split_lines or self.markup else re.sub(r"\r\n?|\n", " ", text) for text in texts]
 
 
 def read_sentence_options(fields: Fields) -> SentenceOptions:

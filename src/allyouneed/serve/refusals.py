@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ..errors import AllYouNeedError, DataError, DeadlineExceeded, OutputError, Overloaded
+from ..errors import AllYouNeedError, DataError, DeadlineExceeded, MissingExtraError, OutputError, Overloaded
 
 _LOG = logging.getLogger("allyouneed.serve")
 QUOTA_EXCEEDED = 456  # DeepL's own status code
@@ -54,6 +54,8 @@ def as_refusal(error: Exception) -> Refusal:
             return Refusal(503, str(error), retry_after=seconds)
         case DeadlineExceeded():
             return Refusal(504, str(error), retry_after=1)
+        case MissingExtraError():
+            return Refusal(501, f"this server does not have what that needs: {error}")
         case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
             return Refusal(400, str(error))
         case OutputError():

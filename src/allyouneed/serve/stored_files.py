@@ -61,7 +61,13 @@ class StoredFiles:
         with self._lock:
             self._remove_expired()
             file = self._files.get(token)
-            return (file.name, file.path.read_bytes()) if file else None
+            if file is None:
+                return None
+            try:
+                return file.name, file.path.read_bytes()
+            except FileNotFoundError:  # something has cleaned the temporary folder
+                del self._files[token]
+                return None
 
     async def __aenter__(self) -> Self:
         """Delete expired files every minute, until the block ends; then all of them."""
@@ -95,7 +101,7 @@ class StoredFiles:
 
     def _write(self, content: bytes) -> Path:
         try:
-            if self._folder is None:
+            if self._folder is None or not self._folder.is_dir():
                 self._folder = Path(tempfile.mkdtemp(prefix="allyouneed-"))  # mode 0700
             path = self._folder / secrets.token_hex(16)
             write_whole(path, content)

@@ -6,7 +6,7 @@ from functools import cached_property
 from ..decode import Limit, Order, PhraseConstraint
 from ..errors import InputError
 from ..text.glossary import Glossary
-from ..text.spans import find_spans, span_matches
+from ..text.spans import span_matches
 from ..text.tokenizer import Tokenizer
 from .agreement import SIGNS, extra_spans, ordered_spans, span_signs, spans_differ, stray_signs
 
@@ -17,7 +17,7 @@ class ConstraintBuilder:
     """Finds in a text the glossary terms and copied spans that its translation must contain.
 
     `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
-    untouched. A term inside such a span counts as part of the span.
+    untouched. A term inside such a span counts as part of the span, and a span inside a term as part of the term.
     """
 
     def __init__(self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str]) -> None:
@@ -29,19 +29,27 @@ class ConstraintBuilder:
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
         """For each term and copied span of `text`, the texts of which the translation must contain one."""
-        spans = [span for _, span in find_spans(text, self._keep)]
-        for span in spans:
-            text = text.replace(span, "\n", 1)
-        terms = [translations for _, translations in self._glossary.find(text)]
-        return [(span,) for span in spans] + terms
+        spans = list(span_matches(self._without_terms(text), self._keep))
+        rest = _blanked(text, [span.span() for span in spans])
+        return [(span.group(),) for span in spans] + [translations for _, translations in self._glossary.find(rest)]
+
+    def _without_terms(self, text: str) -> str:
+        """The text with blanks for terms that contain a span and more: their translations say what becomes of it."""
+        spans = [match.span() for match in span_matches(text, self._keep)]
+        terms = [
+            (start, end)
+            for start, end in self._glossary.spans(text)
+            if any(start <= first and last <= end and (first, last) != (start, end) for first, last in spans)
+        ]
+        return _blanked(text, terms)
 
     def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
         """Whether a translation has other kept spans than its source, or in an order that breaks them."""
-        return spans_differ(source, target, self._keep, also=self._also(source, prefix))
+        return spans_differ(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def extra_spans(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> list[tuple[int, int]]:
         """Where in a translation kept spans stand that its source does not have, or not as often: (start, end)."""
-        return extra_spans(source, target, self._keep, also=self._also(source, prefix))
+        return extra_spans(self._without_terms(source), target, self._keep, also=self._also(source, prefix))
 
     def sign_limits(self, source: str, extra: str, *, prefix: Sequence[int] = ()) -> list[Limit]:
         """For each sign of the placeholders and tags of `source` and `extra`, the ids with it and its highest count."""
@@ -66,7 +74,7 @@ class ConstraintBuilder:
         """The spans whose order is that of the source, as ids."""
         return [
             [tuple(self._spellings(span)) for span in spans]
-            for spans in ordered_spans(source, self._keep)
+            for spans in ordered_spans(self._without_terms(source), self._keep)
             if len(set(spans)) > 1
         ]
 
@@ -102,3 +110,10 @@ class ConstraintBuilder:
             if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == required.strip():
                 spellings.append(spelling)
         return list(dict.fromkeys(spellings))
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with line feeds in these places, as many as the characters there."""
+    for start, end in spans:
+        text = text[:start] + "\n" * (end - start) + text[end:]
+    return text

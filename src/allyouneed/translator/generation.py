@@ -33,6 +33,7 @@ from ..decode import (
     longest_repetition,
     max_constrained_length,
     mean_probability,
+    min_constrained_length,
     running_search,
     search,
     stream_tokens,
@@ -82,12 +83,15 @@ class TranslationGenerator:
         self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
         self._source_specials = source_specials
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
-        self._step = EngineStep(engine, banned_ids=self.banned_ids, renormalize=config.renormalize_logits)
+        self._step = self._step_of(engine)
         self._step_of_stream = EngineStep(
             engine,
             banned_ids=target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown),
             renormalize=config.renormalize_logits,
         )
+
+    def _step_of(self, engine: AnyEngine) -> EngineStep[Any]:
+        return EngineStep(engine, banned_ids=self.banned_ids, renormalize=self.config.renormalize_logits)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """The hypotheses of each request, the best first, and whether the first search gave a repetitive one.
@@ -97,7 +101,9 @@ class TranslationGenerator:
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for constrained in (False, True):  # constraints take a search of their own
             some = [
-                b for b, one in enumerate(requests) if bool(one.constraints) == constrained and not one.is_cancelled()
+                b
+                for b, one in enumerate(requests)
+                if bool(one.constraints) == constrained and self._can_fit(one) and not one.is_cancelled()
             ]
             if some:
                 for b, best in zip(some, self._search([requests[b] for b in some], self.config), strict=True):
@@ -106,6 +112,10 @@ class TranslationGenerator:
         for b, one in enumerate(requests):
             hypotheses[b], repetitive[b] = self._retry_repetition(one, hypotheses[b])
         return hypotheses, repetitive
+
+    def _can_fit(self, request: GenerationRequest) -> bool:
+        """Whether the required phrases fit within the limit; a search for those that do not would have a wide beam."""
+        return min_constrained_length(request.constraints) <= self.limit
 
     def can_join(self, request: GenerationRequest) -> bool:
         """Whether `generate_running` can translate a request: a greedy or beam search without any rule."""
@@ -146,8 +156,9 @@ class TranslationGenerator:
         if not (first := take(0)):
             return
         with one_thread():
-            step = EngineStep(engine, banned_ids=self.banned_ids)
-            for finished in running_search(step, start(first), self.config, self.limits(first), newcomers):
+            for finished in running_search(
+                self._step_of(engine), start(first), self.config, self.limits(first), newcomers
+            ):
                 results = []
                 for number, hypotheses in finished:
                     one = active.pop(number)
@@ -308,6 +319,8 @@ class TranslationGenerator:
         self, requests: Sequence[GenerationRequest], hypotheses_by_request: list[list[Hypothesis]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
         """The hypotheses with the log-probabilities of the model, which a rule had changed, and ordered by these."""
+        if not any(hypotheses_by_request):
+            return hypotheses_by_request
         sources = [
             one.source for one, hypotheses in zip(requests, hypotheses_by_request, strict=True) for _ in hypotheses
         ]

@@ -301,7 +301,7 @@ class Translator:
         A target token outside the vocabulary has minus infinity, because no search writes it, unless
         `replace_unknown` is set.
         """
-        pairs = checked_pairs(pairs)
+        pairs, longest = checked_pairs(pairs), self._generator.engine.config.max_length
         first = 1
         while batch := list(islice(pairs, self.decode.batch_size)):
             sources = encode_texts(
@@ -310,6 +310,12 @@ class Translator:
             targets = encode_texts(
                 self.target_tokenizer, [self.bundle.normalization(target) for _, target in batch], first
             )
+            for side, rows, unread in (("source", sources, 0), ("target", targets, 1)):  # <eos> is only predicted
+                for line, ids in enumerate(rows, start=first):
+                    if len(ids) - unread > longest:
+                        raise InputError(
+                            f"the {side} has {len(ids)} tokens; this model reads at most {longest}", line=line
+                        )
             gains = self._generator.log_probabilities(sources, targets)
             for (source, target), ids, gained in zip(batch, targets, gains, strict=True):
                 yield Scored(
