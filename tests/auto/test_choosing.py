@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from allyouneed import DataError, Evaluation, Recipe, fit
-from allyouneed.auto import Corpus, Draft, choose_from_pairs, choose_pairs, choosing, machine_speed
+from allyouneed.auto import Corpus, Draft, choose_from_pairs, choose_pairs, choosing, corpus_sample, machine_speed
 from allyouneed.auto.candidates import Change
 from allyouneed.auto.halving import Trial, TrialRecord
 from allyouneed.auto.trial_records import TRIALS, read_trials
 from allyouneed.auto.trials import Trials
+from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.run.report import write_report
 from allyouneed.text.vocabulary import train_vocabulary
 from allyouneed.train.loop import add_gradients
@@ -125,6 +126,22 @@ def test_few_pairs_hold_out_a_larger_share_of_themselves(tmp_path: Path, count: 
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{n}\t{n + 1}\n" for n in range(count)), encoding="utf-8")
     assert choose(path, tmp_path / "run", minutes=0.0).tables["data"].get("held_out") == share
+
+
+@pytest.mark.parametrize(("most", "limit", "total"), [(0, 0, 2_000), (0, 600, 600), (2_000, 0, 2_000)])
+def test_the_number_of_pairs_is_estimated_where_only_the_first_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, limit: int, total: int
+) -> None:
+    """Without it trials of a large corpus would choose for a small one."""
+    monkeypatch.setattr(corpus_sample, "MOST_READ", most or 500)
+    (tmp_path / "pairs.tsv").write_text("".join(f"a{n}\tb{n}\n" for n in range(2_000)))
+    (tmp_path / "valid.tsv").write_text("a\tb\n")
+    data = DataConfig(
+        train=str(tmp_path / "pairs.tsv"), valid=str(tmp_path / "valid.tsv"), held_out=0, max_train_samples=limit
+    )
+    sample = corpus_sample.read_corpus_sample(data, CleanConfig())
+    assert sample.total == pytest.approx(total, rel=0.02)
+    assert len(sample.train) == min(most or 500, total)
 
 
 def test_nothing_is_chosen_to_hold_out_beside_validation_pairs_of_a_corpus(tmp_path: Path) -> None:
