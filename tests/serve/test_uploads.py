@@ -108,6 +108,7 @@ def test_a_format_whose_library_is_not_there_is_refused_by_its_name(
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     answer = upload(client, "a.md", b"Hello")
     assert answer.status_code == 501
+    assert ".md" not in client.get("/frontend/settings").json()["supportedFilesFormat"]
     assert re.match("this server does not have what that needs: reading Markdown", answer.json()["error"])
 
 

@@ -1,6 +1,7 @@
 """Documents: files with markup, or with translations beside their sources ↔ units to translate."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import PurePath
 from typing import cast
 
@@ -9,7 +10,7 @@ from .unit import Document, DocumentOptions, Mark, Reader, TranslationUnit, Unit
 
 __all__ = [
     "FORMATS", "Document", "DocumentOptions", "Mark", "Reader", "TranslationUnit", "UnitTranslation", "document_format",
-    "interleave", "read_document",
+    "interleave", "read_document", "readable_endings",
 ]  # fmt: skip
 
 # Format → the endings of its files. The reader is `read_NAME_document` in `NAME_format.py`, imported when it is used.
@@ -34,6 +35,12 @@ def document_format(name: str) -> str | None:
     """The format of a file, by the ending of its name; None if no format has this ending."""
     ending = PurePath(name).suffix.lower()
     return next((form for form, endings in FORMATS.items() if ending in endings), None)
+
+
+def readable_endings() -> list[str]:
+    """The endings of all formats that can be read here: Markdown needs the extra `documents`."""
+    formats = (form for form in FORMATS if form != "md" or find_spec("markdown_it"))
+    return [ending for form in formats for ending in FORMATS[form]]
 
 
 def read_document(

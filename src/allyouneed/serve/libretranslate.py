@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from ..documents import FORMATS
+from ..documents import readable_endings
 from . import libretranslate_schema as schema
 from .access import Client
 from .detection import Detection
@@ -113,9 +113,7 @@ async def frontend_settings(server: Server) -> JSONResponse:
             "keyRequired": server.access.key_required,
             "suggestions": server.suggestions is not None,
             "filesTranslation": config.files,
-            "supportedFilesFormat": [ending for endings in FORMATS.values() for ending in endings]
-            if config.files
-            else [],
+            "supportedFilesFormat": readable_endings() if config.files else [],
             "textsLogged": config.log_text,  # not LibreTranslate's: the page says so
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
