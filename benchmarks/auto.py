@@ -41,6 +41,7 @@ MEDIUM = (
 )
 EXACT = "model.dropout=0 train.label_smoothing=0"
 CHARACTERS = f"data.vocabulary=characters {EXACT}"
+PHRASES = f"data.vocabulary=bpe data.vocab_size=1000 {EXACT} {NARROW}"
 TEXT = f"data.vocab_size=4000 {MEDIUM} train.label_smoothing=0.1"
 # The best settings found by hand for a task, by the minutes of the budget.
 EXPERTS = {
@@ -74,10 +75,10 @@ EXPERTS = {
     "sorting": {2: f"{CHARACTERS} {NARROW}"},
     "numbers": {2: f"{CHARACTERS} {NARROW}"},
     "backwards": {2: f"{CHARACTERS} {NARROW}"},
-    "cipher": {2: f"{CHARACTERS} {NARROW}"},
-    "spaces": {2: f"{CHARACTERS} {NARROW}"},
-    "accents": {2: f"{CHARACTERS} {NARROW} clean.drop_copies=0"},
-    "typos": {2: f"{CHARACTERS} {NARROW} clean.drop_copies=0"},
+    "cipher": {2: PHRASES},
+    "spaces": {2: PHRASES},
+    "accents": {2: f"{PHRASES} clean.drop_copies=0"},
+    "typos": {2: f"{PHRASES} clean.drop_copies=0"},
     "few-en-fr": {2: f"{TEXT} data.vocab_size=1000 model.dropout=0.2 train.batch_tokens=512"},
 }
 

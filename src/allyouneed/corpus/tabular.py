@@ -24,7 +24,7 @@ _LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that 
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 
 
-class Row(NamedTuple):
+class NumberedCells(NamedTuple):
     """A row that begins at a line: its cells, or the reason why it has none; and its number of lines."""
 
     line: int
@@ -37,9 +37,9 @@ def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
     return _picked(tsv_rows(path), columns, path)
 
 
-def tsv_rows(path: Path) -> Iterator[Row]:
+def tsv_rows(path: Path) -> Iterator[NumberedCells]:
     """All rows of such a file, with all their cells. An empty line is none."""
-    return (Row(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
+    return (NumberedCells(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
 
 
 def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
@@ -95,7 +95,7 @@ def _split(line: bytes) -> list[str] | str:
         return not_utf8(error)
 
 
-def _csv_rows(path: Path) -> Iterator[Row]:
+def _csv_rows(path: Path) -> Iterator[NumberedCells]:
     """Rows of CSV by RFC 4180. After a malformed line, reading continues at the next one."""
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
@@ -107,24 +107,24 @@ def _csv_rows(path: Path) -> Iterator[Row]:
         try:
             row = next(rows)
         except UnicodeDecodeError as error:
-            yield Row(number, _UNCLOSED if rows.line_num else not_utf8(error))
+            yield NumberedCells(number, _UNCLOSED if rows.line_num else not_utf8(error))
         except csv.Error as error:
             unclosed = str(error) == "unexpected end of data"
-            yield Row(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
+            yield NumberedCells(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
         else:
             inner = [line for _, line in islice(ahead, 1, rows.line_num - 1)]
             if inner and all(line.count(delimiter.encode()) == len(row) - 1 for line in inner):
-                yield Row(number, "is not CSV: its quotation mark encloses whole rows")
+                yield NumberedCells(number, "is not CSV: its quotation mark encloses whole rows")
             else:
                 taken = rows.line_num
                 if row:
-                    yield Row(number, row, taken)
+                    yield NumberedCells(number, row, taken)
         for _ in range(taken):
             ahead.popleft()
         ahead.extend(islice(lines, taken))
 
 
-def _picked(rows: Iterator[Row], columns: Sequence[str], path: Path) -> Rows:
+def _picked(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
     """The two columns of each row; the first row decides how many there are and whether it is a heading."""
     width, source, target = 0, 0, 1
     for number, cells, lines in rows:

@@ -26,7 +26,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
     A pair of weight 2 occurs twice, one of weight 0.5 in every other epoch on average. Refuses a pair that
     alone is longer than a batch. Needs 4 bytes of memory a pair.
     """
-    require_batch_of(pairs, batch_tokens)
+    require_large_batches(pairs, batch_tokens)
     rng = np.random.default_rng((seed, epoch))
     indices = _repeat_by_weight(pairs, rng)
     rng.shuffle(indices)
@@ -38,7 +38,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
         pairs.target.release_pages()
 
 
-def require_batch_of(pairs: EncodedPairs, batch_tokens: int) -> None:
+def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
     """Refuse no pairs, and a pair that alone is longer than `batch_tokens`."""
     if len(pairs) == 0:
         raise ConfigError("there is no pair to train on")

@@ -163,10 +163,10 @@ def _inline_blocks(page: str) -> Iterator[InlineBlock]:
         rows = lines[number : number + len(contents)]
         if is_cell:
             cell = re.compile(re.escape(token.content).replace(r"\|", r"\\?\|"))
-            found = cell.search(page, after.get(number, rows[0].start()), rows[0].end(1))
-            after[number] = found.end() if found else rows[0].end(1)
-            is_same = found is not None and found.group() == token.content  # \| is an escaped |
-            positions = [found.start() if found and is_same else -1]
+            match = cell.search(page, after.get(number, rows[0].start()), rows[0].end(1))
+            after[number] = match.end() if match else rows[0].end(1)
+            is_same = match is not None and match.group() == token.content  # \| is an escaped |
+            positions = [match.start() if match and is_same else -1]
         else:
             positions = [_content_start(row, content) for row, content in zip(rows, contents, strict=False)]
         if -1 not in positions and len(positions) == len(contents):

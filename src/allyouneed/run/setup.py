@@ -11,7 +11,7 @@ from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.prepared_data import PreparedData
-from ..data.sampler import require_batch_of
+from ..data.sampler import require_large_batches
 from ..device import pick_device, require_memory
 from ..errors import ConfigError
 from ..export_limits import describe_exports
@@ -82,7 +82,7 @@ def set_up(
         plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
 
-    require_batch_of(data.train, plan.train.batch_tokens)
+    require_large_batches(data.train, plan.train.batch_tokens)
     torch.manual_seed(plan.train.seed)
     model = _make_model(plan, data, initial, device)
     optimizer = optimizer_factory(model, plan.train)

@@ -83,14 +83,14 @@ class TranslationGenerator:
         self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
         self._source_specials = source_specials
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
-        self._step = self._step_of(engine)
+        self._step = self._engine_step(engine)
         self._step_of_stream = EngineStep(
             engine,
             banned_ids=target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown),
             renormalize=config.renormalize_logits,
         )
 
-    def _step_of(self, engine: AnyEngine) -> EngineStep[Any]:
+    def _engine_step(self, engine: AnyEngine) -> EngineStep[Any]:
         return EngineStep(engine, banned_ids=self.banned_ids, renormalize=self.config.renormalize_logits)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
@@ -157,7 +157,7 @@ class TranslationGenerator:
             return
         with one_thread():
             for finished in running_search(
-                self._step_of(engine), start(first), self.config, self.limits(first), newcomers
+                self._engine_step(engine), start(first), self.config, self.limits(first), newcomers
             ):
                 results = []
                 for number, hypotheses in finished:
