@@ -94,14 +94,17 @@ def test_the_statistics_tell_kinds_of_tasks_apart(task: str, kind: str, vocabula
 
 
 @pytest.mark.parametrize(
-    ("task", "minutes", "dropout"),
-    [("sums", 0, 0), ("questions", 10, 0), ("sounds", 2, 0), ("sounds", 10, 0.1), ("letters", 0, 0.1)],
-)
+    ("task", "minutes", "tokens", "dropout"),
+    [
+        ("sums", 0, 50_000, 0), ("questions", 10, 50_000, 0), ("sounds", 2, 50_000, 0), ("sounds", 10, 50_000, 0.1),
+        ("sounds", 10, 700_000, 0), ("sounds", 30, 350_000, 0.1), ("letters", 0, 700_000, 0.1),
+    ],
+)  # fmt: skip
 def test_where_one_target_is_right_only_long_trainings_of_strings_have_dropout(
-    task: str, minutes: float, dropout: float
+    task: str, minutes: float, tokens: int, dropout: float
 ) -> None:
     draft = Draft({}).with_statistics(measure_pairs(TASKS[task]))
-    corpus = Corpus(5_000, 50_000, 30, has_valid=True, exact=draft.is_exact, gpu=False, minutes=minutes)
+    corpus = Corpus(5_000, tokens, 30, has_valid=True, exact=draft.is_exact, gpu=False, minutes=minutes)
     recipe, _ = draft.complete(corpus)
     assert (recipe.model.dropout, recipe.train.label_smoothing) == (dropout, 0)
     assert recipe.train.early_stopping_metric == "exact"

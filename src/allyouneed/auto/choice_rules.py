@@ -74,9 +74,10 @@ EXACT_SIZES = {
 }
 SMALL_CORPUS = 3_000
 
-# Dropout for strings: in budgets of more minutes than that, and without a budget, a model of at most so many pairs sees
-# them so often that it learns them by heart. Words to sounds, 10 minutes: docs/automatic-settings.md.
-STRING_DROPOUT, SHORT_BUDGET, MANY_STRINGS = 0.1, 4.5, 200_000
+# Dropout for strings: in budgets of more minutes than that and of so many epochs, and without a budget, a model of at
+# most so many pairs learns them by heart. In 10 minutes sounds are repeated 16 times, and gain by it; the sentences of
+# accents 9 times, and lose: docs/automatic-settings.md.
+STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30
 
@@ -233,10 +234,10 @@ def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
     return Size(corpus.pairs, **row, dropout=0.0, epochs=EXACT_EPOCHS), why
 
 
-def choose_exact_dropout(corpus: Corpus, statistics: PairStatistics) -> tuple[float, str]:
+def choose_exact_dropout(corpus: Corpus, statistics: PairStatistics, d_model: int) -> tuple[float, str]:
     """The dropout rate of a model of strings or templates, and why."""
     kind, why = task_kind(statistics)
-    is_short = 0 < corpus.core_minutes <= SHORT_BUDGET
+    is_short = 0 < corpus.core_minutes <= SHORT_BUDGET or expected_epochs(corpus, d_model) < MANY_EPOCHS
     if kind == "strings" and not is_short and corpus.pairs <= MANY_STRINGS:
         return STRING_DROPOUT, f"{why}; so long a training repeats the pairs often"
     return 0.0, why

@@ -165,7 +165,7 @@ class Draft:
         if corpus.exact:
             dropout, why = 0.0, "strings of characters with one correct output"
             if self.statistics:
-                dropout, why = choose_exact_dropout(corpus, self.statistics)
+                dropout, why = choose_exact_dropout(corpus, self.statistics, model["d_model"])
             choose("model", why, dropout=dropout)
             choose("train", "one target is right", label_smoothing=0.0)
         dropout, why = choose_dropout(corpus, size, model["d_model"])
