@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from allyouneed import Bundle, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.config import TrainConfig
 from allyouneed.corpus.readers import Pair
+from allyouneed.evaluation.held_out import held_out_pairs
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation, Sample
 from allyouneed.run.log import read_jsonl_lines
@@ -162,3 +163,13 @@ def test_weights_that_are_not_finite_are_not_saved_between_two_validations_eithe
     fit(TINY, tmp_path / "run", evaluate=None, callback=notebook, optimizer=remembered)
     (line,) = [line for line in notebook.lines if line.startswith("rollback")]
     assert "the weights were not finite at update 6: back to update 4, " in line
+
+
+def test_the_test_pairs_in_a_cache_are_those_of_the_run_when_its_sources_have_changed(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{n}\t{n + 1}\n" for n in range(400)))
+    data = {"train": str(pairs), "cache_dir": str(tmp_path / "cache"), "vocabulary": "characters", "held_out": 0.1}
+    fit(Recipe.from_tables(TINY.tables() | {"data": data}), tmp_path / "run", evaluate=None)
+    before = held_out_pairs(tmp_path / "run")
+    pairs.write_text(pairs.read_text() + "400\t401\n")
+    assert held_out_pairs(tmp_path / "run") == before

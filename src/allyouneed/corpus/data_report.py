@@ -107,7 +107,7 @@ class DataReport:
     `sources` are the training corpora. `skipped_rules` are rules that would have dropped too many pairs and so
     were not applied, with the share that they would have dropped. `repeated_targets` is the share of the training
     pairs whose target occurs in other pairs too; if it is large, a target shared with validation or test pairs is not
-    an overlap. `vocabulary` has the size of each vocabulary.
+    an overlap. `vocabulary` has the size of each vocabulary. `fingerprint` is that of a run's prepared pairs.
     """
 
     train: PartReport = field(default_factory=PartReport)
@@ -117,6 +117,7 @@ class DataReport:
     skipped_rules: dict[str, float] = field(default_factory=dict)
     repeated_targets: float = 0.0
     vocabulary: list[int] = field(default_factory=list)
+    fingerprint: str = ""
 
     def parts(self) -> dict[Part, PartReport]:
         """The report of each part by its name."""

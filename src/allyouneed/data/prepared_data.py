@@ -77,4 +77,5 @@ class PreparedData:
     def save(self, output: Path) -> None:
         """Write the vocabulary and the data report into a folder."""
         self.vocabulary.save(output)
-        write_whole(output / "data-report.json", to_json(self.report.table(), indent=2) + "\n")
+        report = self.report.table() | {"fingerprint": self.fingerprint}
+        write_whole(output / "data-report.json", to_json(report, indent=2) + "\n")

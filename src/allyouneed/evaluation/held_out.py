@@ -10,6 +10,7 @@ from ..data.prepare import prepared_folder
 from ..data.prepared import read_test_pairs
 from ..data.provenance import compute_provenance
 from ..errors import ConfigError
+from ..files import parse_json, read_whole
 from ..text.vocabulary import Vocabulary
 
 GENERATED_PAIRS = 2_000  # test pairs of a task
@@ -45,6 +46,9 @@ def find_prepared(run: Path, recipe: Recipe) -> Path:
     """The folder of the prepared pairs of a run, which `data.cache_dir` may have put elsewhere."""
     if not recipe.data.cache_dir:
         return run / "data"
+    report = run / "data-report.json"
+    if report.is_file() and (known := parse_json(read_whole(report)).get("fingerprint")):
+        return Path(recipe.data.cache_dir, known)
     is_given = bool(recipe.train.init_from or recipe.data.tokenizer)
     vocabulary = Vocabulary.load(run, joint=not (run / "tokenizer.target.json").exists()) if is_given else None
     return prepared_folder(
