@@ -61,6 +61,15 @@ def test_of_scores_that_differ_by_noise_the_loss_decides(score: float, loss: flo
     assert best.candidate == expected
 
 
+def test_of_several_better_ones_the_loss_decides_within_the_noise() -> None:
+    scores = {0: (20.9, 1.0), 1: (21.9, 0.5), 2: (22.1, 0.99), 3: (15.0, 0.1)}
+    records = [record(Trial(0, number, 5), loss, score) for number, (score, loss) in scores.items()]
+    assert next_trial(4, records, 80) == Trial(1, 0, 20)
+    best = best_record(4, records)
+    assert best
+    assert best.candidate == 1
+
+
 def test_a_round_that_the_time_does_not_suffice_for_decides_nothing() -> None:
     slow = [record(Trial(0, number, 5), 1.0 - number / 10, seconds=39) for number in range(2)]
     assert next_trial(4, slow, 80) is None

@@ -32,6 +32,12 @@ def test_what_a_vocabulary_does_not_have_is_counted_and_no_fault() -> None:
     assert re.search(r"; \d+ have a part that the vocabulary does not have$", result.explanation)
 
 
+def test_a_vocabulary_that_has_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = Tokenizer.train_words(["the dog jumps"] * 3, vocab_size=6)
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: [self.sos_id, self.unk_id, self.eos_id])
+    assert text_round_trips([(words, ["the dog jumps"])]).passed is False
+
+
 def test_a_vocabulary_that_loses_text_is_found(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(self: Tokenizer, ids: Sequence[int]) -> str:
         return "".join(self.pieces(i for i in ids if i < 9))

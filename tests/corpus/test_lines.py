@@ -50,7 +50,7 @@ def test_a_line_that_no_sentence_is_gets_refused_by_number_in_little_memory(tmp_
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_is_refused_and_not_read_as_other_letters(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "text.txt"
-    path.write_bytes("dog\tсобака\ncat\tкошка\n".encode(encoding))
+    path.write_bytes("\ndog\tсобака\ncat\tкошка\n".encode(encoding))
     with pytest.raises(DataError, match="text.txt is UTF-16, or no text; convert the file to UTF-8 first"):
         list(open_pairs("text.txt", folder=str(tmp_path)))
 

@@ -236,7 +236,7 @@ def test_the_length_of_a_compressed_schedule_stays(tmp_path: Path) -> None:
     """With another one, its position would be of another schedule, and the learning rate perhaps below zero."""
     trained(tmp_path / "run", budget(1))
     for steps in (900, 2000):
-        with pytest.raises(ConfigError, match=f"train.steps was 1000, is {steps}, which the schedule of a time budget"):
+        with pytest.raises(ConfigError, match=f"train.steps was 1000, is {steps}, the length of the schedule"):
             trained(tmp_path / "run", budget(2, steps=steps), resume=True)
 
 

@@ -124,6 +124,11 @@ def test_a_term_around_a_kept_span_is_the_terms_and_one_inside_is_the_spans(bund
     assert not builder.spans_differ("Windows 11 and covid-19", "WINDOWS 11 und Corona")
     assert builder.spans_differ("Windows 11 and 12", "WINDOWS 11 und")
     assert builder.spans_differ("covid-19", "Corona 20")
+    files = ConstraintBuilder(
+        tokenizer, Glossary({"%s files": "%s Dateien", "3 dogs 5": "x"}), ["placeholders", "numbers"]
+    )
+    assert files.required_texts("%s files 2-3 dogs 5") == [("%s",), ("2-3",), ("5",)]
+    assert not files.spans_differ("now %s files", "jetzt %s Dateien")
 
 
 def test_phrases_that_cannot_fit_are_refused_without_a_search(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:

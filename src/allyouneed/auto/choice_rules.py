@@ -86,7 +86,7 @@ BYTE_TOKENS, MERGES_PER_WORD = 259, 2
 MOST_CODES = 500  # different texts of letters and digits, such as AE1, each of which is to be one token
 # Strings of several words, which recur: byte pairs are right on more of them than characters in the same minutes. Most
 # of this vocabulary would be letters of a script that has more of them.
-PHRASE_TOKENS, MOST_ALPHABET = 1_000, 250
+PHRASE_TOKENS, MOST_ALPHABET, WORD_LETTERS = 1_000, 250, 2
 
 # Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one of twice the size.
 BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
@@ -191,8 +191,9 @@ def choose_vocabulary(statistics: PairStatistics, minutes: float = 0.0) -> tuple
 
 
 def _are_phrases(statistics: PairStatistics) -> bool:
-    sides = statistics.source, statistics.target
-    return statistics.target.words >= TEXT_WORDS and max(side.alphabet for side in sides) <= MOST_ALPHABET
+    sides, target = (statistics.source, statistics.target), statistics.target
+    has_words = target.words >= TEXT_WORDS and target.word_length >= WORD_LETTERS
+    return has_words and max(side.alphabet for side in sides) <= MOST_ALPHABET
 
 
 def small_vocabulary(statistics: PairStatistics) -> int:

@@ -11,11 +11,10 @@ import torch
 from ..data.read import ProgressCallback
 from .candidates import list_candidates
 from .choice_rules import NEAR_COPIES, Corpus
-from .corpus_sample import CorpusSample, read_corpus_sample
+from .corpus_sample import CorpusSample, estimate_total, read_corpus_sample
 from .draft import Draft
 from .halving import TrialRecord, best_record, count_candidates, next_trial
 from .machine_speed import recorded_speed
-from .statistics import measure_pairs
 from .trial_records import TrialFile
 from .trials import Evaluate, Trials
 
@@ -39,12 +38,12 @@ def choose_from_pairs(
     what is recorded there already is not done again. Without a time budget there are no trials.
     """
     draft, sample = choose_pairs(draft)
-    if sample is None:
+    if sample is None or sample.statistics is None:
         return draft
     minutes = draft.preliminary.train.minutes
     if minutes and device.type == "cpu":
         draft = replace(draft, cores=recorded_speed(folder, workers))
-    draft = draft.with_statistics(measure_pairs(sample.train), gpu=device.type != "cpu")
+    draft = draft.with_statistics(sample.statistics, gpu=device.type != "cpu")
     seconds = TRIALS_SHARE * 60 * minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
 
@@ -59,11 +58,11 @@ def choose_pairs(draft: Draft) -> tuple[Draft, CorpusSample | None]:
         return draft, None
     no_choice = "held_out" in draft.tables.get("data", {}) or any(corpus.valid for corpus in plan.data.corpora())
     sample = read_corpus_sample(plan.data, plan.clean, choose_held_out=not no_choice)
-    if not sample.train:
+    if sample.statistics is None:
         return draft, None
     if sample.held_out != plan.data.held_out:
         draft = draft.with_choice({"data.held_out": sample.held_out}, "of few pairs a larger share is held out")
-    if measure_pairs(sample.train).shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
+    if sample.statistics.shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
         draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
         sample = read_corpus_sample(draft.preliminary.data, draft.preliminary.clean)
     return draft, sample
@@ -79,6 +78,7 @@ def _try(
     progress: ProgressCallback,
 ) -> Draft:
     assert draft.statistics
+    sample = sample._replace(total=estimate_total(sample, draft.preliminary.data))
     corpus = Corpus(
         pairs=sample.total,
         tokens=_estimate_tokens(draft, sample),

@@ -6,27 +6,31 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.data_report import DataReport
+from ..corpus.data_report import DataReport, SourceCount
 from ..corpus.lines import count_lines
 from ..corpus.pair import Pair
 from ..corpus.readers import has_a_pair_a_line, local_paths
 from ..data.filter import select_pairs
 from ..data.read import read_part
 from .choice_rules import held_out_share
+from .statistics import PairStatistics, measure_pairs
 
 MOST_READ = 200_000  # pairs of each corpus, from its beginning
 MOST_KEPT = 50_000  # training pairs in memory, evenly spaced
 
 
 class CorpusSample(NamedTuple):
-    """Training pairs, and the validation pairs of the run; `total` is about the number of its training pairs.
+    """Training pairs with their statistics (None: there are none), and the validation pairs of the run.
 
+    `total` counts the training pairs they were drawn from, and `sources` the pairs that were read of each corpus.
     `held_out` is the share of the pairs that is held out for validation, and as many for the test.
     """
 
     train: list[Pair]
+    statistics: PairStatistics | None
     valid: list[Pair]
     total: int
+    sources: list[SourceCount]
     held_out: float
 
 
@@ -45,16 +49,17 @@ def read_corpus_sample(data: DataConfig, clean: CleanConfig, *, choose_held_out:
             data = replace(data, held_out=held_out_share(len(train)))
         selected = select_pairs(data, clean, train, valid, test, report)
         indices = selected.train[:: max(1, -(-len(selected.train) // MOST_KEPT))]
-        total = round(len(selected.train) / _share_read(data, report))
-        return CorpusSample(list(train.pairs(indices)), selected.valid, total, data.held_out)
+        pairs = list(train.pairs(indices))
+        statistics = measure_pairs(pairs) if pairs else None
+        return CorpusSample(pairs, statistics, selected.valid, len(selected.train), report.sources, data.held_out)
 
 
-def _share_read(data: DataConfig, report: DataReport) -> float:
-    """The share of the training pairs that was read, by the lines of the large files; 1 where a file has no lines."""
+def estimate_total(sample: CorpusSample, data: DataConfig) -> int:
+    """About how many training pairs the run has: more than were read of a large file, by its lines."""
     read = present = 0
-    for corpus, source in zip((one for one in data.corpora() if one.train), report.sources, strict=True):
-        read += source.read
-        is_cut = source.read > MOST_READ / 2 and has_a_pair_a_line(corpus.train)
+    for corpus, source in zip((one for one in data.corpora() if one.train), sample.sources, strict=True):
+        is_cut = source.read >= (1 - data.max_malformed) * MOST_READ and has_a_pair_a_line(corpus.train)
         lines = count_lines(local_paths(corpus.train, folder=data.data_dir)[0]) if is_cut else 0
-        present += max(source.read, min(lines, data.max_train_samples or lines))
-    return read / max(1, present) or 1.0
+        read, present = read + source.read, present + max(source.read, lines)
+    total = round(sample.total * present / max(1, read))
+    return min(total, data.max_train_samples or total)

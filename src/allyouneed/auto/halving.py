@@ -51,11 +51,6 @@ class TrialRecord:
         """What `as_table` made. Raises TypeError for anything else."""
         return cls(**table)
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Larger is better."""
-        return int((self.score or 0.0) / SCORE_STEP), -(float("inf") if self.loss is None else self.loss)
-
 
 def count_candidates(seconds: float, *, exact: bool = True) -> int:
     """How many candidates can be tried in some time; 0: none."""
@@ -82,8 +77,8 @@ def best_record(count: int, records: Sequence[TrialRecord]) -> TrialRecord | Non
         if finished.keys() != set(candidates):
             break
         rules = finished[0]
-        other = max((finished[i] for i in candidates if i), key=lambda record: record.rank, default=rules)
-        best = other if _is_better(other, rules) else rules
+        others = _best_first([finished[i] for i in candidates if i])
+        best = next((record for record in others if _is_better(record, rules)), rules)
     return best
 
 
@@ -94,6 +89,17 @@ def _is_better(record: TrialRecord, rules: TrialRecord) -> bool:
     return record.loss is not None and (rules.loss is None or record.loss < (1 - LOSS_GAIN) * rules.loss)
 
 
+def _best_first(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """By their scores; those whose scores differ from the best by noise, and so on, by their losses."""
+    best = max((record.score or 0.0 for record in records), default=0.0)
+
+    def rank(record: TrialRecord) -> tuple[int, float]:
+        steps = int((best - (record.score or 0.0)) / SCORE_STEP)
+        return steps, float("inf") if record.loss is None else record.loss
+
+    return sorted(records, key=rank)
+
+
 def _rounds(count: int, records: Sequence[TrialRecord]) -> list[list[int]]:
     """The candidates of every round up to the first that is incomplete."""
     rounds = [list(range(count))]
@@ -101,7 +107,7 @@ def _rounds(count: int, records: Sequence[TrialRecord]) -> list[list[int]]:
         finished = [record for record in records if record.round == len(rounds) - 1]
         if len(finished) < len(rounds[-1]) or len(finished) <= 2:
             return rounds
-        others = sorted((record for record in finished if record.candidate), key=lambda record: record.rank)[::-1]
+        others = _best_first([record for record in finished if record.candidate])
         rounds.append([0, *(record.candidate for record in others[: max(1, len(finished) // 2 - 1)])])
 
 

@@ -29,6 +29,8 @@ def text_round_trips(sides: Sequence[tuple[Tokenizer, Sequence[str]]]) -> CheckR
                 words = f"{text!r} is {back!r} after encoding and decoding: the tokenizer loses text."
                 return CheckResult("text", False, words)
             count, unknown = count + (known is not None), unknown + (known is None)
+    if unknown and not count:
+        return CheckResult("text", False, f"the vocabulary does not have all parts of any of {unknown:,} texts")
     left_out = f"; {unknown:,} have a part that the vocabulary does not have" if unknown else ""
     return CheckResult("text", True, f"{count:,} texts are the same after encoding and decoding{left_out}")
 

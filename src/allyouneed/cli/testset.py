@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..corpus.lines import ARCHIVES
+from ..corpus.lines import ARCHIVES, require_memory_for
 from ..corpus.pair import Pair
 from ..corpus.readers import READERS, pair_lines, read_pairs
 from ..corpus.tabular import is_heading, tsv_rows
@@ -52,13 +52,14 @@ def read_test_set(
 def _with_all_references(file: Path) -> EvaluationSet:
     """Sources with one or several references, separated by tabs. Like `read_tsv` it leaves out a heading."""
     sources, references = list[str](), list[list[str]]()
-    for row in tsv_rows(file):
+    rows = require_memory_for(tsv_rows(file), lambda row: sum(map(len, row.cells)), str(file))
+    for number, row in enumerate(rows):
         if isinstance(row.cells, str):
             raise DataError(f"{file}, line {row.line} {row.cells}")
         source, *translations = map(str.strip, row.cells)
         if not translations:
             raise DataError(f"{file}, line {row.line} has no tab: expected a source, a tab and its translation")
-        if sources or not is_heading(row.cells[:2]):
+        if number or not is_heading(row.cells[:2]):
             sources.append(source)
             references.append([*translations[:1], *filter(None, translations[1:])])
     if not sources:

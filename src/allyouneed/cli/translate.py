@@ -173,7 +173,9 @@ def translate(
         console.print(f"{output} is whole already; there is nothing to go on with")
         return
     if review is not None:
-        check_output_file(review, what="the list", overwrite=overwrite, inputs=[*inputs, *filter(None, [output])])
+        check_output_file(
+            review, what="the list", overwrite=overwrite, inputs=[*inputs, *models, *filter(None, [output])]
+        )
     announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
     terms = Glossary.read(glossary) if glossary else None
 

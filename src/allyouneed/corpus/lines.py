@@ -17,6 +17,7 @@ ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
 LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line larger than the memory
 MAX_IN_MEMORY = 2 << 30  # bytes of text; a small archive may contain more lines than the memory can hold
 LINE_OVERHEAD = 100  # bytes, about, that Python needs for a line besides its text
+_UTF_16, _FIRST_LINES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 5  # lines in which zero bytes are looked for
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
 
 
@@ -86,11 +87,9 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
         for number, line in enumerate(bounded_lines(stream), start=1):
             if line is None:
                 raise DataError(f"{path}, line {number} {TOO_LONG}")
-            if number == 1:
-                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line:
-                    raise DataError(f"{path} is UTF-16, or no text; convert the file to UTF-8 first")
-                line = line.removeprefix(codecs.BOM_UTF8)
-            yield line.rstrip(b"\r\n")
+            if number <= _FIRST_LINES and (line.startswith(_UTF_16) or b"\0" in line):
+                raise DataError(f"{path} is UTF-16, or no text; convert the file to UTF-8 first")
+            yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
 
 
 def count_lines(path: str | Path) -> int:

@@ -52,7 +52,7 @@ def _rows(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
 
 
 def _needed(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
-    """The columns that `row_to_pair` takes the pair from, in the order of the file; all, if it goes by their number."""
+    """The columns that `row_to_pair` takes the pair from, in the order of the file; all, if none has such a name."""
     import polars
 
     if columns and schema.keys() >= {*columns}:

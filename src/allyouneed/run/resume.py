@@ -9,7 +9,7 @@ from ..settings import read_tables
 from .replace import unrelated
 
 # These may change when a run is resumed. The number of steps, or the time budget, may not be less than those done or
-# used; the learning-rate schedule then follows the new length.
+# used; the learning-rate schedule then follows the new length. With a time budget the number of steps stays.
 MAY_CHANGE = {
     "train.steps",
     "train.minutes",
@@ -69,10 +69,11 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     }
     wrong = [text for key, text in changes.items() if key not in MAY_CHANGE and not key.startswith("decode.")]
     if "train.steps" in changes and then["train"]["minutes"] and now["train"]["minutes"]:
-        wrong.append(f"{changes['train.steps']}, which the schedule of a time budget depends on")
+        wrong.append(f"{changes['train.steps']}, the length of the schedule that train.minutes compresses")
     if wrong:
+        may_change = sorted(MAY_CHANGE - ({"train.steps"} if now["train"]["minutes"] else set()))
         raise ConfigError(
             f"{output} was started with other settings: {'; '.join(wrong)}. A run can be resumed only with "
-            f"its own settings ({', '.join(sorted(MAY_CHANGE))} and [decode] may change); start another with --output"
+            f"its own settings ({', '.join(may_change)} and [decode] may change); start another with --output"
         )
     return list(changes.values())

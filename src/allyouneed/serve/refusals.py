@@ -55,7 +55,8 @@ def as_refusal(error: Exception) -> Refusal:
         case DeadlineExceeded():
             return Refusal(504, str(error), retry_after=1)
         case MissingExtraError():
-            return Refusal(501, f"this server does not have what that needs: {error}")
+            _LOG.error("%s", error)
+            return Refusal(501, "this server does not have the library that this needs; its log names it")
         case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
             return Refusal(400, str(error))
         case OutputError():

@@ -17,7 +17,7 @@ class ConstraintBuilder:
     """Finds in a text the glossary terms and copied spans that its translation must contain.
 
     `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
-    untouched. A term inside such a span counts as part of the span, and a span inside a term as part of the term.
+    untouched. A term inside such a span counts as part of the span, and a number inside a term as part of the term.
     """
 
     def __init__(self, tokenizer: Tokenizer, glossary: Glossary, keep: Iterable[str]) -> None:
@@ -34,14 +34,20 @@ class ConstraintBuilder:
         return [(span.group(),) for span in spans] + [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
-        """The text with blanks for terms that contain a span and more: their translations say what becomes of it."""
-        spans = [match.span() for match in span_matches(text, self._keep)]
-        terms = [
-            (start, end)
-            for start, end in self._glossary.spans(text)
-            if any(start <= first and last <= end and (first, last) != (start, end) for first, last in spans)
-        ]
-        return _blanked(text, terms)
+        """The text with blanks for terms that contain numbers and more: their translations say what becomes of it."""
+        spans = list(span_matches(text, self._keep))
+
+        def absorbs(start: int, end: int) -> bool:
+            inside = [span for span in spans if span.start() < end and start < span.end()]
+            return bool(inside) and all(
+                span.lastgroup == "numbers"
+                and start <= span.start()
+                and span.end() <= end
+                and span[0] != text[start:end]
+                for span in inside
+            )
+
+        return _blanked(text, [term for term in self._glossary.spans(text) if absorbs(*term)])
 
     def spans_differ(self, source: str, target: str, *, prefix: Sequence[int] = ()) -> bool:
         """Whether a translation has other kept spans than its source, or in an order that breaks them."""
@@ -74,7 +80,7 @@ class ConstraintBuilder:
         """The spans whose order is that of the source, as ids."""
         return [
             [tuple(self._spellings(span)) for span in spans]
-            for spans in ordered_spans(self._without_terms(source), self._keep)
+            for spans in ordered_spans(source, self._keep)
             if len(set(spans)) > 1
         ]
 
