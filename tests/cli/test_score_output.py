@@ -169,6 +169,12 @@ def test_several_references_count(texts: Path) -> None:
 def test_a_call_of_score_that_makes_no_sense_is_refused(texts: Path, saved: Path) -> None:
     (texts / "short").write_text("a\n")
     assert "name BUNDLE, --source and one --target" in refusal("score", "--target", "bad")
+    assert "--tokenize, --overwrite: this compares with references" in refusal(
+        "score", "x", "--source", "source", "--target", "good", "--tokenize", "none", "--overwrite"
+    )
+    assert "--batch-size: this is for a model; leave out --reference" in refusal(
+        "score", "--target", "good", "--reference", "reference", "--batch-size", "3"
+    )
     assert "--at-least: this compares with references" in refusal(
         "score", saved, "--source", "source", "--target", "bad", "--at-least", "chrf=3"
     )

@@ -138,3 +138,21 @@ def test_a_word_penalty_is_refused(folder: Path, model: Any, tmp_path: Path) -> 
     (copy / "decoder.yml").write_text("word-penalty: 0.5\n")
     with pytest.raises(CheckpointError, match="word-penalty"):
         import_checkpoint(copy, tmp_path / "out")
+
+
+def test_without_a_bias_the_token_that_marian_does_not_have_has_no_probability(
+    folder: Path, tmp_path: Path, model: Any
+) -> None:
+    copy = damaged(folder, tmp_path, model)
+    arrays = dict(np.load(copy / "model.npz"))
+    del arrays["decoder_ff_logit_out_b"]
+    np.savez(copy / "model.npz", **arrays)
+    bundle = import_checkpoint(copy, tmp_path / "out")
+    with torch.inference_mode():
+        source = torch.tensor([bundle.source_tokenizer.encode("a")])
+        assert (
+            bundle.model(source, torch.tensor([[bundle.target_tokenizer.sos_id]])).softmax(-1)[
+                0, 0, bundle.target_tokenizer.pad_id
+            ]
+            < 1e-30
+        )

@@ -26,6 +26,7 @@ DOG, CAT = Pair("a dog", "un cane"), Pair('a "cat"', "un gatto")
         ("a.tsv", '1\ta dog\t2\tun cane\n3\ta "cat"\t4\tun gatto\n', ("2", "4")),
         ("a.tsv", 'it\tid\ten\nun cane\t1\ta dog\nun gatto\t2\ta "cat"\n', ("en", "it")),
         ("a.csv", 'a dog,un cane\n"a ""cat""",un gatto\n', ()),
+        ("a.csv", '"a dog";"un cane"\n"a ""cat""";un gatto\n', ()),
         ("a.csv", 'source;target\na dog;un cane\n"a ""cat""";un gatto\n', ()),
         ("a.jsonl", '{"source":"a dog","target":"un cane"}\n{"id":1,"target":"un gatto","source":"a \\"cat\\""}\n', ()),
         ("a.jsonl", '{"q":"a dog","a":"un cane"}\n\n{"q":"a \\"cat\\"","a":"un gatto"}\n', ()),

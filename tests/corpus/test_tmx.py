@@ -62,3 +62,18 @@ def test_every_inline_code_of_the_format_leaves_what_it_holds(tmp_path: Path) ->
 def test_depth_and_length_without_measure_are_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError, match=r"a.tmx, line \d+ is not XML: .*(depth|limit|Huge).*\Z"):
         list(read_tmx(memory(tmp_path / "a.tmx", unit(en=text, it="b"))))
+
+
+@pytest.mark.parametrize(
+    ("head", "units"),
+    [
+        ('<tmx xmlns="http://www.lisa.org/tmx14"><header srclang="en"/><body>', unit(it="ciao", en="hello")),
+        ('<tmx><header srclang="en-US"/><body>', unit(it="ciao", en="hello")),
+        ('<tmx><header srclang="en"/><body>', unit(it="", en="hello").replace("</tu>", "") + unit(it="ciao")[4:]),
+        ('<tmx><header srclang="en"/><body>', unit(it="ciao", en="hello").replace("</tu>", "") + unit(it="")[4:]),
+    ],
+    ids=["a namespace", "a source language with its country", "an empty one first", "an empty one last"],
+)
+def test_units_of_other_programs_are_the_same_pairs(tmp_path: Path, head: str, units: str) -> None:
+    (tmp_path / "a.tmx").write_text(f"{head}{units}</body></tmx>")
+    assert list(read_tmx(tmp_path / "a.tmx")) == [Pair("hello", "ciao")]

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lxml import html
+from lxml import etree, html
 
 from allyouneed.errors import DocumentError
 from document_checks import assert_identity, read, texts, translated
@@ -161,3 +161,17 @@ def test_a_very_long_word_beside_code_takes_no_quadratic_time() -> None:
 def test_deep_nesting_and_very_many_tags_in_a_paragraph_are_translated() -> None:
     for page in ("<b>a " * 3_000 + "</b>" * 3_000, "x <b>" + "a<br>" * 3_000 + "</b> y"):
         assert translated(page.encode(), "html").decode() == page.replace("a", "A").replace("x", "X").replace("y", "Y")
+
+
+XHTML = (
+    b'<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a"/><title/></head>%s</html>'
+)
+
+
+def test_a_page_of_xml_stays_one() -> None:
+    """A tag that is empty has no content, and there is no entity for a blank that does not break."""
+    page = XHTML % "<body><p>Hello\xa0world</p></body>".encode()
+    written = translated(page, "html")
+    assert written == XHTML % b"<body><p>HELLO&#160;WORLD</p></body>"
+    etree.fromstring(written)
+    assert translated(b"<p>Hello&nbsp;world</p>", "html") == b"<p>HELLO&nbsp;WORLD</p>"

@@ -98,3 +98,8 @@ def test_huge_tables_and_cells_are_read_at_once() -> None:
         assert untouched(read("csv", text, column="1")) == text.encode()
     with pytest.raises(DocumentError, match="line 1"):
         read("csv", '"' + "a,\n" * 200_000, column="1")
+
+
+def test_a_comma_in_quotation_marks_parts_no_cells() -> None:
+    data = b'"Name, first";"Text"\n"x";"Hello"\n'
+    assert texts(read(data, "csv", column="Text")) == ["Hello"]

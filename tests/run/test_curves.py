@@ -93,3 +93,9 @@ def test_nothing_to_draw_leaves_nothing() -> None:
 def test_values_that_differ_by_rounding_alone_are_drawn() -> None:
     curves = [Curve("bleu", [(420, 100.00000000000004)]), Curve("exact", [(420, 100.0)])]
     assert "100" in draw_curves("scores", curves, y_title="score, 0 to 100")
+
+
+@pytest.mark.parametrize("count", [1_601, 2_473])
+def test_means_of_equal_values_are_drawn(count: int) -> None:
+    for value in (3e-5, 5e-5, 1e-4):
+        assert draw_curves("rate", [Curve("rate", [(n + 1, value) for n in range(count)])], y_title="x", log=True)

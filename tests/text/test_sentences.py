@@ -1,3 +1,5 @@
+import pytest
+
 from allyouneed.text.sentences import cut, sentences
 
 
@@ -11,3 +13,9 @@ def test_what_does_not_fit_is_cut_at_clauses_then_at_words() -> None:
 
     assert cut("One, two, three four five six. Seven.", fits) == ["One, two,", "three four", "five six.", "Seven."]
     assert cut("aaaaaaaaaaaaaaaa", fits) == ["aaaaaaaaaaaaaaaa"]
+
+
+@pytest.mark.parametrize("blank", "\u00a0\u202f\u2009\u3000\u2028")
+@pytest.mark.parametrize("text", ["Plan B@.", "Point A@. Next", "x A@."])
+def test_a_blank_beyond_ascii_before_a_full_stop_is_one(text: str, blank: str) -> None:
+    assert "".join(sentences(text.replace("@", blank))).replace(" ", "") == text.replace("@", blank).replace(" ", "")

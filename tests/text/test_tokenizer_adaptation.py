@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from tokenizers import Tokenizer as Backend
-from tokenizers import processors
+from tokenizers import models, pre_tokenizers, processors
 
 from allyouneed.errors import DataError
+from allyouneed.text.backends import SPECIALS, UNK
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.tokenizer_adaptation import adapt_tokenizer
 from foreign_tokenizers import LINES, UNUSUAL, foreign_tokenizers
@@ -147,3 +148,15 @@ def changed(**model: Any) -> str:
 def test_ids_that_cannot_be_are_refused(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         adapt_tokenizer(text)
+
+
+def test_a_file_with_the_names_of_our_tokens_but_without_them_around_a_text_gets_them() -> None:
+    ids = {name: number for number, name in enumerate(["the", "house", UNK, *SPECIALS])}
+    backend = Backend(models.WordLevel(ids, unk_token=UNK))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.add_special_tokens(list(SPECIALS))
+    backend.enable_truncation(2)
+    tokenizer = Tokenizer.from_json(adapt_tokenizer(backend.to_str())[0])
+    encoded = tokenizer.encode("the house the house")
+    assert (encoded[0], encoded[-1]) == (tokenizer.sos_id, tokenizer.eos_id)
+    assert tokenizer.content(encoded) == [0, 1, 0, 1]

@@ -87,6 +87,7 @@ def score(
     if not reference:
         limits = {
             "--wrong": wrong, "--at-least": at_least, "--at-most": at_most, "--no-worse": no_worse, "--comet": comet,
+            "--tokenize": tokenize != "13a", "--overwrite": overwrite,
         }  # fmt: skip
         if useless := [name for name, value in limits.items() if value]:
             raise ConfigError(f"{', '.join(useless)}: this compares with references; name them by --reference")
@@ -97,6 +98,8 @@ def score(
             )
         _score_with_model(bundle, source, target[0], as_json=as_json, batch_size=batch_size, device=device)
         return
+    if useless := [name for name, value in {"--batch-size": batch_size, "--device": device != "auto"}.items() if value]:
+        raise ConfigError(f"{', '.join(useless)}: this is for a model; leave out --reference")
     if bundle:
         raise ConfigError(f"--reference scores without a model; leave out {bundle} (evaluate translates and scores)")
     if len(target) > 2 or (no_worse and len(target) == 1):

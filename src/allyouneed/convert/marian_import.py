@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -93,6 +94,8 @@ class MarianImporter:
         _require_expected(settings)
         vocabulary = _vocabulary(folder)
         stored = {name: tensor for key, array in arrays.items() for name, tensor in _rename(key, array)}
+        if LOGITS_BIAS not in stored:  # trained with --output-omit-bias
+            stored |= _rename(OUTPUT_BIAS, np.zeros(len(vocabulary.target) - 1))
         try:
             config = vocabulary.with_vocab_size(_model_config(settings))
             decode = _decode_config(folder, config)

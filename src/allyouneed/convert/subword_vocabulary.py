@@ -36,7 +36,7 @@ def read_lines_of_text(path: Path) -> list[str]:
         text = read_limited(path, _LARGEST_TEXT).decode()
     except UnicodeDecodeError as error:
         raise CheckpointError(f"{path} is not UTF-8: byte {error.start + 1}") from error
-    return text.removesuffix("\n").replace("\r\n", "\n").split("\n")
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def rename_specials(tokens: Sequence[str], names: dict[str, str], path: Path) -> list[str]:

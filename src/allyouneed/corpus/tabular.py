@@ -99,7 +99,7 @@ def _csv_rows(path: Path) -> Iterator[NumberedCells]:
     """Rows of CSV by RFC 4180. After a malformed line, reading continues at the next one."""
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
-    first = ahead[0][1] if ahead else b""
+    first = re.sub(rb'"[^"]*"', b"", ahead[0][1]) if ahead else b""
     delimiter = ";" if b";" in first and b"," not in first else ","
     while ahead:
         number, taken = ahead[0][0], 1

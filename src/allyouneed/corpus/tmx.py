@@ -24,10 +24,12 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
     with opened(path) as stream:
         try:
             for element in _elements(stream):
-                if element.tag == "header":
+                if etree.QName(element).localname == "header":
                     first = element.get("srclang") or ""
                     continue
-                texts = dict(_variants(element))
+                texts: dict[str, str] = {}
+                for language, text in _variants(element):
+                    texts[language] = texts.get(language) or text  # of several the first that is not empty
                 if not languages:
                     languages = _two_languages(texts, first, f"{path}, line {element.sourceline}")
                 pair = [_in_language(texts, language) for language in languages]
@@ -44,16 +46,16 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
 
 def _elements(stream: Any) -> Iterator[Any]:
     events = etree.iterparse(
-        stream, events=("end",), tag=("header", "tu"), resolve_entities=False, no_network=True, load_dtd=False
+        stream, events=("end",), tag=("{*}header", "{*}tu"), resolve_entities=False, no_network=True, load_dtd=False
     )
     for _, element in events:
         yield element
 
 
 def _variants(unit: Any) -> Iterator[tuple[str, str]]:
-    for variant in unit.iter("tuv"):
+    for variant in unit.iter("{*}tuv"):
         language = variant.get(_LANGUAGE) or variant.get("lang") or ""
-        segment = variant.find("seg")
+        segment = variant.find("{*}seg")
         yield language, "" if segment is None else "".join(_text(segment))
 
 
@@ -69,7 +71,7 @@ def _text(element: Any) -> Iterator[str]:
 def _two_languages(texts: dict[str, str], first: str, where: str) -> tuple[str, ...]:
     if len(texts) != 2:
         raise DataError(f'{where} has the languages {", ".join(texts)}; name two of them, data.columns=["en","it"]')
-    return tuple(sorted(texts, key=lambda language: not _is(language, first)))
+    return tuple(sorted(texts, key=lambda language: not (_is(language, first) or _is(first, language))))
 
 
 def _in_language(texts: dict[str, str], prefix: str) -> str | None:

@@ -64,7 +64,7 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
 
         def written(piece: Piece) -> str:
             if piece.kind == "text":
-                return escape(piece.text, quote=False).replace("\xa0", "&nbsp;")
+                return escape(piece.text, quote=False).replace("\xa0", "&#160;" if is_xhtml(page) else "&nbsp;")
             return edited(page, piece.source, edits)
 
         texts = [
@@ -75,6 +75,11 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
         return encode_page(edited(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
 
     return Document(units, write)
+
+
+def is_xhtml(page: str) -> bool:
+    """Whether a page is XML, by its first characters or its namespace."""
+    return page.lstrip("\ufeff \t\r\n").startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2_048]
 
 
 def decode_page(data: bytes) -> tuple[str, str]:
@@ -114,7 +119,7 @@ def _read(page: str, rules: TagRules) -> tuple[list[Piece], list[Attribute], lis
     pieces: list[Piece] = []
     attributes: list[Attribute] = []
     languages: list[Attribute] = []
-    tokens = list(html_tokens(page))
+    tokens = list(html_tokens(page, is_xhtml=is_xhtml(page)))
     index = 0
     while index < len(tokens):
         token = tokens[index]

@@ -35,10 +35,11 @@ class Attribute(NamedTuple):
     end: int
 
 
-def html_tokens(page: str, *, is_xml: bool = False) -> Iterator[Token]:
+def html_tokens(page: str, *, is_xml: bool = False, is_xhtml: bool = False) -> Iterator[Token]:
     """The tokens of a page; together they are the page. A tag or comment that does not end is "raw" to the end.
 
-    With `is_xml` no name means that the content of its tag is not tags and text.
+    With `is_xml` no name means that the content of its tag is not tags and text. With `is_xhtml` a start tag that ends
+    in "/>" has no content.
     """
     without_tags = frozenset[str]() if is_xml else _RAW_TEXT | _RAW_WITH_ENTITIES
     at = text_start = 0
@@ -51,7 +52,8 @@ def html_tokens(page: str, *, is_xml: bool = False) -> Iterator[Token]:
             yield Token("text", text_start, less)
         yield token
         at = text_start = token.end
-        if token.kind == "start" and token.name in without_tags:
+        is_empty = is_xhtml and page[token.end - 2] == "/"
+        if token.kind == "start" and token.name in without_tags and not is_empty:
             closing = re.compile(rf"</{re.escape(token.name)}(?=[\s/>])", re.IGNORECASE).search(page, at)
             at = text_start = closing.start() if closing else len(page)
             if at > token.end:

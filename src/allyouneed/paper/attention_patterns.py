@@ -69,7 +69,7 @@ def _long_range(heads: Sequence[_Head]) -> AttentionPattern:
         (abs(query - other), float(head.weights[query, other]), head, query, other)
         for head in heads
         for query, other in product(_words(head.pieces), repeat=2)
-        if head.weights[query, other] >= SURE
+        if query != other and head.weights[query, other] >= SURE
     ]
     if not cases:
         return AttentionPattern("figure-3", f"No head gives another word a weight of {SURE} or more.", None)

@@ -11,6 +11,7 @@ WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 34, 44
 RIGHT_AXIS = 56
 MOST_POINTS = 400  # of a curve; of more, neighbours are averaged
+ROUNDING = 1e-9  # values that differ by less, such as means of equal ones, are one value
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _x_axis(xs: Sequence[float], edge: float, *, logarithmic: bool) -> Axis:
 
 def _y_axis(values: Sequence[float], *, logarithmic: bool) -> Axis:
     low, high = min(values), max(values)
-    if logarithmic and 0 < low < high:
+    if logarithmic and 0 < low * (1 + ROUNDING) < high:
         low, high = low / (high / low) ** 0.05, high * (high / low) ** 0.05
         return Axis(tuple(log_ticks(low, high)), low, high, HEIGHT - BOTTOM, TOP, logarithmic=True)
     marks = ticks(low, high, 4)

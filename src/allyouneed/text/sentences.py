@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
 
+_OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
 CharSpan = tuple[int, int]  # from a character up to another
 
 
@@ -16,7 +17,13 @@ def sentences(text: str) -> list[str]:
     of many scripts. It needs a language; a bundle may not name one, and English is the library's
     fallback for most.
     """
-    return [sentence.strip() for sentence in segment("en", text) if sentence.strip()]
+    starts = pairwise([0, *_sentence_ends(text)])
+    return [sentence for start, end in starts if (sentence := text[start:end].strip())]
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Where the sentences end. The library panics at some blanks beyond ASCII, so that it sees plain ones."""
+    return list(accumulate(map(len, segment("en", _OTHER_BLANKS.sub(" ", text)))))
 
 
 def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[CharSpan] = ()) -> list[str]:
@@ -25,10 +32,9 @@ def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[CharSpan] = (
     Neighbouring clauses and words are joined as long as they fit. A word that does not fit is a segment
     by itself. No cut is inside a span of `whole`, (start, end) each.
     """
-    ends = accumulate(len(sentence) for sentence in segment("en", text))
     pieces = [
         text[start:end].strip()
-        for sentence in _parts((0, len(text)), ends, whole)
+        for sentence in _parts((0, len(text)), _sentence_ends(text), whole)
         for start, end in _cut_sentence(text, sentence, fits, whole)
     ]
     return [piece for piece in pieces if piece]

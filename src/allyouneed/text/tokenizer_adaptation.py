@@ -40,7 +40,10 @@ def _adapted(table: dict[str, Any], text: str) -> tuple[str, list[str]]:
     if not isinstance(model, dict) or not model.get("vocab"):
         raise DataError("it has no vocabulary")
     ids = read_ids(model, added)
-    if set(SPECIALS) <= {token["content"] for token in added}:
+    is_framed = "symbols" in table or (
+        table.get("post_processor") and not (table.get("truncation") or table.get("padding"))
+    )
+    if is_framed and set(SPECIALS) <= {token["content"] for token in added}:
         return text, []
     unknown = _unknown_token(model)
     roles = {ours: next((name for name in names if name in ids), "") for ours, names in NAMES.items()}

@@ -17,6 +17,7 @@ function explain(status, text, retryAfter) {
     return new ServerError(most ? `Too many requests: this server takes ${most}.` : "Too many requests.", "wait", retryAfter ? seconds : 10);
   }
   if (status === 503 || status === 504) return new ServerError("The server is busy.", "wait", retryAfter ? seconds : 5);
+  if (status === 403 && retryAfter) return new ServerError(text || "This is not allowed now.", "wait", seconds);
   if (status === 401 || status === 403 || /api key/i.test(text)) return new ServerError(text || "This is not allowed.", "key");
   if (status >= 500) return new ServerError(text || `The server failed (${status}).`, "server");
   return new ServerError(text || `The server refused the request (${status}).`, "request");
