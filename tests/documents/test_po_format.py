@@ -10,6 +10,7 @@ import pytest
 from translate.storage import pypo
 
 from allyouneed.errors import DocumentError
+from document_checks import translated
 from unit_models import answer, identity, read, texts, untouched
 
 CATALOGUE = r"""# Comments of the translators.
@@ -193,3 +194,18 @@ def test_a_catalogue_is_read_in_its_charset() -> None:
 def test_what_is_no_catalogue_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(DocumentError, match=message):
         read("po", content)
+
+
+@pytest.mark.parametrize(
+    "catalogue",
+    [
+        'msgid "first"\nmsgstr ""\n\nmsgid ""\nmsgstr "Language: it\\n"\n\nmsgid "last"\nmsgstr ""\n',
+        'msgid "first"\nmsgstr ""\n\nmsgctxt "x"\nmsgid ""\nmsgstr "keep"\n\nmsgid "last"\nmsgstr ""\n',
+    ],
+    ids=["a header that is not first", "an empty message with a context"],
+)
+def test_no_translation_goes_where_there_is_no_text(catalogue: str) -> None:
+    written = translated(catalogue.encode(), "po").decode()
+    assert 'msgid "first"\nmsgstr "FIRST"' in written
+    assert 'msgid "last"\nmsgstr "LAST"' in written
+    assert "Language: it" in written or 'msgstr "keep"' in written

@@ -102,4 +102,4 @@ def test_huge_tables_and_cells_are_read_at_once() -> None:
 
 def test_a_comma_in_quotation_marks_parts_no_cells() -> None:
     data = b'"Name, first";"Text"\n"x";"Hello"\n'
-    assert texts(read(data, "csv", column="Text")) == ["Hello"]
+    assert texts(read("csv", data, column="Text")) == ["Hello"]

@@ -61,7 +61,9 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
     rule = plural_rule(options.target_language or catalogue.metadata.get("Language", ""))
     plurals = parse_plural_forms(catalogue.metadata.get("Plural-Forms", "")) or parse_plural_forms(rule or "")
     lines = find_messages(encoded.text)
-    header = lines.pop(0) if len(lines) == len(catalogue) + 1 else None  # polib keeps it apart
+    header = next((where for where in lines if not where.has_id), None)
+    if header and len(lines) == len(catalogue) + 1:  # polib keeps it apart
+        lines.remove(header)
     if len(lines) != len(catalogue):
         raise DocumentError("is no gettext catalogue: a message begins inside another's lines")
     messages = [
@@ -79,7 +81,7 @@ def read_po_document(data: bytes, options: DocumentOptions) -> Document:
         for message in messages:
             by_form = [next(remaining) if form.unit("") else None for form in message.forms]
             replacements += _replacements(encoded.text, message, by_form, style, newline)
-        if header:
+        if header and not header.has_context:
             replacements += _complete_header(encoded.text, header, options.target_language, style, newline)
         return encoded.replaced(replacements)
 

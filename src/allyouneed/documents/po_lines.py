@@ -18,13 +18,15 @@ class MessageLines:
     """Where a message stands: characters of the catalogue, and the line of its `msgid`.
 
     Flags go before `start`. `flags` is the line that it has, and `strings` are all its `msgstr` lines, each with its
-    line end.
+    line end. `has_id`: its `msgid` is not empty; `has_context`: it has a `msgctxt`.
     """
 
     start: int = -1
     flags: tuple[int, int] | None = None
     strings: tuple[int, int] = (0, 0)
     key: str = ""
+    has_id: bool = False
+    has_context: bool = False
 
 
 def find_messages(text: str) -> list[MessageLines]:
@@ -50,6 +52,8 @@ def find_messages(text: str) -> list[MessageLines]:
                 messages.append(current)
             elif state == "msgstr" and current.strings == (0, 0):
                 current.strings = line.span()
+        current.has_context |= state == "msgctxt"
+        current.has_id |= state == "msgid" and bool(read_string(line.group()))
         if state == "msgstr" and content:
             current.strings = current.strings[0], line.end()
         elif content.startswith("#,") and current.start < 0:

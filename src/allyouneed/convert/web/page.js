@@ -70,6 +70,7 @@ function draw(result) {
   element("empty").hidden = result === null || answer !== null;
   for (const part of document.querySelectorAll(".answer")) part.hidden = !answer;
   for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix"]) element(id).replaceChildren();
+  element("steps").removeAttribute("aria-activedescendant");
   if (!answer) return;
   element("output").textContent = answer.hypotheses[0].text;
   drawHypotheses();
@@ -106,6 +107,7 @@ function drawSteps() {
       return box;
     }),
   );
+  if (answer.hypotheses[0].steps.length) element("steps").setAttribute("aria-activedescendant", `step-${chosen}`);
 }
 
 function choose(step) {

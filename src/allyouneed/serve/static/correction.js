@@ -40,6 +40,7 @@ function changes(corrected) {
 }
 
 export function setUpCorrection(on) {
+  const sent = new Set();
   $("correct").hidden = false;
   $("correct").addEventListener("click", openCorrection);
   $("correction-cancel").addEventListener("click", () => { setOpen(false); $("correct").focus(); });
@@ -56,11 +57,16 @@ export function setUpCorrection(on) {
       return;
     }
     try {
-      for (const [, text, better] of changed) await suggest(text.trim(), better.trim(), source, target);
-    } catch (error) {
-      on.error(error);
+      for (const [, text, better] of changed) {
+        const pair = `${text}\n${better}`;
+        if (!sent.has(pair)) await suggest(text.trim(), better.trim(), source, target);
+        sent.add(pair);
+      }
+    } catch (error) { // what was written stays, and goes on with the first that was not sent
+      on.error(error, () => { if (!$("correction").hidden) $("correction").requestSubmit(); });
       return;
     }
+    sent.clear();
     for (const [sentences, , better] of changed) sentences.forEach((one, index) => correct(one, index ? "" : better));
     setOpen(false);
     on.change();

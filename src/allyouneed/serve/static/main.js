@@ -38,11 +38,11 @@ const on = {
     $("detected").textContent = pair.detected ? `Detected: ${languages.languageName(pair.source)}` : "";
     setGlossaryPair(pair.source, pair.target);
   },
-  error(error) {
+  error(error, again = () => update({ soon: true })) {
     if (error.kind === "language") {
       const other = languages.anyTarget(error.source);
       showMessage(error.message, "wait", { label: `Translate into ${languages.languageName(other)}`, run: () => languages.chooseTarget(other) });
-    } else showError(error, () => update({ soon: true }), askForKey);
+    } else showError(error, again, askForKey);
   },
 };
 
