@@ -14,7 +14,9 @@ from allyouneed.run.report import NO_OUTPUTS, is_running, write_report
 from runs import TINY
 
 
-def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
+def test_a_page_that_needs_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/bin/allyouneed", "train", "mine"])
+
     def judge(_: object, pairs: object) -> Evaluation:
         samples = [Sample(f"<b>{i}</b>", "r & r", f"output {i}", float(i)) for i in range(40)]
         return Evaluation({"chrf": 12.5}, samples)
@@ -27,7 +29,7 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
         "target tokens/s",
         "warm-up",
         "Environment and command",
-        "pytest",
+        "allyouneed train mine",
         "Best outputs",
         "Worst outputs",
         "Translations during training",
