@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.explain.search_trace import SearchTrace, trace_search
+from allyouneed.nn import Transformer
 from allyouneed.translator import Translator
 
 
@@ -72,3 +75,18 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
     for translator in (plain, plain.using(copy_untranslatable=False, retry_repetition=False, no_repeat_ngram_size=2)):
         result = trace_text(translator, "bc").hypothesis
         assert translator.source_tokenizer.decode(result.ids) == translator("bc") != "a" * 14
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_finished_hypotheses_are_those_of_the_search(bundle: Bundle, seed: int) -> None:
+    torch.manual_seed(seed)
+    model = Transformer(bundle.model.config).eval()
+    decode = DecodeConfig(beam=4, nbest=4, extra_length=4, copy_untranslatable=False, retry_repetition=False)
+    translator = Translator(replace(bundle, model=model), decode=decode)
+    (segment,) = translator.split(["abcd"]).segments
+    (hypotheses,), _ = translator._generator.generate([segment.request])
+    finished = {tuple(one.ids): one.score for one in hypotheses if one.finished}
+    ended = trace_text(translator, "abcd").ended()
+    assert list(ended)[: len(finished)] == list(finished)
+    assert [ended[ids] for ids in finished] == pytest.approx(list(finished.values()), abs=1e-4)
+    assert len(finished) == 4 or len(ended) == len(finished)

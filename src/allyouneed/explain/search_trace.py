@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import torch
 from torch import Tensor
 
 from ..config import DecodeConfig
@@ -41,13 +42,24 @@ class SearchTrace:
         return list(zip(ids.tolist(), values.exp().tolist(), strict=True))
 
     def ended(self) -> dict[Prefix, float]:
-        """The finished hypotheses with their scores, best first: prefixes with `<eos>` among the best next tokens."""
-        likely = {
-            prefix: self.score((*prefix, self.eos_id))
-            for prefix in self.log_probabilities
-            if self.eos_id in [token for token, _ in self.best(prefix, self.config.beam)]
-        }
-        return dict(sorted(likely.items(), key=lambda item: -item[1]))
+        """The finished hypotheses with their scores, best first.
+
+        These are the prefixes whose `<eos>` is among the `beam` best continuations of all prefixes of their length. Of
+        a search with constraints or groups, whose hypotheses do not all compete, among those of the prefix itself.
+        """
+        totals = {prefix: row + self.log_probability(prefix) for prefix, row in self.log_probabilities.items()}
+        rivals: dict[int, list[Tensor]] = {}
+        for prefix, row in totals.items():
+            rivals.setdefault(len(prefix), []).append(row)
+        all_compete = not self.constrained and self.config.beam_groups == 1
+
+        def ends(prefix: Prefix) -> bool:
+            row = totals[prefix]
+            every = torch.cat(rivals[len(prefix)]) if all_compete else row
+            return bool(row[self.eos_id] >= every.topk(min(self.config.beam, len(every))).values[-1])
+
+        ended = {prefix: self.score((*prefix, self.eos_id)) for prefix in totals if ends(prefix)}
+        return dict(sorted(ended.items(), key=lambda item: -item[1]))
 
     def score(self, sentence: Prefix) -> float:
         """The log-probability divided by the length penalty."""
