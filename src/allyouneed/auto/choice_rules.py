@@ -75,8 +75,8 @@ EXACT_SIZES = {
 SMALL_CORPUS = 3_000
 
 # Dropout for strings: in budgets of more minutes than that and of so many epochs, and without a budget, a model of at
-# most so many pairs learns them by heart. In 10 minutes sounds are repeated 16 times, and gain by it; the sentences of
-# accents 9 times, and lose: docs/automatic-settings.md.
+# most so many pairs learns them by heart. 10 minutes repeat sounds 14 to 17 times, which gain by dropout, and the
+# sentences of accents 8 to 11 times, which lose: docs/automatic-settings.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30
