@@ -127,6 +127,7 @@ def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
         process.join(rng.uniform(0.3, 1.5))
         if process.exitcode is None:
             process.kill()
+            process.join()  # its lock ends with it, and the system lets it end only after a write that is under way
             deaths += 1
             process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", eventful()))
             process.start()
