@@ -120,6 +120,32 @@ def test_windows_line_ends_and_a_missing_last_one_are_kept() -> None:
     )
 
 
+def test_all_escapes_of_c_and_all_line_ends_are_read_and_kept() -> None:
+    text = r"""
+# a comment \033
+msgid "\033[1mBold\x1b[0m \a \"x\" C:\\new \\033 caf\303\251"
+msgstr ""
+
+msgid "one\u2028two"
+msgstr ""
+
+msgid "\042quoted\042"
+msgstr "fatto\007"
+""".replace(r"\u2028", "\u2028")
+    document = read("po", text)
+    assert [unit.text for unit in document.units] == [
+        '\x1b[1mBold\x1b[0m \a "x" C:\\new \\033 café', "one\u2028two", '"quoted"',
+    ]  # fmt: skip
+    assert document.units[2].translation == "fatto\a"
+    assert untouched(document) == text.encode()
+    written = identity(document).decode()
+    assert 'msgstr "\x1b[1mBold\x1b[0m \\a \\"x\\" C:\\\\new \\\\033 café"\n' in written
+    assert 'msgid "one\u2028two"\nmsgstr "one\u2028two"\n' in written
+    assert [unit.translation for unit in read("po", written).units] == [unit.text for unit in document.units[:2]] + [
+        "fatto\a"
+    ]
+
+
 def test_long_translations_are_wrapped_as_gettext_wraps_them() -> None:
     text = 'msgid "x"\nmsgstr ""\n'
     sentence = " ".join(["parola"] * 12)

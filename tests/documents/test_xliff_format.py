@@ -154,6 +154,21 @@ def test_codes_that_cross_an_element_are_points() -> None:
     )
 
 
+def test_tags_written_in_the_text_are_marks() -> None:
+    first = '&lt;p&gt;One<x id="1"/> &lt;b class="a"&gt;two<g id="2"> &lt;/b&gt;a&lt;br/&gt;b</g>&lt;/p&gt; if 1 &lt; 2'
+    document = read(
+        "xliff",
+        f'<xliff version="1.2"><file><body><trans-unit id="1"><source>{first}</source></trans-unit>'
+        '<trans-unit id="2"><source><![CDATA[<i>Three</i> & four]]></source></trans-unit></body></file></xliff>',
+    )
+    assert texts(document) == ["One two ab if 1 < 2", "Three & four"]
+    kinds = ["open", "point", "point", "open", "point", "point", "close", "close"]
+    assert [mark.kind for mark in document.units[0].marks] == kinds
+    written = identity(document).decode()
+    assert f">{first}</target>" in written
+    assert ">&lt;i&gt;Three&lt;/i&gt; &amp; four</target>" in written
+
+
 def test_windows_line_ends_utf_16_and_the_last_line_are_kept() -> None:
     data = OLD.replace("\n", "\r\n").encode()
     assert identity(read("xliff", data)).replace(b"\r\n", b"\n") == identity(read("xliff", OLD))

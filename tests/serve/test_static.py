@@ -382,6 +382,37 @@ def test_the_translation_is_copied(visit: Visitor) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == "b\nc"
 
 
+def test_what_is_shown_stays_in_use_until_there_is_something_new(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    write(page, "a b")
+    page.route("**/v1/translate", lambda route: route.fulfill(status=500, body='{"error": "broken"}'))
+    page.fill("#source", "c d! e")
+    expect(page.locator("#message")).to_contain_text("broken")
+    assert translation(page) == "b c"
+    page.click("#copy")
+    expect(page.locator("#copy-text")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "b c"
+    page.click("#correct")  # it would be one of another text
+    expect(page.locator("#correction")).to_be_hidden()
+    page.unroute_all()
+    page.click(".word >> nth=1")
+    page.wait_for_selector("#choices button")
+    page.keyboard.press("Escape")
+    page.click("#message button:has-text('Try again')")
+    expect(page.locator("#output")).to_contain_text("d e! f")
+    page.click("#correct")
+    expect(page.locator("#correction")).to_be_visible()
+
+
+def test_no_key_is_asked_for_where_there_are_none(visit: Visitor) -> None:
+    page = visit(answers={"v1/translate": (403, {"error": "not from here"}, {})})
+    choose_languages(page, "en", "it")
+    page.fill("#source", "a")
+    expect(page.locator("#message")).to_contain_text("not from here")
+    expect(page.locator("#message button:has-text('Enter a key')")).to_have_count(0)
+
+
 def test_a_text_beyond_the_limit_is_not_sent(visit: Visitor) -> None:
     page = visit()
     requests: list[str] = []

@@ -1,10 +1,9 @@
-"""Pairs in a gettext catalogue, a .po file. polib reads it."""
+"""Pairs in a gettext catalogue, a .po file."""
 
 from pathlib import Path
 
-import polib
-
 from ..errors import DataError
+from ..po_catalogue import read_catalogue
 from .lines import MAX_IN_MEMORY, not_utf8, opened
 from .pair import Pair, Rows
 
@@ -25,8 +24,8 @@ def read_po(path: Path) -> Rows:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}, line {line} {not_utf8(error)}; convert the file to UTF-8 first") from error
     try:
-        catalogue = polib.pofile(text) if "\n" in text else polib.pofile(text + "\n")
-    except OSError as error:
+        catalogue = read_catalogue(text)
+    except ValueError as error:
         raise DataError(f"{path} is no gettext catalogue: {error}") from error
     for entry in catalogue:
         if entry.obsolete:

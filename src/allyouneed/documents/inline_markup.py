@@ -46,13 +46,18 @@ def take_out_tags(string: str, pattern: str = TAG, unescape: Callable[[str], str
     return MarkedText(text + unescape(string[position:]), tuple(marks), tags)
 
 
+def tag_name(tag: str) -> tuple[bool, str]:
+    """Whether a tag closes another, and its name in small letters."""
+    match = re.match(r"[<{](/?)\\?([\w.:-]*)", tag)
+    return (bool(match[1]), match[2].lower()) if match else (False, "")
+
+
 def _pairs(tags: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Which tag closes which, both ways. One that is left open inside a pair has no partner."""
     open_tags: list[tuple[str, int]] = []
     names = Counter[str]()  # of the open tags
     for number, tag in enumerate(tags):
-        match = re.match(r"[<{](/?)\\?([\w.:-]*)", tag)
-        closes, name = (match[1], match[2].lower()) if match else ("", "")
+        closes, name = tag_name(tag)
         if not closes:
             open_tags.append((name, number))
             names[name] += 1

@@ -1,4 +1,4 @@
-"""gettext catalogues (.po, .pot). polib reads the messages; `po_lines` knows where their translations stand.
+"""gettext catalogues (.po, .pot). `po_catalogue` reads the messages; `po_lines` knows where their translations stand.
 
 Only the `msgstr` of messages that get a translation are rewritten, and the flags of those to look at. Everything
 else keeps its bytes: comments, the order and wrapping of lines, what is translated, fuzzy or obsolete.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import polib
 
 from ..errors import DocumentError
+from ..po_catalogue import read_catalogue
 from .encoded_text import EncodedText, Replacement, decode_text
 from .inline_markup import PLACEHOLDER
 from .plurals import PluralForms, parse_plural_forms, plural_rule
@@ -97,8 +98,8 @@ def _decode(data: bytes, encoding: str) -> EncodedText:
 
 def _parse(text: str) -> polib.POFile:
     try:
-        return polib.pofile(text + "\n")  # without a line feed, it could be taken for the name of a file
-    except (OSError, ValueError, IndexError) as error:
+        return read_catalogue(text)
+    except ValueError as error:
         raise DocumentError(f"is no gettext catalogue: {error}") from error
 
 

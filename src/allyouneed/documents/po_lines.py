@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import polib
+from ..po_catalogue import escape_string, unescape_string
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _KEYWORD = re.compile(r"[ \t]*(#~[ \t]*)?(msgctxt|msgid_plural|msgid|msgstr)\b")
@@ -79,7 +79,7 @@ class LineStyle(NamedTuple):
     def string_lines(self, keyword: str, string: str, newline: str) -> str:
         """A string in lines, each with its end."""
         pieces = re.findall(r"[^\n]*\n|[^\n]+", string) if self.broken else [string]
-        parts = [polib.escape(piece) for piece in pieces] or [""]
+        parts = [escape_string(piece) for piece in pieces] or [""]
         if len(parts) > 1 or (self.wrapped and len(f'{keyword} "{parts[0]}"') > _WIDTH):
             parts = ["", *(line for part in parts for line in (_wrap(part, _WIDTH - 2) if self.wrapped else [part]))]
         first, *others = parts
@@ -105,4 +105,4 @@ def with_fuzzy(line: str, newline: str) -> str:
 
 def read_string(lines: str) -> str:
     """The string that is written in lines of a catalogue."""
-    return "".join(polib.unescape(match[1]) for match in _STRING.finditer(lines))
+    return "".join(unescape_string(match[1]) for match in _STRING.finditer(lines))

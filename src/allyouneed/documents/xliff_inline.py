@@ -1,9 +1,11 @@
 """Inline elements of XLIFF ↔ marks of a text.
 
 `<g>`, `<pc>` and `<mrk>` have text inside and are pairs of marks, as are a `<bpt>` and its `<ept>`, a `<bx>` and its
-`<ex>`, an `<sc>` and its `<ec>`. All others, and what is not to be translated, are points, whatever is in them.
+`<ex>`, an `<sc>` and its `<ec>`. All others, and what is not to be translated, are points, whatever is in them. Tags
+that are written in the text itself, `&lt;b&gt;`, are marks too, as in other strings with tags.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from lxml import etree
 
+from .inline_markup import TAG, tag_name
 from .unit import Mark, interleave
 
 _AROUND = {"g", "pc", "mrk"}
@@ -20,11 +23,11 @@ _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 @dataclass
 class InlineText:
-    """The text of an element, the marks of its inline elements, and the element of each tag, by its first mark."""
+    """The text of an element, the marks of its inline elements and tags, and what stands at each mark."""
 
     text: str = ""
     marks: list[Mark] = field(default_factory=list)
-    elements: dict[tuple[int, str], etree._Element] = field(default_factory=dict)
+    elements: dict[tuple[int, str], etree._Element | str] = field(default_factory=dict)
 
     def write(self, parent: etree._Element, text: str, marks: Sequence[Mark]) -> None:
         """Give an element this text with the inline elements at these marks, in place of what it has."""
@@ -39,6 +42,8 @@ class InlineText:
             element = self.elements.get((part.tag, part.kind))
             if element is None:  # the end of an element around text
                 stack.pop()
+            elif isinstance(element, str):
+                _append_text(stack[-1], element)
             elif local_name(element) in _AROUND and part.kind == "open":
                 stack.append(add_empty_copy(stack[-1], element))
             else:
@@ -51,9 +56,9 @@ def local_name(element: etree._Element) -> str:
 
 
 class _Event(NamedTuple):
-    """An inline element in a text. Ends of elements around text have none; codes that belong together have one key."""
+    """An inline element or a tag in a text; ends of elements around text have none. What belongs together has one key."""
 
-    element: etree._Element | None
+    element: etree._Element | str | None
     role: Literal["open", "close", "point"]
     key: tuple[str, str]
 
@@ -89,8 +94,7 @@ def read_inline(element: etree._Element) -> InlineText:
 
 
 def _parts(element: etree._Element) -> Iterator[str | _Event]:
-    if element.text:
-        yield element.text
+    yield from _text_parts(element.text or "")
     for child in element:
         name = local_name(child)
         if name in _AROUND and not _is_protected(child):
@@ -105,8 +109,17 @@ def _parts(element: etree._Element) -> Iterator[str | _Event]:
             yield _Event(child, "close", (_CLOSING[name], partner))
         else:
             yield _Event(child, "point", ("", ""))
-        if child.tail:
-            yield child.tail
+        yield from _text_parts(child.tail or "")
+
+
+def _text_parts(text: str) -> Iterator[str | _Event]:
+    """Text and the tags that are written in it."""
+    for part in filter(None, re.split(f"({TAG})", text)):
+        if re.fullmatch(TAG, part):
+            closes, name = tag_name(part)
+            yield _Event(part, "close" if closes else "open", ("tag", name))
+        else:
+            yield part
 
 
 def _is_protected(element: etree._Element) -> bool:

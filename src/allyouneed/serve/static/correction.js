@@ -2,9 +2,9 @@
 
 import { suggest } from "./api.js";
 import { $ } from "./dom.js";
-import { showMessage } from "./messages.js";
+import { announce, showMessage } from "./messages.js";
 import { splitSentences } from "./sentences.js";
-import { correct, currentLines, currentPair, translatedLine, translatedText } from "./translation.js";
+import { correct, currentLines, currentPair, currentText, isTranslated, translatedLine, translatedText } from "./translation.js";
 
 function setOpen(open) {
   $("correction").hidden = !open;
@@ -15,6 +15,10 @@ function setOpen(open) {
 
 export function openCorrection() {
   if ($("correct").hidden || $("target-foot").hidden) return;
+  if (!isTranslated($("source").value)) { // a correction of what is shown would not belong to what is typed
+    announce("The translation is not finished yet");
+    return;
+  }
   $("corrected").value = translatedText();
   setOpen(true);
   $("corrected").focus();
@@ -27,7 +31,7 @@ export function closeCorrection() {
 // What was changed, as [sentences, source, translation]: sentence by sentence where a line still has as many of them,
 // else line by line, and the text as a whole if it has other lines.
 function changes(corrected) {
-  const text = $("source").value, sources = text.split("\n"), written = corrected.split("\n");
+  const text = currentText(), sources = text.split("\n"), written = corrected.split("\n");
   if (written.length !== sources.length) return [[[], text, corrected]];
   return currentLines().flatMap((line, number) => {
     const better = written[number].trim();

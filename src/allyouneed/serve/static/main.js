@@ -16,6 +16,7 @@ import { setUpShortcuts } from "./shortcuts.js";
 import { currentLines, currentPair, currentSentences, hasChoices, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
 
 let limit = -1; // characters, -1: none
+let haveKeys = false; // whether this server has any
 let announcing = 0;
 
 const on = {
@@ -42,7 +43,7 @@ const on = {
     if (error.kind === "language") {
       const other = languages.anyTarget(error.source);
       showMessage(error.message, "wait", { label: `Translate into ${languages.languageName(other)}`, run: () => languages.chooseTarget(other) });
-    } else showError(error, again, askForKey);
+    } else showError(error, again, haveKeys ? askForKey : null);
   },
 };
 
@@ -105,16 +106,17 @@ async function start() {
   try {
     [listed, settings] = await Promise.all([fetchLanguages(), fetchSettings()]);
   } catch (error) {
-    showError(error, () => { hideMessage(); start(); }, askForKey);
+    showError(error, () => { hideMessage(); start(); }, null);
     return;
   }
   limit = settings.charLimit ?? -1;
+  haveKeys = settings.apiKeys;
   if (settings.textsLogged) {
     $("storing").textContent = "The operator of this server has the texts logged.";
     $("privacy").textContent = "Texts are not stored in this browser, but the operator of this server has them written to its log.";
   }
   languages.setUpLanguages(listed, settings.language?.target?.code, pairChanged);
-  if (settings.apiKeys) setUpKey({ needed: settings.keyRequired, onChange: () => update({ soon: true }) });
+  if (haveKeys) setUpKey({ needed: settings.keyRequired, onChange: () => update({ soon: true }) });
   if (settings.suggestions) setUpCorrection(on);
   if (settings.filesTranslation) {
     $("modes").hidden = false;

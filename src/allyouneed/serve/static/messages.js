@@ -37,7 +37,7 @@ export function waitAndRetry(text, seconds, again) {
   }, 1000);
 }
 
-// An error of a request, with what can be done about it. `again` repeats the request.
+// An error of a request, with what can be done about it. `again` repeats the request; `askForKey` is null where no key helps.
 export function showError(error, again, askForKey) {
   if (error.name === "AbortError") return;
   if (error.kind === "wait") waitAndRetry(error.message, error.seconds, again);
@@ -47,7 +47,7 @@ export function showError(error, again, askForKey) {
       "bad", { label: "Try again", run: again },
     );
     whenOnline = again;
-  } else if (error.kind === "key") showMessage(error.message, "bad", { label: "Enter a key", run: askForKey });
+  } else if (error.kind === "key") showMessage(error.message, "bad", askForKey && { label: "Enter a key", run: askForKey });
   else showMessage(error.message, "bad", error.kind === "server" ? { label: "Try again", run: again } : null);
 }
 

@@ -11,20 +11,22 @@ const MOST_WORDS = 6; // that are offered for a word
 const KEPT = 2000; // translations in the cache, which is gone with the page
 
 const cache = new Map();
-let sentences = []; // of sentences.js, with { translation, chosen }: chosen is the word that the visitor chose, or -1
-let lineCount = 1;
-let pair = null; // the languages in use, the detected one included
+// What is shown, until another text has its first translation: one text, its languages, and its sentences, those of
+// sentences.js with { translation, chosen, corrected }; chosen is the word that the visitor chose, or -1.
+let shown = { text: "", pair: null, sentences: [] };
 let detected = null; // { text, pair }
 let delay = DELAY; // doubled whenever the server asks to slow down
 let timer = 0;
 let running = null;
 
-export const currentSentences = () => sentences;
-export const currentLines = () => groupByLine(sentences, lineCount);
-export const currentPair = () => pair;
+export const currentText = () => shown.text;
+export const currentSentences = () => shown.sentences;
+export const currentLines = () => groupByLine(shown.sentences, shown.text.split("\n").length);
+export const currentPair = () => shown.pair;
+export const isTranslated = (text) => text === shown.text && shown.sentences.every((one) => one.translation);
 export const translatedText = () => currentLines().map(translatedLine).join("\n");
 export const translatedLine = (line) => line.map((one, index) =>
-  one.translation?.text ? gapBefore(one, !index, pair.target) + one.translation.text : "").join("");
+  one.translation?.text ? gapBefore(one, !index, shown.pair.target) + one.translation.text : "").join("");
 
 function remember(key, translation) {
   cache.set(key, translation);
@@ -50,15 +52,10 @@ async function run(text, on) {
   const { signal } = (running = new AbortController());
   const mine = running;
   try {
-    const before = text.trim() && (await updatePair(text, on, signal)) ? [] : sentences;
+    const pair = text.trim() ? await findPair(text, signal) : shown.pair;
     if (signal.aborted) return;
-    lineCount = text.split("\n").length;
-    sentences = splitSentences(text).map((one, number) => {
-      const { translation = null, chosen = -1, corrected = false } =
-        [before[number], ...before].find((other) => other?.source === one.source && (other.chosen >= 0 || other.corrected)) ?? {};
-      return { ...one, translation, chosen, corrected };
-    });
-    await translateMissing(on, signal);
+    if (text.trim()) on.pair(pair);
+    await translateSentences({ text, pair, sentences: withChoices(text, pair) }, on, signal);
   } catch (error) {
     if (error.kind === "wait") delay = Math.min(2 * delay, MAX_DELAY);
     if (error.name !== "AbortError") on.error(error);
@@ -70,14 +67,18 @@ async function run(text, on) {
   }
 }
 
-// Finds the languages of the text; true if they are others than before.
-async function updatePair(text, on, signal) {
-  const before = pair;
-  const next = languages.isAuto() ? await detectPair(text, signal) : { source: languages.source(), target: languages.target() };
-  if (signal.aborted) return false;
-  pair = next;
-  on.pair(pair);
-  return before?.source !== pair.source || before.target !== pair.target;
+// The sentences of a text; one that is shown already keeps what the visitor chose or wrote.
+function withChoices(text, pair) {
+  const before = pair?.source === shown.pair?.source && pair?.target === shown.pair?.target ? shown.sentences : [];
+  return splitSentences(text).map((one, number) => {
+    const { translation = null, chosen = -1, corrected = false } =
+      [before[number], ...before].find((other) => other?.source === one.source && (other.chosen >= 0 || other.corrected)) ?? {};
+    return { ...one, translation, chosen, corrected };
+  });
+}
+
+async function findPair(text, signal) {
+  return languages.isAuto() ? detectPair(text, signal) : { source: languages.source(), target: languages.target() };
 }
 
 async function detectPair(text, signal) {
@@ -97,26 +98,27 @@ async function detectPair(text, signal) {
   return next;
 }
 
-async function translateMissing(on, signal) {
-  if (!sentences.length) return on.change();
-  const { source, target } = pair, glossary = termsFor(source, target);
+// Takes the place of what is shown with the first translations of `next`.
+async function translateSentences(next, on, signal) {
+  const { source, target } = next.pair ?? {}, glossary = termsFor(source, target);
   const context = JSON.stringify([source, target, glossary]);
-  const recall = () => {
-    for (const one of sentences) one.translation ??= cache.get(context + one.source) ?? null;
+  const show = () => {
+    for (const one of next.sentences) one.translation ??= cache.get(context + one.source) ?? null;
+    shown = next;
+    on.change();
   };
-  recall();
-  const missing = [...new Set(sentences.filter((one) => !one.translation).map((one) => one.source))];
-  if (!missing.length) return on.change();
+  const missing = [...new Set(next.sentences.map((one) => one.translation ? "" : one.source))]
+    .filter((text) => text && !cache.has(context + text));
+  if (!missing.length) show();
   for (let start = 0; start < missing.length; start += AT_ONCE) {
     const some = missing.slice(start, start + AT_ONCE);
     const translations = await translate({ texts: some, source, target, glossary }, signal);
     some.forEach((text, index) => remember(context + text, translations[index]));
-    recall();
-    on.change();
+    show();
   }
 }
 
-const requestFor = (sentence) => ({ texts: [sentence.source], ...pair, glossary: termsFor(pair.source, pair.target) });
+const requestFor = ({ source }) => ({ texts: [source], ...shown.pair, glossary: termsFor(shown.pair.source, shown.pair.target) });
 
 // Other translations of a sentence that differ from its word `index` on: [{ word, rest, text }], the likeliest first.
 export async function otherWords(sentence, index, signal) {
@@ -155,8 +157,9 @@ export function correct(sentence, text) {
   Object.assign(sentence, { translation: { text, flags: [] }, chosen: -1, corrected: true });
 }
 
-export const hasChoices = () => sentences.some((one) => one.chosen >= 0 || one.corrected);
+export const hasChoices = () => shown.sentences.some((one) => one.chosen >= 0 || one.corrected);
 
+// The next translation of the text is the model's again.
 export function undoChoices() {
-  for (const one of sentences) Object.assign(one, { translation: null, chosen: -1, corrected: false });
+  for (const one of shown.sentences) Object.assign(one, { chosen: -1, corrected: false });
 }

@@ -1,0 +1,52 @@
+r"""The messages of a gettext catalogue (.po). polib reads them, except for escapes and line ends that it mistakes.
+
+It keeps C's octal and hexadecimal escapes and `\a` as they are written, and ends a line where Python's `str` does, at
+U+2028 for example. So these characters are private ones until it has read the catalogue.
+"""
+
+import re
+
+import polib
+
+_ESCAPES = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}))+)|\\.")  # a run of bytes, or one of another kind
+_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+_PRIVATE = 0x100000  # where Unicode has only private characters
+_HIDDEN = {_PRIVATE + code: code for code in range(0x2100)}
+
+
+def read_catalogue(text: str) -> polib.POFile:
+    """The messages of a catalogue. Raises a ValueError, with the line, if it does not follow the format."""
+    try:
+        catalogue = polib.pofile(_hide(_LINE_ENDS, _ESCAPES.sub(_read_escapes, text)) + "\n")  # never a file's name
+    except (OSError, IndexError) as error:
+        raise ValueError(str(error)) from error
+    for entry in catalogue:
+        entry.msgid, entry.msgid_plural, entry.msgstr = (
+            string.translate(_HIDDEN) for string in (entry.msgid, entry.msgid_plural, entry.msgstr)
+        )
+        entry.msgstr_plural = {number: form.translate(_HIDDEN) for number, form in entry.msgstr_plural.items()}
+    return catalogue
+
+
+def escape_string(string: str) -> str:
+    """A string as it is written between quotation marks."""
+    escaped: str = polib.escape(string)
+    return escaped.replace("\a", r"\a")
+
+
+def unescape_string(written: str) -> str:
+    """The string that is written between quotation marks."""
+    string: str = polib.unescape(_ESCAPES.sub(_read_escapes, written))
+    return string.translate(_HIDDEN)
+
+
+def _read_escapes(match: re.Match[str]) -> str:
+    if match[1]:
+        codes = re.findall(r"\\(?:x(\w+)|(\d+))", match[1])
+        values = bytes(int(code, 16) if code else int(octal, 8) & 0xFF for code, octal in codes)
+        return _hide(re.compile(r'[\x00-\x1f"\\]'), values.decode(errors="replace"))
+    return chr(_PRIVATE + 7) if match[0] == r"\a" else match[0]
+
+
+def _hide(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda match: chr(_PRIVATE + ord(match[0])), text)
