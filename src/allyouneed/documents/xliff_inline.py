@@ -56,7 +56,7 @@ def local_name(element: etree._Element) -> str:
 
 
 class _Event(NamedTuple):
-    """An inline element or a tag in a text; ends of elements around text have none. What belongs together has one key."""
+    """An inline element or tag. Ends of elements around text have none; what belongs together has one key."""
 
     element: etree._Element | str | None
     role: Literal["open", "close", "point"]
