@@ -14,6 +14,7 @@ from allyouneed.errors import BundleError, ConfigError, OutputError
 from allyouneed.files import (
     append,
     check_output_file,
+    followed,
     locked,
     parse_json,
     read_json_lines,
@@ -63,6 +64,16 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
         write_whole(tmp_path / "link", content)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "folder/file").read_bytes() == content
+
+
+def test_the_present_folder_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run/data").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "run/data")
+    assert followed(Path()) == tmp_path / "run/data"
+    assert followed(Path("..")) == tmp_path / "run"
+    assert followed(Path("../data")) == Path("../data")
+    with locked(Path(), what="the run"):
+        assert (tmp_path / "run/.data.lock").exists()
 
 
 def test_a_device_is_written_to_and_stays_one() -> None:
@@ -132,7 +143,7 @@ def test_one_process_at_a_time_holds_a_lock_and_a_dead_one_holds_none(tmp_path: 
     path = tmp_path / "out"
     code = """
 import pathlib, sys
-from allyouneed.files import locked
+from allyouneed.files import followed, locked
 with locked(pathlib.Path(sys.argv[1]), what="x"):
     print("held", flush=True)
     sys.stdin.read()

@@ -168,8 +168,8 @@ def is_same_file(one: Path | int, other: Path | int) -> bool:
 
 
 def followed(path: Path) -> Path:
-    """The path with its links followed, so that a rename replaces the file and leaves the links."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    """The path with its links followed, so that a rename replaces the file and leaves the links; `.` has its name."""
+    return Path(os.path.realpath(path)) if path.is_symlink() or path.name in ("", "..") else path
 
 
 @contextmanager

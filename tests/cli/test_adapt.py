@@ -52,3 +52,5 @@ def test_what_cannot_be_learned_is_refused_in_one_line(base: Path, tmp_path: Pat
     corrections.write_text("Ж\tЖ\n")
     assert "does not fit the corrections" in refusal("adapt", base, corrections, "-o", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+    (tmp_path / "empty").write_text("\n")
+    assert "has no text" in refusal("adapt", base, corrections, "--sources", tmp_path / "empty")

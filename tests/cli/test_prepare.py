@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from allyouneed import fit
-from allyouneed.cli.recipe_argument import recipe_from_arguments
+from allyouneed.cli.recipe_argument import default_output, recipe_from_arguments
 from allyouneed.run import preview_training
 from runs import Notebook
 from shell import refusal, run_here
@@ -54,6 +54,20 @@ def test_train_finds_what_was_prepared(folder: Path, words: list[str]) -> None:
     notebook = Notebook()
     fit(recipe_from_arguments("mine.toml", [word for word in words if "=" in word]), folder / "run", callback=notebook)
     assert notebook.prepared == []
+
+
+def test_the_present_folder_can_be_that_of_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "run").mkdir()
+    monkeypatch.chdir(folder / "run")
+    assert run_here("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv").returncode == 0
+    assert run_here("report", ".").returncode == 0
+    assert run_here("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv", "--resume").returncode == 0
+    assert "the present folder" in refusal("train", "../mine.toml", "-o", ".", "data.train=../pairs.tsv", "--overwrite")
+
+
+def test_a_run_on_a_hidden_file_has_a_folder_of_its_own() -> None:
+    assert default_output("data/.pairs.tsv.gz") == Path("runs/pairs")
+    assert default_output("pairs.en.tsv") == Path("runs/pairs")
 
 
 def test_the_vocabulary_is_the_one_that_train_chooses_for_a_file_of_pairs(folder: Path) -> None:

@@ -232,6 +232,25 @@ def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(t
         trained(tmp_path / "run", budget(1.5), resume=True)
 
 
+def test_a_budget_that_was_raised_goes_beyond_the_steps_and_can_be_resumed(tmp_path: Path) -> None:
+    trained(tmp_path / "run", budget(0.5, steps=20, warmup=2))
+    clock = Clock()
+    with pytest.raises(KeyboardInterrupt):
+        train(budget(1, steps=20, warmup=2), tmp_path / "run", Paced(clock, last=25), resume=True)
+    trained(tmp_path / "run", budget(1, steps=20, warmup=2), resume=True)
+    again, _ = trained(tmp_path / "run", budget(1, steps=20, warmup=2), resume=True)
+    assert again.lines[-1] == "resume: this run was finished after update 30; nothing is left to do"
+    trained(tmp_path / "run", budget(2, steps=20, warmup=2), resume=True)
+    assert read_plans(tmp_path / "run")[-1].steps > 30
+
+
+def test_a_run_that_made_all_its_steps_without_a_budget_is_finished_with_one_too(tmp_path: Path) -> None:
+    plain = budget(0, steps=10, warmup=2)
+    trained(tmp_path / "run", plain)
+    watch, _ = trained(tmp_path / "run", budget(1, steps=10, warmup=2), resume=True)
+    assert watch.lines[-1] == "resume: this run was finished after update 10; nothing is left to do"
+
+
 def test_the_length_of_a_compressed_schedule_stays(tmp_path: Path) -> None:
     """With another one, its position would be of another schedule, and the learning rate perhaps below zero."""
     trained(tmp_path / "run", budget(1))

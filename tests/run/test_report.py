@@ -97,6 +97,20 @@ def test_a_run_is_running_while_its_folder_is_locked(tmp_path: Path) -> None:
     assert not is_running(tmp_path / "run")
 
 
+def test_translations_of_one_sentence_stand_together(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    lines = [
+        {"step": step, "samples": [{"source": s, "reference": s, "output": f"{s}-{step}"} for s in sources]}
+        for step, sources in ((4, ("a", "b")), (8, ("a", "c")))
+    ]
+    (tmp_path / "run/samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_report(tmp_path / "run")
+    page = (tmp_path / "run/report.html").read_text()
+    assert "a-4" in page
+    assert "b-4" not in page  # not among the last ones
+    assert page.index("a-8") < page.index("c-8")
+
+
 def test_the_report_of_a_run_without_the_newer_files_is_drawn_from_the_older(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "run")
     for name in ("updates.jsonl", "environment.jsonl"):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import runs
 from allyouneed import Recipe, fit
@@ -53,3 +54,20 @@ def test_a_short_run_with_patience_keeps_its_last_model(tmp_path: Path) -> None:
     recipe: Recipe = replace(runs.TINY, train=settings)
     fit(recipe, tmp_path / "run", evaluate=lambda bundle, pairs: Evaluation({"chrf": float(next(falling))}))
     assert "for 12 updates" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_the_average_at_the_end_uses_up_no_patience(tmp_path: Path) -> None:
+    def fit_with(patience: int, **options: Any) -> list[int]:
+        watch = runs.Notebook()
+        settings: dict[str, Any] = {
+            "patience": patience,
+            "early_stopping_metric": "chrf",
+            "validate_every": 2,
+            "steps": 400,
+        }
+        recipe = replace(runs.TINY, train=replace(runs.TINY.train, **settings))
+        fit(recipe, tmp_path / "run", evaluate=lambda *_: Evaluation({"chrf": 1.0}), callback=watch, **options)
+        return [validation.step for validation in watch.validations if validation.averaged == 1]
+
+    last = fit_with(2)[-1]
+    assert fit_with(3, resume=True) == [last + 2]

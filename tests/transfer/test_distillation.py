@@ -80,8 +80,9 @@ class KilledError(Exception):
     pass
 
 
+@pytest.mark.parametrize("resume", [True, False])  # before the student starts, there is no run to resume
 def test_what_was_translated_is_not_translated_again(
-    recipe: Recipe, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
 ) -> None:
     monkeypatch.setattr(distillation, "TRANSLATED_AT_ONCE", 5)
     straight = with_teacher(recipe, [teacher], tmp_path / "straight")
@@ -98,7 +99,7 @@ def test_what_was_translated_is_not_translated_again(
     with pytest.raises(KilledError):
         with_teacher(recipe, [teacher], tmp_path / "run")
     most = 1_000
-    again = with_teacher(recipe, [teacher], tmp_path / "run", resume=True)
+    again = with_teacher(recipe, [teacher], tmp_path / "run", resume=resume)
     assert len(calls) == len({tuple(texts) for texts in calls})
     assert isinstance(straight, Recipe)
     assert isinstance(again, Recipe)

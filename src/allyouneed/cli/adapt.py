@@ -75,16 +75,20 @@ def adapt(
     """
     from ..corpus.lines import read_lines
     from ..device import configure_process
+    from ..errors import DataError
+    from ..files import followed
     from ..settings import apply_overrides
     from ..transfer.adaptation import adapt_bundle
     from .program import shell_command
     from .screen import TrainingScreen, console
 
-    path = output or bundle.with_name(f"{bundle.resolve().name}-adapted")
+    path = followed(output or followed(bundle).with_name(f"{bundle.resolve().name}-adapted"))
     settings = apply_overrides({}, [f"train.minutes={minutes}", *(overrides or [])])
     configure_process()
     pairs = _read_corrections(corrections, bundle, columns)
     texts = [line for line in read_lines(sources) if line.strip()] if sources else []
+    if sources and not texts:
+        raise DataError(f"{sources} has no text; name a file with a text on each line, or leave out --sources")
     with TrainingScreen() as screen:
         result = adapt_bundle(
             bundle, pairs, path, mix=mix, sources=texts, settings=settings, callback=screen, resume=resume

@@ -71,8 +71,8 @@ def prepare_command(
       allyouneed prepare my.toml data.cache_dir=/shared/pairs --ray 10.0.0.1:6379
     """
     from ..errors import ConfigError
-    from ..files import to_json
-    from .recipe_argument import recipe_from_arguments
+    from ..files import followed, to_json
+    from .recipe_argument import default_output, recipe_from_arguments
     from .screen import TrainingScreen, console
 
     recipe = recipe_from_arguments(what, more or [], auto=auto)
@@ -82,7 +82,7 @@ def prepare_command(
     plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
     if output and plan.data.cache_dir:
         raise ConfigError(f"data.cache_dir={plan.data.cache_dir} is where the pairs go; leave out it or --output")
-    path = output or Path("runs") / Path(what).name.partition(".")[0]
+    path = followed(output or default_output(what))
     work: set[str] = set()
     with TrainingScreen() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
 

@@ -51,5 +51,10 @@ def recipe_from_arguments(
     return draft if auto else draft.recipe
 
 
+def default_output(what: str) -> Path:
+    """The folder for a run on this argument: `runs/NAME`, without the endings of a file's name."""
+    return Path("runs") / Path(what).name.lstrip(".").partition(".")[0]
+
+
 def _is_source(what: str) -> bool:
     return ":" in what or Path(what).exists()

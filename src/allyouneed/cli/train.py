@@ -135,14 +135,14 @@ def train(
     from contextlib import nullcontext
 
     from ..errors import ConfigError
-    from ..files import named_folders
+    from ..files import followed, named_folders
     from .program import shell_command
-    from .recipe_argument import recipe_from_arguments
+    from .recipe_argument import default_output, recipe_from_arguments
     from .screen import TrainingScreen, console
 
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
-    path = output or Path("runs") / Path(what).name.partition(".")[0]
+    path = followed(output or default_output(what))
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
     recipe = recipe_from_arguments(what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
 

@@ -73,7 +73,7 @@ def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
         ),
         (
             "budget",
-            f"--minutes {minutes} would suit this: {epochs:.3g} epochs, the rule for {len(setup.data.train):,} pairs, "
+            f"--minutes {minutes} would suit this: {epochs:.3g} epochs of {len(setup.data.train):,} pairs, "
             "with validations and final scores; the run then ends on time, however busy the machine is",
         ),
         (

@@ -163,13 +163,14 @@ def _train(
 
 def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
     """Whether a run is unfinished; with more steps, minutes or patience than before it may be unfinished again."""
-    if settings.steps < state.step:
+    if not settings.minutes and settings.steps < state.step:  # a budget that was raised may go beyond
         raise ConfigError(f"train.steps={settings.steps} is less than the {state.step} updates already done")
     if settings.minutes not in (0, state.minutes) and 60 * settings.minutes < state.used_seconds:
         raise ConfigError(
             f"train.minutes={settings.minutes:g} is less than the {state.used_seconds / 60:.2g} minutes already used"
         )
     state.stopped_early = 0 < settings.patience <= state.validations_since_best
-    is_complete = settings.minutes == state.minutes if settings.minutes else state.step == settings.steps
+    has_budget = settings.minutes and state.plan
+    is_complete = settings.minutes == state.minutes if has_budget else state.step >= settings.steps
     state.finished = state.finished and (state.stopped_early or is_complete)
     return not state.finished

@@ -93,6 +93,8 @@ def _refuse(folder: Path, sources: Iterable[Path]) -> None:
         raise OutputError(
             f"{folder} is not a run of allyouneed, so --overwrite does not remove it; name another folder"
         )
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise OutputError(f"{folder} is the present folder, which --overwrite would replace; begin from another folder")
     for path in sources:
         if path.resolve().is_relative_to(folder.resolve()):
             raise OutputError(

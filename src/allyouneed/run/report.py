@@ -235,9 +235,10 @@ def _translations(validations: Lines) -> str:
     parts = []
     for number, sample in enumerate(chosen[-1]["samples"]):
         rows = [
-            (f"{validation['step']:,}", validation["samples"][number]["output"])
+            (f"{validation['step']:,}", other["output"])
             for validation in chosen
-            if number < len(validation["samples"])
+            for other in validation["samples"]
+            if (other["source"], other["reference"]) == (sample["source"], sample["reference"])
         ]
         table = pairs_table([*rows, ("reference", sample["reference"])])
         parts.append(details(sample["source"], table, is_open=number == 0))

@@ -36,8 +36,8 @@ def refuse_a_run(output: Path) -> None:
     """Refuse to start a run in a folder that contains something."""
     if has_run(output):
         raise OutputError(
-            f"{output} already contains a run; continue it with --resume, replace it with --overwrite, "
-            "or name another folder with --output"
+            f"{output} already contains a run; continue it with --resume, name another folder with --output, or "
+            "replace it with allyouneed train --overwrite"
         )
     # A process killed right after its start leaves only prepared pairs, trials and a .partial file.
     if output.exists() and not (

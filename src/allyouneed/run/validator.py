@@ -15,6 +15,7 @@ from ..config import Recipe
 from ..corpus.pair import Pair
 from ..data.prepared_data import PreparedData
 from ..errors import TrainingError
+from ..files import followed
 from ..nn import Transformer
 from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights
 from ..train.state import TrainState
@@ -91,7 +92,9 @@ class Validator:
             with swapped_weights(model, average_snapshots(self._snapshots, steps)):
                 validation = replace(self._measure(model, state, 0.0, None), averaged=len(steps))
                 if _is_finite(validation):
+                    patience = state.validations_since_best, state.level
                     self._save_if_best(model, state, validation)
+                    state.validations_since_best, state.level = patience  # if the run is prolonged
             self._record(validation)
         if not (self._output / "config.json").exists():
             metric = self._recipe.train.early_stopping_metric
@@ -143,7 +146,7 @@ class Validator:
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
         """Write the bundle with the model's current weights, if no earlier one is better."""
         if is_best(validation, self._recipe, state, has_valid=self._data.valid is not None):
-            card = make_card(self._output.name, self._recipe, self._data, model, validation, self._languages)
+            card = make_card(followed(self._output).name, self._recipe, self._data, model, validation, self._languages)
             self._bundle(model, card).save(self._output)
             self._log.write_outputs(validation.samples)
 

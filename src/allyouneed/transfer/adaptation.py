@@ -26,7 +26,7 @@ from ..corpus.memory import iterate_pairs
 from ..corpus.pair import Pair
 from ..errors import ConfigError, DataError
 from ..evaluation import evaluate_greedily
-from ..files import locked, parse_json, read_json_lines, read_whole, to_json, write_whole
+from ..files import followed, locked, parse_json, read_json_lines, read_whole, to_json, write_whole
 from ..metrics import can_rise, make_metrics
 from ..run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
 from ..run.resume import has_run, refuse_a_run
@@ -83,7 +83,7 @@ def adapt_bundle(
     Refuses an empty set of corrections, a vocabulary that cannot encode a tenth of their tokens, and an `output` that
     exists; to resume with other corrections, another bundle or another `mix`.
     """
-    folder, output, callback = Path(folder), Path(output), callback or SilentCallback()
+    folder, output, callback = Path(folder), followed(Path(output)), callback or SilentCallback()
     _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
     base = Bundle.load(folder)
     pairs = _usable(base, corrections, callback)

@@ -63,8 +63,9 @@ def with_teacher(
     origin |= {"teacher": files_digest(*(path for folder in teachers for path in model_files(folder)))}
     with locked(output, what=str(output)), catch_interrupts() as interrupt:
         manifest = output / "pairs/distillation.json"
-        if resume and manifest.is_file():
-            if (stored := parse_json(read_whole(manifest))) != origin:
+        stored = parse_json(read_whole(manifest)) if manifest.is_file() else None
+        if resume and stored is not None:
+            if stored != origin:
                 raise DataError(
                     f"{output} was distilled from other data or settings: {describe_difference(stored, origin)}"
                 )
@@ -72,9 +73,10 @@ def with_teacher(
             raise ConfigError(f"{output} contains a run without a teacher; name another folder with --output")
         else:
             refuse_a_run(output)
-            shutil.rmtree(manifest.parent, ignore_errors=True)
-            manifest.parent.mkdir(parents=True)
-            write_whole(manifest, to_json(origin, indent=2) + "\n")
+            if stored != origin:
+                shutil.rmtree(manifest.parent, ignore_errors=True)
+                manifest.parent.mkdir(parents=True)
+                write_whole(manifest, to_json(origin, indent=2) + "\n")
         corpora = _write_pairs(plan, output, translator, callback, interrupt)
     return _reading(recipe, corpora, languages=translator.bundle.languages)
 
