@@ -70,6 +70,12 @@ def test_figures_are_drawn(saved: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out/figure-5.svg").is_file()
 
 
-@pytest.mark.parametrize("words", [["--figures", "x"], ["--rows", "F"], ["--sentences", "x"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--figures", "x"], ["--rows", "F"], ["--sentences", "x"], ["--minutes", "1"], ["--output", "x"],
+        ["--figures", "x", "--sentences", "x", "--rows", "base"],
+    ],
+)  # fmt: skip
 def test_a_call_that_makes_no_sense_is_refused(words: list[str]) -> None:
     assert isinstance(CliRunner().invoke(app, ["paper", *words]).exception, InputError)

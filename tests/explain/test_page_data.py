@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed.explain import Trace, trace_translation
+from allyouneed.explain import Trace, page_data, trace_translation
 from allyouneed.explain.page_data import build_page_data
 from allyouneed.explain.search_trace import Prefix
 from allyouneed.translator import Translator
@@ -61,6 +61,17 @@ def test_the_kind_of_the_search_is_known(translator_of_tests: Translator, settin
     data = build_page_data(trace_translation(translator, "abc"), translator)
     assert data["search"]["kind"] == kind
     assert any(not node["chosen"] for node in data["tree"]["nodes"]) == (kind == "beam")
+
+
+def test_a_prefix_with_tokens_that_are_not_drawn_is_not_in_the_tree(
+    trace: Trace, translator_of_tests: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_data, "count_drawn_tokens", lambda _: 2)
+    depths: list[int] = []
+    for node in build_page_data(trace, translator_of_tests)["tree"]["nodes"]:
+        depths.append(0 if node["parent"] is None else depths[node["parent"]] + 1)
+    assert max(depths) == 2
+    assert expanded(trace) > 2
 
 
 def test_of_long_texts_the_first_tokens_are_drawn_and_the_page_says_so(

@@ -19,8 +19,13 @@ def paper(
         ),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.01, help="For --ablate: approximate training time of all rows together.")
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            min=0.01,
+            help="For --ablate: approximate training time of all rows together (default: 60).",
+            show_default=False,
+        ),
+    ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Only these rows, for example base,A1,E.", show_default=False)
     ] = None,
@@ -60,6 +65,8 @@ def paper(
 
     if (figures is None) != (sentences is None) or (figures and ablate):
         raise InputError("--figures BUNDLE and --sentences FILE go together, and without --ablate")
+    if (minutes is not None and not ablate) or (rows and figures) or (output and not (ablate or figures)):
+        raise InputError("--minutes goes with --ablate, --rows not with --figures, --output with one of both")
     chosen = _rows(rows)
     path = output or Path("figures" if figures else "runs/ablation")
     if (ablate or figures) and path.exists():
@@ -67,7 +74,7 @@ def paper(
     if figures is not None and sentences is not None:
         _draw(figures, sentences, path)
     elif ablate is not None:
-        _train(ablate, chosen, minutes, path)
+        _train(ablate, chosen, 60.0 if minutes is None else minutes, path)
     else:
         _print(chosen)
 

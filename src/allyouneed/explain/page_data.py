@@ -36,7 +36,7 @@ def build_page_data(trace: Trace, translator: Translator) -> dict[str, Any]:
             "ending": trace.search.explain_ending(),
         },
         "steps": search_steps(trace)[:drawn],
-        "tree": _tree(trace),
+        "tree": _tree(trace, drawn),
         "attention": attention_tensors(trace),
         "heads": _heads(trace, drawn),
         "alignment": crossing[alignment_layer(len(crossing))],
@@ -87,13 +87,13 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
     return heads
 
 
-def _tree(trace: Trace) -> dict[str, Any]:
-    """The prefixes that the search expanded, those of the translation and then the most probable first."""
+def _tree(trace: Trace, drawn: int) -> dict[str, Any]:
+    """The prefixes that the search expanded, up to `drawn` tokens: the translation's, then the most probable ones."""
     answer = tuple(trace.search.hypothesis.ids)
     prefixes = list(trace.search.log_probabilities)
     totals = {prefix: trace.search.log_probability(prefix) for prefix in prefixes}
     order = sorted(prefixes, key=lambda prefix: (answer[: len(prefix)] != prefix, -totals[prefix] / (len(prefix) or 1)))
-    kept = _with_parents(order[:MAX_NODES])
+    kept = _with_parents([prefix for prefix in order if len(prefix) <= drawn][:MAX_NODES])
     number = {prefix: index for index, prefix in enumerate(kept)}
     ended = trace.search.ended()
     nodes = [

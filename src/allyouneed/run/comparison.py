@@ -44,7 +44,7 @@ class Comparison:
     scores: Sequence[PairedScore]
 
     def names(self) -> tuple[str, str]:
-        """The folders' names; those of the parents too where the names are equal."""
+        """The names of the folders, or "first" and "second" where these are equal."""
         return (self.first.name, self.second.name) if self.first.name != self.second.name else ("first", "second")
 
     def summary(self) -> list[str]:
