@@ -276,6 +276,7 @@ def write_joeynmt(
     scale: bool = True,
     changed: dict[str, Any] | None = None,
     side: dict[str, Any] | None = None,
+    testing: dict[str, Any] | None = None,
 ) -> tuple[State, list[str]]:
     """A folder; returns the weights and the tokens of both sides."""  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
@@ -292,7 +293,7 @@ def write_joeynmt(
     } | (changed or {})  # fmt: skip
     config = {
         "data": {"src": data | {"lang": "en"}, "trg": data | {"lang": "it"}},
-        "testing": {"beam_size": 5, "beam_alpha": 1.0},
+        "testing": {"beam_size": 5, "beam_alpha": 1.0} | (testing or {}),
         "model": {
             "tied_embeddings": tied == "all", "tied_softmax": tied != "none",
             "encoder": stack, "decoder": stack,

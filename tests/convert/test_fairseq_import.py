@@ -33,11 +33,12 @@ def rows(bundle: Bundle, symbols: list[str]) -> list[int]:
 
 @torch.inference_mode()
 def greedy(state: State, source: list[int], *, steps: int, **settings: Any) -> list[int]:
-    """The most probable target by fairseq's rules: it begins with `</s>`, and padding is never written."""
+    """The most probable target by fairseq's rules: it begins with `</s>`, does not end at once, and never has padding."""
     target = [2]
-    for _ in range(steps):
+    for step in range(steps):
         logits = fairseq_logits(state, torch.tensor([source]), torch.tensor([target]), **settings)[0, -1]
         logits[1] = -torch.inf
+        logits[2] -= torch.inf if step == 0 else 0.0
         target.append(int(logits.argmax()))
         if target[-1] == 2:
             break

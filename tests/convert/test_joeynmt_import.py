@@ -44,6 +44,7 @@ def test_logits_are_those_of_joeynmt(model: dict[str, Any], tmp_path: Path) -> N
     assert bundle.model.config.tied_embeddings == (model["tied"] if model.get("scale", True) else "none")
     assert bundle.languages == ("en", "it")
     assert (bundle.decode.beam, bundle.decode.alpha, bundle.decode.length_penalty) == (5, 1.0, "gnmt")
+    assert (bundle.decode.min_length, bundle.decode.no_repeat_ngram_size) == (2, 0)  # never an empty translation
     order = rows(bundle, symbols)
     source = [bundle.source_tokenizer.encode(TEXTS[0])]
     target = [bundle.target_tokenizer.encode(TEXTS[1])[:-1]]
@@ -79,6 +80,7 @@ def test_pieces_that_the_vocabulary_lacks_are_never_used(tmp_path: Path) -> None
         ({"changed": {"layer_norm": "post"}}, "has layer_norm='post', and its weights have a norm after the last"),
         ({"changed": {"activation": "tanh"}}, "activation must be one of relu, gelu, swish; got 'tanh'"),
         ({"changed": {"num_heads": 3}}, "d_model must be a multiple of heads"),
+        ({"testing": {"repetition_penalty": 1.2}}, "has repetition_penalty=1.2 in testing, which has no equal"),
         ({"side": {"level": "char"}}, "data.src has level='char'"),
         ({"side": {"tokenizer_cfg": {}}}, "must name the file codes in tokenizer_cfg"),
         ({"side": {"tokenizer_cfg": {"codes": "../../../etc/passwd"}}}, "joeynmt/passwd cannot be read"),

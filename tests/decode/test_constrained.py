@@ -18,6 +18,7 @@ from allyouneed.decode import (
     length_penalty,
     max_constrained_length,
 )
+from allyouneed.decode.constrained import WIDEST, beam_width
 from allyouneed.decode.constraint_state import ConstraintState
 from tables import SOS, Table, limits
 
@@ -179,6 +180,11 @@ def test_many_phrases_have_few_readings() -> None:
             progress = progress.after(word)
             assert len(progress.readings) <= 3
     assert progress.is_complete
+
+
+def test_the_beam_is_never_widened_beyond_a_bound() -> None:
+    phrases = [PhraseConstraint(((A, B),), times) for times in (1, 30)]
+    assert [beam_width(4, phrases[:1]), beam_width(4, phrases), beam_width(60, phrases)] == [8, WIDEST, 60]
 
 
 def test_no_demands_are_a_beam_as_any_other_or_better() -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from allyouneed.config import DecodeConfig
 from allyouneed.decode import Hypothesis, PhraseConstraint, SearchLimits, Step, minimum_length, search
+from allyouneed.decode.ended import best_first
 from tables import EOS, Prefixes, Table, limits
 
 CONFIGS = [
@@ -33,6 +34,11 @@ def run(
         constraints=constraints,
         generators=[torch.Generator().manual_seed(sentence) for sentence in range(limits.sentences)],
     )
+
+
+def test_of_several_samples_the_best_comes_first() -> None:
+    for samples in run(Table(7, 1), DecodeConfig(sample=True, nbest=6), limits(*LENGTHS)):
+        assert samples == best_first(samples)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["greedy", "beam", "groups", "sample"])

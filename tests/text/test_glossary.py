@@ -14,6 +14,30 @@ def test_terms_are_found_whole_the_longest_first_in_their_order() -> None:
     assert list(Glossary({}).find("dog")) == []
 
 
+@pytest.mark.parametrize(
+    ("term", "text", "count"),
+    [
+        ("猫", "黑猫坐在垫子上。", 1),  # no blanks between words
+        ("แมว", "แมวดำ", 1),
+        ("PC", "新PC版", 1),
+        ("हिन्द", "हिन्दी भाषा", 0),  # a vowel sign belongs to the word
+        ("हिन्दी", "हिन्दी भाषा", 1),
+        ("cat", "my_cat cats", 0),
+        ("iş", "İş bitti.", 1),  # the small letter of İ is two characters
+        ("ılık", "Ilık su", 1),
+        ("C++", "C++ x++ C++x", 2),
+    ],
+)
+def test_a_term_matches_whole_words_of_every_script(term: str, text: str, count: int) -> None:
+    glossary = Glossary({term: "x"})
+    assert [match for match, _ in glossary.find(text)] == [term] * count
+    assert len(glossary.spans(text)) == count
+
+
+def test_a_term_with_a_capital_goes_before_the_same_without() -> None:
+    assert list(Glossary({"us": "wir", "US": "USA"}).find("the US and us")) == [("US", ("USA",)), ("us", ("wir",))]
+
+
 def test_a_capital_that_begins_a_sentence_may_be_carried_over() -> None:
     glossary = Glossary({"dog": "cane", "Hund": "cane", "hot dog": ("il panino", "Panino")})
     assert list(glossary.find("Dog, dog. “Dog!” A Dog.")) == [

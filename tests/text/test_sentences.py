@@ -15,6 +15,11 @@ def test_what_does_not_fit_is_cut_at_clauses_then_at_words() -> None:
     assert cut("aaaaaaaaaaaaaaaa", fits) == ["aaaaaaaaaaaaaaaa"]
 
 
+def test_spans_stay_whole_also_where_they_overlap() -> None:
+    text = "aa bb cc dd ee ff"
+    assert cut(text, lambda part: len(part) <= 5, whole=[(9, 14), (3, 8), (6, 11)]) == ["aa", "bb cc dd ee", "ff"]
+
+
 @pytest.mark.parametrize("blank", "\u00a0\u202f\u2009\u3000\u2028")
 @pytest.mark.parametrize("text", ["Plan B@.", "Point A@. Next", "x A@."])
 def test_a_blank_beyond_ascii_before_a_full_stop_is_one(text: str, blank: str) -> None:

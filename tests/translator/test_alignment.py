@@ -5,10 +5,12 @@ import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.decode import Hypothesis
 from allyouneed.errors import ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
+from allyouneed.translator.alignment import Aligner, Unit
 from untrained import spaced
 
 
@@ -61,3 +63,29 @@ def test_an_unknown_word_becomes_the_one_it_looked_at() -> None:
     assert "<unk>" not in result.text
     assert set(result.text.split()) <= {"the", "okapi", "sees", "a", "dog"}
     assert len(result.text.split()) == 3
+
+
+def test_what_has_no_tokens_is_aligned_with_nothing() -> None:
+    aligner = Aligner(spaced()._generator, Tokenizer.characters("a"))
+    units: tuple[Unit, ...] = ("words", "tokens")
+    for unit in units:
+        alignment = aligner._align_pair([1, 2], [5, 6], [0, 0], unit)  # <sos> and <eos> alone
+        assert (alignment.source, alignment.links) == ((), ())
+
+
+@pytest.mark.parametrize("source", ["the cat zebra lion", "the\u00a0 cat   zebra  lion"])
+def test_each_token_belongs_to_its_word_however_many_blanks_there_are(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = Tokenizer.train_words(["the cat zebra lion"], vocab_size=20)
+    config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
+    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
+    aligner, ids = Aligner(translator._generator, tokenizer), tokenizer.encode(source)
+    assert tokenizer.unk_id is not None
+    best = Hypothesis([tokenizer.unk_id], -1.0, -1.0)
+    words = {}
+    for position, token in enumerate(ids[1:-1], start=1):
+        monkeypatch.setattr(aligner, "_attended_positions", lambda *_, at=position: [[at]])
+        words[tokenizer.decode([token])] = aligner.replace_unknown("<unk>", source, ids, best)
+    assert {token: words[token] for token in source.split()} == {token: token for token in source.split()}
+    assert aligner.replace_unknown("<unk> <unk>", source, ids, best).endswith(" <unk>")  # the text names it itself

@@ -18,6 +18,7 @@ from allyouneed.translator import Translator
 from allyouneed.translator.agreement import spans_differ
 from allyouneed.translator.constraints import ConstraintBuilder
 from untrained import loud
+from vocabularies import CODES
 
 
 def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
@@ -35,6 +36,16 @@ def test_a_glossary_and_kept_spans_hold_in_every_output(bundle: Bundle) -> None:
         Translator(replace(bundle, model=Transformer(replace(roomy, max_length=17)).eval())).using(
             glossary={"d": "abcdefghij" * 2}
         )("d")
+
+
+def test_a_phrase_is_spelled_as_the_vocabulary_writes_it_or_refused() -> None:
+    codes = Tokenizer.from_bpe_codes(CODES, ["dog runs"])
+    builder = ConstraintBuilder(codes, Glossary({"cat": "dog  runs"}), ())
+    (phrase,) = builder.build("a cat")
+    assert {codes.decode(spelling) for spelling in phrase.spellings} == {"dog runs"}
+    invisible = Tokenizer.train_words(["dog runs"], vocab_size=20)
+    with pytest.raises(InputError, match="the vocabulary cannot spell it"):
+        ConstraintBuilder(invisible, Glossary({"cat": "zebra"}), ()).build("a cat")
 
 
 def percents() -> Bundle:

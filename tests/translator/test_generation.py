@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
+from allyouneed.decode import target_log_probabilities
 from allyouneed.errors import InputError
 from allyouneed.inference import EagerEngine
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
-from allyouneed.translator import Translation, Translator
+from allyouneed.translator import Translation, Translator, generation
 from allyouneed.translator.segments import Segment
 from untrained import TEXTS, loud
 
@@ -152,6 +153,23 @@ def test_scores_are_those_of_the_search(bundle: Bundle) -> None:
     for translation, scored in zip(result, translator.score((item.source, item.text) for item in result), strict=True):
         assert scored.log_probability == pytest.approx(translation.log_probability, abs=1e-4)
         assert len(scored.pieces) == translation.tokens
+
+
+def test_scores_of_many_pairs_are_computed_part_by_part(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [("abc", "d"), ("de", "fghijab"), ("fghij", "ab"), ("a", "jihg")]
+    whole = list(Translator(bundle).score(pairs))
+    monkeypatch.setattr(generation, "MANY_LOGITS", 3 * 9 * bundle.model.config.vocab_size)
+    calls = []
+    compute = target_log_probabilities
+
+    def note(model: Transformer, target: torch.Tensor, *rest: Any, **more: Any) -> torch.Tensor:
+        calls.append(len(target))
+        return compute(model, target, *rest, **more)
+
+    monkeypatch.setattr(generation, "target_log_probabilities", note)
+    for one, other in zip(whole, Translator(bundle).score(pairs), strict=True):
+        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-5)
+    assert calls == [3, 1]
 
 
 @pytest.mark.parametrize(("pair", "side"), [(("a" * 30, "b"), "source"), (("a", "b" * 30), "target")])

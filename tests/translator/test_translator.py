@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import ConfigError, InputError
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
@@ -97,6 +98,16 @@ def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> No
     translator = Translator(bundle).using(beam=1, copy_untranslatable=False, retry_repetition=False)
     for text in TEXTS:
         assert "".join(translator.stream(text)) == translator(text)
+
+
+def test_a_stream_ends_as_the_translation_does_where_a_letter_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = Tokenizer.characters("ab", byte_fallback=True)
+    config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
+    translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
+    ids = tokenizer.encode("aé")[1:-2]  # without the second byte of é
+    monkeypatch.setattr(translator._generator, "stream", lambda source: iter(ids))
+    assert list(translator.stream("a")) == ["a", "\N{REPLACEMENT CHARACTER}"]
+    assert tokenizer.decode(ids) == "a\N{REPLACEMENT CHARACTER}"
 
 
 def test_alternatives_go_on_differently_after_the_same_beginning(bundle: Bundle) -> None:

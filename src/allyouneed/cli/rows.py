@@ -13,7 +13,7 @@ def as_text(translation: "Translation") -> str:
     """The text, its alternatives and its alignment, separated by tabs."""
     # A line break or a tab inside a translation would shift the following lines or columns.
     texts = [translation.text, *(other.text for other in translation.alternatives)]
-    columns = [" ".join(text.split("\t") if len(texts) > 1 else [text]) for text in texts]
+    columns = [text.replace("\t", " ") if len(texts) > 1 or translation.alignment else text for text in texts]
     if translation.alignment is not None:
         columns.append(str(translation.alignment))
     return "\t".join(re.sub(r"[\r\n]+", " ", column.strip("\r\n")) for column in columns)

@@ -97,7 +97,7 @@ class FairseqImporter:
             vocabulary.source,
             vocabulary.target,
             DecodeConfig(
-                beam=5, alpha=1.0, length_penalty="plain", length_ratio=0.0, extra_length=200,
+                beam=5, alpha=1.0, length_penalty="plain", length_ratio=0.0, extra_length=201, min_length=2,
                 ban_unknown=False, renormalize_logits=False, copy_untranslatable=False, retry_repetition=False,
             ),
             normalization=Normalization(unicode="none", strip_control=False),

@@ -260,10 +260,18 @@ def _decode_config(settings: Mapping[str, Any]) -> DecodeConfig:
     """The search of the section `testing`."""
     table = _table(settings, "testing")
     alpha = float(table.get("beam_alpha", table.get("alpha", -1)))
+    if table.get("repetition_penalty", -1) not in (-1, 1):
+        raise CheckpointError(
+            f"config.yaml has repetition_penalty={table['repetition_penalty']!r:.40} in testing, which has no equal "
+            "here; remove it there, and look for a similar setting in docs/decoding.md"
+        )
     return DecodeConfig(
         beam=int(table.get("beam_size", 1)),
         alpha=max(0.0, alpha),
         length_penalty="gnmt",
+        max_length=max(0, int(table.get("max_output_length", 0))),
+        min_length=1 + int(table.get("min_output_length", 1)),  # theirs does not count the end token
+        no_repeat_ngram_size=max(0, int(table.get("no_repeat_ngram_size", 0))),
         ban_unknown=not table.get("generate_unk", True),
         copy_untranslatable=False,
         retry_repetition=False,

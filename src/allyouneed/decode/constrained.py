@@ -20,6 +20,8 @@ from .constraint_state import ConstraintState, PhraseConstraint, WordBoundaries
 from .ended import ended_hypotheses
 from .step import AnyState, Hypothesis, SearchLimits, Step
 
+WIDEST = 48  # hypotheses of a sentence; the time of a search grows faster than their number
+
 
 class Candidate(NamedTuple):
     """A hypothesis one token longer: its total log-probability, the row it continues, and the new token."""
@@ -41,8 +43,8 @@ def constrained_beam_search(
 ) -> list[list[Hypothesis]]:
     """As `beam_search`, but every hypothesis of sentence b contains all phrases of `constraints[b]`.
 
-    The beam is widened by `beam` for every phrase, so that each can come early or late. A sentence whose limit is too
-    low for its phrases gets no hypothesis; `max_constrained_length` tokens are always enough.
+    The beam is widened by `beam` for every phrase, up to `WIDEST`, so that each can come early or late. A sentence
+    whose limit is too low for its phrases gets no hypothesis; `max_constrained_length` tokens are always enough.
     """
     device = limits.device
     ended = ended_hypotheses(limits, options)
@@ -100,7 +102,7 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
     """How many hypotheses of a sentence with these constraints are active at once."""
     times = sum(phrase.times for phrase in phrases)
     tokens = sum(phrase.times * max(map(len, phrase.spellings)) for phrase in phrases)
-    return max(beam * (1 + times), beam + tokens)
+    return min(max(beam * (1 + times), beam + tokens), max(beam, WIDEST))
 
 
 def _candidates(

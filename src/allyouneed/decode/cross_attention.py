@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..nn import Memory, MultiHeadAttention, Transformer
+from ..nn import MultiHeadAttention, Transformer
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor,
 def _mean_attention(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
     """The cross-attention weights of the alignment layer, the mean over its heads: (B, T, S)."""
     layer = alignment_layer(model.config.decoder_layers)
-    return cross_attention(model, target_in, model.encode(source), layer=layer).mean(1)
+    return cross_attention(model, source, target_in, layer=layer).mean(1)
 
 
 def alignment_layer(layers: int) -> int:
@@ -35,7 +35,7 @@ def alignment_layer(layers: int) -> int:
     return layers - 2 if layers >= 6 else layers - 1
 
 
-def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, layer: int) -> Tensor:
+def cross_attention(model: Transformer, source: Tensor, target_in: Tensor, *, layer: int) -> Tensor:
     """The cross-attention weights of a layer, (B, H, T, S), by equation 1."""
     seen: list[Tensor] = []
     thread = threading.get_ident()
@@ -48,7 +48,7 @@ def cross_attention(model: Transformer, target_in: Tensor, memory: Memory, *, la
     part = model.get_submodule(f"decoder.layers.{layer}.cross_attention")
     hook = part.register_forward_pre_hook(note)
     try:
-        model.decode(target_in, memory)
+        model.hidden_states(source, target_in)
     finally:
         hook.remove()
     return seen[0]

@@ -12,6 +12,7 @@ from .beam_options import BeamOptions, Penalty, length_penalty, plain_length_pen
 from .constrained import constrained_beam_search
 from .constraint_state import PhraseConstraint, WordBoundaries
 from .diverse import diverse_beam_search
+from .ended import best_first
 from .greedy import greedy_search, most_likely, running_greedy_search
 from .rules import Rule, forced_end, forced_prefix, minimum_length, no_repeated_ngram, repetition_penalty, with_rules
 from .sample import sample_search, sample_tokens
@@ -61,7 +62,7 @@ def search(
             )
             for _ in range(config.nbest)
         ]
-        hypotheses = [list(of_one) for of_one in zip(*samples, strict=True)]
+        hypotheses = [best_first(list(of_one)) for of_one in zip(*samples, strict=True)]
     elif config.beam == 1:
         hypotheses = [[hypothesis] for hypothesis in greedy_search(step, state, limits)]
     elif config.beam_groups > 1:

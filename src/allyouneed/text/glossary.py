@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..corpus.lines import text_lines
 from ..errors import DataError
+from .word_characters import in_word_class
 
 _PUNCTUATION = " \t\n\"'«»“”„‘’()[]¿¡*-–—"
 _ENDS = ".!?…:。！？"
@@ -15,8 +16,8 @@ _ENDS = ".!?…:。！？"
 class Glossary:
     """Terms and the translations of each.
 
-    A term matches whole words, and ignores case unless it has a capital letter; of two that overlap
-    the longer matches. Of several translations any one may be used; at the beginning of
+    A term matches whole words, in scripts that put blanks between words, and ignores case unless it has a capital
+    letter; of two that overlap the longer matches. Of several translations any one may be used; at the beginning of
     a sentence it may be capitalized.
     """
 
@@ -28,9 +29,8 @@ class Glossary:
         for term, translations in self._terms.items():
             if not term or not translations or not all(translation.strip() for translation in translations):
                 raise DataError(f"a glossary needs a term and a translation; got {term!r} → {translations!r}")
-        longest_first = sorted(self._terms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_whole, longest_first))) if longest_first else None
-        self._exact = {_key(term): term for term in self._terms}
+        longest_first = sorted(self._terms, key=lambda term: (-len(term), _ignores_case(term)))
+        self._pattern = re.compile(_whole_words(map(_words, longest_first))) if longest_first else None
 
     @classmethod
     def read(cls, path: str | Path) -> "Glossary":
@@ -73,10 +73,16 @@ class Glossary:
             return
         for match in self._pattern.finditer(text):
             matched = " ".join(match.group().split())
-            term = matched if matched in self._terms else self._exact.get(matched.lower())
-            if term is not None:
-                capital = matched[0].isupper() and (term[0] != matched[0] or _begins_sentence(text, match.start()))
-                yield term, _with_capitals(self._terms[term]) if capital else self._terms[term]
+            term = self._term(matched)
+            capital = matched[0].isupper() and (term[0] != matched[0] or _begins_sentence(text, match.start()))
+            yield term, _with_capitals(self._terms[term]) if capital else self._terms[term]
+
+    def _term(self, matched: str) -> str:
+        for form in (matched, matched.lower()):
+            if form in self._terms:
+                return form
+        # The small letter of a capital can be two characters, such as that of the Turkish İ.
+        return next(term for term in self._terms if re.fullmatch(_words(term), matched))
 
 
 def _begins_sentence(text: str, position: int) -> bool:
@@ -89,13 +95,16 @@ def _with_capitals(translations: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*translations, *(word[:1].upper() + word[1:] for word in translations))))
 
 
-def _key(term: str) -> str:
-    return term.lower() if term == term.lower() else term
+def _ignores_case(term: str) -> bool:
+    return term == term.lower()
 
 
-def _whole(term: str) -> str:
+def _words(term: str) -> str:
     words = r"\s+".join(re.escape(word) for word in term.split(" "))
-    words = words if term != term.lower() else f"(?i:{words})"
-    before = r"(?<!\w)" if term[0].isalnum() else ""
-    after = r"(?!\w)" if term[-1].isalnum() else ""
-    return f"{before}{words}{after}"
+    return f"(?i:{words})" if _ignores_case(term) else words
+
+
+def _whole_words(patterns: Iterable[str]) -> str:
+    """A pattern for any of some, where no word goes on before or after it."""
+    boundary = f"(?:(?<!{in_word_class()})|(?!{in_word_class()}))"
+    return f"{boundary}(?:{'|'.join(patterns)}){boundary}"

@@ -1,6 +1,7 @@
 """Split a long text: at the ends of sentences, else of clauses, else of words."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
@@ -32,25 +33,26 @@ def cut(text: str, fits: Callable[[str], bool], *, whole: Sequence[CharSpan] = (
     Neighbouring clauses and words are joined as long as they fit. A word that does not fit is a segment
     by itself. No cut is inside a span of `whole`, (start, end) each.
     """
+    is_inside = _inside(whole)
     pieces = [
         text[start:end].strip()
-        for sentence in _parts((0, len(text)), _sentence_ends(text), whole)
-        for start, end in _cut_sentence(text, sentence, fits, whole)
+        for sentence in _parts((0, len(text)), _sentence_ends(text), is_inside)
+        for start, end in _cut_sentence(text, sentence, fits, is_inside)
     ]
     return [piece for piece in pieces if piece]
 
 
 def _cut_sentence(
-    text: str, sentence: CharSpan, fits: Callable[[str], bool], whole: Sequence[CharSpan]
+    text: str, sentence: CharSpan, fits: Callable[[str], bool], is_inside: Callable[[int], bool]
 ) -> list[CharSpan]:
     def suits(start: int, end: int) -> bool:
         return fits(text[start:end].strip())
 
     if suits(*sentence):
         return [sentence]
-    clauses = _parts(sentence, (match.end() for match in _CLAUSE_ENDS.finditer(text)), whole)
-    blanks = [match.end() for match in re.finditer(r"\s+", text)]
-    words = [word for clause in clauses for word in ([clause] if suits(*clause) else _parts(clause, blanks, whole))]
+    clauses = _parts(sentence, (match.end() for match in _CLAUSE_ENDS.finditer(text, *sentence)), is_inside)
+    blanks = [match.end() for match in _BLANKS.finditer(text, *sentence)]
+    words = [word for clause in clauses for word in ([clause] if suits(*clause) else _parts(clause, blanks, is_inside))]
     pieces = words[:1]
     for start, end in words[1:]:
         if suits(pieces[-1][0], end):
@@ -60,11 +62,28 @@ def _cut_sentence(
     return pieces
 
 
-def _parts(span: CharSpan, ends: Iterable[int], whole: Sequence[CharSpan]) -> list[CharSpan]:
-    """A span cut at those of `ends` that lie inside it, but not inside one of `whole`."""
+def _parts(span: CharSpan, ends: Iterable[int], is_inside: Callable[[int], bool]) -> list[CharSpan]:
+    """A span cut at those of `ends` that lie inside it, but not where `is_inside` says that something stays whole."""
     start, end = span
-    inside = [cut for cut in ends if start < cut < end and not any(a < cut < b for a, b in whole)]
-    return list(pairwise([start, *inside, end]))
+    return list(pairwise([start, *(cut for cut in ends if start < cut < end and not is_inside(cut)), end]))
 
 
+def _inside(spans: Iterable[CharSpan]) -> Callable[[int], bool]:
+    """Whether a place is inside one of the spans, which may overlap."""
+    joined: list[CharSpan] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    starts = [start for start, _ in joined]
+
+    def is_inside(cut: int) -> bool:
+        before = bisect_left(starts, cut)
+        return before > 0 and cut < joined[before - 1][1]
+
+    return is_inside
+
+
+_BLANKS = re.compile(r"\s+")
 _CLAUSE_ENDS = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")

@@ -1,6 +1,7 @@
 """Alignments: which words or tokens of the source those of the translation come from."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -55,19 +56,20 @@ class Aligner:
         unknown = self._target_tokenizer.unk_id
         if unknown is None or unknown not in best.ids:
             return text
-        words = source.split()
-        read = [
-            number
-            for number, of_word in enumerate(self._source_tokenizer.encode_all(words))
-            for _ in self._source_tokenizer.content(of_word)
-        ]
+        words = list(re.finditer(r"\S+", source))
+        up_to_words = self._source_tokenizer.encode_all([source[: word.end()] for word in words])
+        ends = [self._first + len(self._source_tokenizer.content(beginning)) for beginning in up_to_words]
         (positions,) = self._attended_positions([ids], [best])
         attended_words = iter(
-            [read[position - self._first] for position, i in zip(positions, best.ids, strict=False) if i == unknown]
+            words[min(bisect_right(ends, position), len(words) - 1)][0]
+            for position, i in zip(positions, best.ids, strict=False)
+            if i == unknown
         )
-        return re.sub(rf"\s*{re.escape(UNK)}", lambda _: " " + words[next(attended_words)], text).strip()
+        return re.sub(rf"\s*{re.escape(UNK)}", lambda _: f" {next(attended_words, UNK)}", text).strip()
 
     def _align_pair(self, source: list[int], target: list[int], attended: list[int], unit: Unit) -> Alignment:
+        if not self._source_tokenizer.content(source):  # invisible characters alone
+            attended = []
         if unit == "tokens":  # without the start and end tokens
             links = tuple((position - self._first, j) for j, position in enumerate(attended[: len(target)]))
             return Alignment(

@@ -100,9 +100,11 @@ class ConstraintBuilder:
         ]
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
-        """The ids of a text after a blank, and directly after a newline or a bracket."""
+        """The ids of a text, as the vocabulary writes it, after a blank, and directly after a newline or a bracket."""
         tokenizer = self._tokenizer
-        if tokenizer.unk_id is not None and tokenizer.unk_id in tokenizer.encode(required):
+        ids = tokenizer.encode(required)[1:-1]
+        written = tokenizer.decode(ids).strip()
+        if not written or tokenizer.unk_id in ids:
             raise InputError(f"{required!r} must stand in the translation, but the vocabulary cannot spell it")
         spellings = []
         for carrier in _CARRIERS:
@@ -113,7 +115,7 @@ class ConstraintBuilder:
                     raise
                 continue  # a vocabulary without this character
             spelling = tuple(whole[len(before) :])
-            if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == required.strip():
+            if whole[: len(before)] == before and tokenizer.decode(spelling).strip() == written:
                 spellings.append(spelling)
         return list(dict.fromkeys(spellings))
 

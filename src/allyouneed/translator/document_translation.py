@@ -12,9 +12,9 @@ from ..documents.inline import WordLink, place_marks
 from ..errors import InputError
 from ..text.sentences import CharSpan, cut
 from ..text.spans import span_matches
+from ..text.word_characters import is_in_word
 from .agreement import spans_differ
 from .translation import Flag, Translation
-from .word_boundaries import is_in_word
 
 MIN_CONFIDENCE = -1.0  # mean log-probability of a token, in nats
 

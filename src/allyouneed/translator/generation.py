@@ -46,6 +46,7 @@ from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries
 
 MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
+MANY_LOGITS = 30_000_000  # at most so many at once when translations are scored: 120 MB, and as much again
 
 
 class GenerationRequest(NamedTuple):
@@ -216,6 +217,10 @@ class TranslationGenerator:
     @torch.inference_mode()
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         """Those of every token of each target but its first, as in a search: a banned token has minus infinity."""
+        rows = max(1, MANY_LOGITS // (max(map(len, targets)) * len(self.target_tokenizer)))
+        if len(targets) > rows:
+            parts = (slice(start, start + rows) for start in range(0, len(targets), rows))
+            return [row for part in parts for row in self.log_probabilities(sources[part], targets[part])]
         with self.threads_for(sum(map(len, targets))):
             source, target = self.tensor(sources), self.target_tensor(targets)
             gained = [

@@ -294,6 +294,8 @@ class Translator:
                 if len(text_so_far) > len(previous):
                     yield text_so_far[len(previous) :]
                     previous = text_so_far
+            if rest := self.target_tokenizer.decode(ids)[len(previous) :]:  # a letter that never became whole
+                yield rest
 
     def score(self, pairs: Iterable[tuple[str, str]]) -> Iterator[Scored]:
         """Score given translations: the log-probability of every token of each target, as in a search.

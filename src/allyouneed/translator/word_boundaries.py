@@ -1,12 +1,8 @@
 """Which tokens of a vocabulary begin or end inside a word."""
 
-import unicodedata
-
 from ..decode import WordBoundaries
 from ..text.tokenizer import Tokenizer
-
-# Scripts that put no blanks between words: a phrase in them may touch its neighbours.
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+from ..text.word_characters import is_in_word
 
 
 def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
@@ -18,9 +14,3 @@ def find_word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
         starts_in_word=frozenset(i for i, piece in words if is_in_word(piece[0])),
         ends_in_word=frozenset(i for i, piece in words if is_in_word(piece[-1])),
     )
-
-
-def is_in_word(character: str) -> bool:
-    """Whether a character is a letter or digit of a script that puts blanks between words."""
-    category = unicodedata.category(character)
-    return category[0] in "LMN" and not unicodedata.name(character, "").startswith(_UNSPACED)
