@@ -58,6 +58,16 @@ def test_a_damaged_or_removed_file_lets_nobody_in(tmp_path: Path) -> None:
     assert keys.find(key) is None
 
 
+def test_a_file_that_is_back_unchanged_lets_its_keys_in_again(tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "keys", tmp_path / "elsewhere"
+    key = add_key(path, "one")
+    keys = KeyFile(path)
+    path.rename(elsewhere)
+    assert keys.find(key) is None
+    elsewhere.rename(path)
+    assert keys.find(key)
+
+
 def test_keys_differ_and_have_256_random_bits(tmp_path: Path) -> None:
     keys = {add_key(tmp_path / "keys", f"key {number}") for number in range(5)}
     assert len(keys) == 5

@@ -64,7 +64,7 @@ class KeyFile:
                 if self._stamp is None:
                     why = error if isinstance(error, ConfigError) else f"{self.path}: {error.strerror}"
                     raise ConfigError(f"the API keys cannot be read: {why}") from error
-                self._keys = []  # a file that was removed or damaged lets nobody in
+                self._keys, self._stamp = [], (0, 0, 0)  # nobody gets in until the file can be read again
 
 
 def hash_key(key: str) -> str:
