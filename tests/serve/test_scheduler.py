@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 import torch
+from fastapi.testclient import TestClient
 
 from allyouneed import Translation, Translator
 from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
@@ -18,6 +19,7 @@ from allyouneed.serve.options import ServeConfig
 from allyouneed.serve.scheduler import PLAIN, Scheduler, TranslationOptions
 from allyouneed.translator import Segment
 from allyouneed.translator.generation import TranslationGenerator
+from serve.stub import stub_app
 
 pytestmark = pytest.mark.anyio
 Results = list[tuple[int, Translation | None]]
@@ -156,6 +158,16 @@ async def test_too_many_texts_are_refused_at_once(served: tuple[Path, Path], gat
         await first
         assert scheduler.queue_length == 0
         await scheduler.translate(EN_IT, ["f"])
+
+
+@pytest.mark.parametrize("alternatives", [0, 2])
+async def test_a_request_that_was_accepted_does_not_collide_with_itself(alternatives: int) -> None:
+    with TestClient(stub_app(max_queue=100), base_url="http://localhost") as client:
+        texts = [f"a {number}" for number in range(140)]
+        body = {"q": texts, "source": "en", "target": "it", "alternatives": alternatives}
+        answer = client.post("/translate", json=body)
+    assert answer.status_code == 200
+    assert answer.json()["translatedText"] == [text.upper() for text in texts]
 
 
 async def test_a_request_is_given_up_at_its_deadline(served: tuple[Path, Path], gate: Gate) -> None:

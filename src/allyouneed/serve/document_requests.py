@@ -114,7 +114,7 @@ async def _translate_plans(
     count(0)
     for texts, some in ((plain, options), (aligned, replace(options, align="words"))):
         try:
-            answers = await translate_in_chunks(server, key, texts, some, count)
+            answers = await translate_in_chunks(server, key, texts, some, count, wait=bool(translations))
         except InputError as error:
             raise locate_refusal(plans, texts, error) from error
         translations |= zip(texts, answers, strict=True)

@@ -85,7 +85,11 @@ async def translate_parts(
         return _in_order(parts, unique, await plain)
     # One more, because the translation itself is among them.
     wider = replace(options, alternatives=options.alternatives + 1)
-    best, others = await asyncio.gather(plain, translate_in_chunks(server, key, unique, wider))
+    running = asyncio.create_task(translate_in_chunks(server, key, unique, wider, wait=True))
+    try:
+        best, others = await plain, await running
+    finally:
+        running.cancel()
     return _in_order(parts, unique, [_with_alternatives(*both) for both in zip(best, others, strict=True)])
 
 
@@ -95,11 +99,14 @@ async def translate_in_chunks(
     texts: Sequence[str],
     options: TranslationOptions,
     on_progress: Callable[[int], None] = lambda _: None,
+    *,
+    wait: bool = False,
 ) -> list[Translation]:
     """The translations of many texts, which are handed to the scheduler some after the other.
 
-    `on_progress` gets the number of texts of each part that is finished. The `line` of an `InputError` is the number
-    of the text that the model cannot read.
+    `on_progress` gets the number of texts of each part that is finished. Where the queue is full, the first texts are
+    refused, unless they are to `wait`; the others always wait. The `line` of an `InputError` is the number of the text
+    that the model cannot read.
     """
     translations: list[Translation] = []
     running: deque[asyncio.Task[list[Translation]]] = deque()
@@ -116,7 +123,7 @@ async def translate_in_chunks(
     try:
         for start in range(0, len(texts), _CHUNK):
             some = texts[start : start + _CHUNK]
-            running.append(asyncio.create_task(server.scheduler.translate(key, some, options)))
+            running.append(asyncio.create_task(server.scheduler.translate(key, some, options, wait=wait or start > 0)))
             if len(running) == _CHUNKS:
                 await finish_first()
         while running:

@@ -47,6 +47,7 @@ class Scheduler:
         workers = workers or available_cores()
         self._queue = SegmentQueue()
         self._accepted = 0  # texts
+        self._freed = asyncio.Event()  # set whenever there are fewer
         self._workers = BatchWorkers(self._queue, self._monitoring, workers=workers)
         self._side_jobs = ThreadPoolExecutor(workers, "translate-aside", torch.set_num_threads, (1,))
         self._monitoring.watch_queue(lambda: self._accepted)
@@ -73,16 +74,21 @@ class Scheduler:
         options: TranslationOptions = PLAIN,
         *,
         deadline: float | None = None,
+        wait: bool = False,
     ) -> list[Translation]:
         """The translations of some texts, in their order.
 
-        `deadline` is a number of seconds from now. Refuses at once if too many texts are waiting (`Overloaded`);
-        raises `DeadlineExceeded` when the time is over, and `InputError` for a text that the model cannot read, with
-        its number as `line`. Cancelling the task drops what is still waiting.
+        `deadline` is a number of seconds from now. Refuses at once if too many texts are waiting (`Overloaded`),
+        unless these are more texts of a request that goes on: then `wait` lets them wait for room. Raises
+        `DeadlineExceeded` when the time is over, and `InputError` for a text that the model cannot read, with its
+        number as `line`. Cancelling the task drops what is still waiting.
         """
         count_texts(texts)
-        with self._accept(len(texts)):
-            async with _deadline(self._timeout if deadline is None else deadline):
+        async with _deadline(self._timeout if deadline is None else deadline):
+            while wait and self._is_full(len(texts)):
+                self._freed.clear()
+                await self._freed.wait()
+            with self._accept(len(texts)):
                 request = QueuedRequest(await self._translator(key, options), options)
                 try:
                     return await self._translate(request, texts)
@@ -132,7 +138,7 @@ class Scheduler:
 
     @contextmanager
     def _accept(self, count: int) -> Iterator[None]:
-        if self._accepted and self._accepted + count > self._max_queue:
+        if self._is_full(count):
             self._monitoring.count_overload()
             raise Overloaded(
                 f"{self._accepted} texts are waiting already; try again later",
@@ -143,6 +149,10 @@ class Scheduler:
             yield
         finally:
             self._accepted -= count
+            self._freed.set()
+
+    def _is_full(self, count: int) -> bool:
+        return bool(self._accepted) and self._accepted + count > self._max_queue
 
     async def _translator(self, key: ModelKey, options: TranslationOptions) -> Translator:
         model = self.models.loaded(key)
