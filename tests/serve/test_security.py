@@ -97,6 +97,18 @@ def test_pages_of_other_origins_may_call_the_api_without_cookies() -> None:
         assert "access-control-allow-credentials" not in one.headers
 
 
+@pytest.mark.parametrize("path", ["/suggest", "/v2/glossaries", "/v3/glossaries", "/v2/document"])
+def test_pages_of_other_origins_store_nothing_unless_they_are_named(path: str) -> None:
+    form = {"name": "mine", "source_lang": "en", "target_lang": "it", "entries": "a\tb", "entries_format": "tsv"}
+    with client(cors_origins=("*", "https://one.example")) as browser:
+        other = browser.post(path, data=form, headers={"Origin": "https://two.example"})
+        one = browser.post(path, data=form, headers={"Origin": "https://one.example"})
+        assert len(browser.get("/v3/glossaries").json()["glossaries"]) == (path == "/v2/glossaries")
+    assert other.status_code == 403
+    assert "may not store" in other.text
+    assert "may not store" not in one.text
+
+
 def test_origins_can_be_limited() -> None:
     with client(cors_origins=("https://one.example",)) as browser:
         one = browser.post("/translate", json=BODY, headers={"Origin": "https://one.example"})

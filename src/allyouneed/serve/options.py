@@ -62,7 +62,7 @@ class ServeConfig(Checked):
         (), "host names that requests may use; none: those of the loopback if listening there, else any"
     )
     cors_origins: tuple[str, ...] = setting(
-        ("*",), "origins whose pages may call the API; *: any, except for storing suggestions"
+        ("*",), "origins whose pages may call the API; *: any, except for storing suggestions, glossaries and documents"
     )
 
     reload_every: float = setting(

@@ -23,10 +23,11 @@ _LOG = logging.getLogger("allyouneed.serve")
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 UPLOAD_PATHS = ("/translate_file", "/v2/document")
-# Paths that a page of another origin may call. /suggest, which stores what it gets, is not among them.
+# Paths that a page of another origin may call. Those that store what they get are not among them.
 CORS_PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/frontend/settings", "/health", "/spec")
 CORS_PREFIXES = ("/download_file/", "/v1/")
-WRITING_PATHS = ("/suggest",)
+WRITING_PATHS = ("/suggest", "/v2/document")
+WRITING_PREFIXES = ("/v2/glossaries", "/v3/glossaries")
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -151,12 +152,11 @@ class CrossOrigin:
             return
         path = scope["path"]
         named = origin in self.origins
-        if path in WRITING_PATHS and not named:
-            await error_response(path, 403, "pages of other origins may not store suggestions here")(
-                scope, receive, send
-            )
+        is_writing = path in WRITING_PATHS or path.startswith(WRITING_PREFIXES)
+        if is_writing and not named:
+            await error_response(path, 403, "pages of other origins may not store anything here")(scope, receive, send)
             return
-        is_api = path in CORS_PATHS or path.startswith(CORS_PREFIXES) or path in WRITING_PATHS
+        is_api = path in CORS_PATHS or path.startswith(CORS_PREFIXES) or is_writing
         allowed = origin if named else "*" if "*" in self.origins else ""
         if not (is_api and allowed):
             await self.app(scope, receive, send)
