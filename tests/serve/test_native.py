@@ -5,6 +5,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed import Translator
+from allyouneed.serve.refusals import error_response
 
 
 def test_the_answer_is_that_of_the_translator(client: TestClient, served: tuple[Path, Path]) -> None:
@@ -52,6 +53,31 @@ def test_what_cannot_be_streamed_has_the_status_of_a_refusal(client: TestClient)
     answer = client.post("/v1/stream", json={"text": "xyz", "source": "en", "target": "it"})
     assert answer.status_code == 400
     assert "not in the vocabulary" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("route", "fields"),
+    [
+        ("/v1/translate", {"texts": ["abc", "a\ud800"]}),
+        ("/v1/translate", {"texts": ["abc"], "prefix": "\ud800"}),
+        ("/v1/translate", {"texts": ["abc"], "source": "e\udc00"}),
+        ("/v1/translate", {"texts": ["abc"], "\ud800": ""}),
+        ("/v1/stream", {"text": "a\ud800"}),
+        ("/v1/explain", {"text": "a\ud800"}),
+        ("/translate", {"q": "a\ud800"}),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused(client: TestClient, route: str, fields: dict[str, object]) -> None:
+    content = json.dumps({"source": "en", "target": "it", **fields})
+    answer = client.post(route, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert "half of a surrogate pair" in answer.json()["error"]
+
+
+def test_every_error_can_be_written() -> None:
+    assert json.loads(error_response("/v1/translate", 400, "e\ud800 is not supported").body) == {
+        "error": "e\\ud800 is not supported"
+    }
 
 
 def test_an_empty_text_streams_nothing(client: TestClient) -> None:

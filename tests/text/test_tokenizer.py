@@ -121,6 +121,13 @@ def test_a_message_shows_no_more_of_a_long_text_and_of_a_long_alphabet_than_one_
     assert len(str(refusal.value)) < 300
 
 
+@pytest.mark.parametrize("tokenizer", [BPE, Tokenizer.train_unigram(LINES, vocab_size=330)], ids=["bpe", "unigram"])
+def test_half_of_a_surrogate_pair_is_refused_by_its_line(tokenizer: Tokenizer) -> None:
+    with pytest.raises(InputError, match="half of a surrogate pair") as refused:
+        tokenizer.encode_all(["a", "b \ud800"])
+    assert refused.value.line == 2
+
+
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
         Tokenizer.train_bpe(LINES, vocab_size=100)

@@ -7,10 +7,9 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
 
 from ..errors import InputError, Overloaded
-from .admission import Admitted
+from .admission import Admitted, NativeBody
 from .models import ModelKey, ModelStore
 from .server_state import Server
 
@@ -20,10 +19,8 @@ _MAX_WAITING = 16
 router = APIRouter(prefix="/v1", tags=["native"])
 
 
-class ExplainRequest(BaseModel):
+class ExplainRequest(NativeBody):
     """A text to translate and explain."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str
     source: str

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ..errors import AllYouNeedError
 from ..translator import Translation
-from .admission import Admitted
+from .admission import Admitted, NativeBody
 from .events import EVENT_STREAM, event, event_response
 from .request_checks import checked_terms, refuse_too_much
 from .scheduler import TranslationOptions
@@ -18,10 +18,8 @@ from .server_state import Server
 router = APIRouter(prefix="/v1", tags=["native"])
 
 
-class TextsRequest(BaseModel):
+class TextsRequest(NativeBody):
     """Texts to translate, and how."""
-
-    model_config = ConfigDict(extra="forbid")
 
     texts: list[str] = Field(max_length=10_000)
     source: str = Field(description="language of the texts", examples=["en"])
@@ -62,10 +60,8 @@ class TextsAnswer(BaseModel):
     translations: list[TranslatedText]
 
 
-class StreamRequest(BaseModel):
+class StreamRequest(NativeBody):
     """A text to translate piece by piece."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str
     source: str = Field(examples=["en"])

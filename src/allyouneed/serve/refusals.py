@@ -39,7 +39,7 @@ def error_response(
 ) -> JSONResponse:
     """An error as DeepL (paths under /v2 and /v3) or LibreTranslate and all others write it."""
     key = "message" if path.startswith(("/v2/", "/v3/")) else "error"
-    answer = JSONResponse({key: message}, status, headers)
+    answer = JSONResponse({key: message.encode(errors="backslashreplace").decode()}, status, headers)
     if retry_after is not None:
         answer.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
     return answer

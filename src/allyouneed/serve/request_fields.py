@@ -90,7 +90,8 @@ async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields
             form = await _read_multipart(request, max_part_size)
         for name, value in (*request.query_params.multi_items(), *form):
             values.setdefault(name, []).append(value)
-    _require_unicode(values)
+    files_apart = {name: [one for one in some if not isinstance(one, UploadedFile)] for name, some in values.items()}
+    require_unicode(files_apart)
     return Fields(values, is_json=is_json)
 
 
@@ -127,10 +128,10 @@ def _json_object(body: bytes) -> dict[str, object]:
     return value
 
 
-def _require_unicode(values: Mapping[str, list[object]]) -> None:
-    texts = {name: [value for value in some if not isinstance(value, UploadedFile)] for name, some in values.items()}
+def require_unicode(values: object) -> None:
+    """Refuse JSON with a text that is not Unicode."""
     try:
-        json.dumps(texts, ensure_ascii=False).encode()
+        json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise Refusal(400, "Invalid request: a text has half of a surrogate pair, which is no character") from None
     except RecursionError:

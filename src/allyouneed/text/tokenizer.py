@@ -217,6 +217,7 @@ class Tokenizer:
         if self._spellable is not None:
             for line, text in enumerate(texts, start=1):
                 self._refuse_unknown_characters(text, line)
+        _refuse_surrogates(texts)
         if self.symbols is not None:
             return self._encode_by_symbols(texts)
         sentences = [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
@@ -328,3 +329,11 @@ class Tokenizer:
                 f"is not in the vocabulary; it knows {known[:_QUOTED]!r}{'…' * (len(known) > _QUOTED)}",
                 line=line,
             )
+
+
+def _refuse_surrogates(texts: Sequence[str]) -> None:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        line = next(line for line, text in enumerate(texts, start=1) if re.search("[\ud800-\udfff]", text))
+        raise InputError("the text has half of a surrogate pair, which is no character", line=line) from None
