@@ -81,7 +81,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         stored,
         DocumentJobs(stored, lifetime=config.file_lifetime),
         SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,
-        GlossaryStore(config.glossaries),
+        GlossaryStore(config.glossaries, max_terms=config.max_terms),
     )
 
     @asynccontextmanager

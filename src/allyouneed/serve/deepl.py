@@ -3,6 +3,8 @@
 docs/http-api.md lists what of it is here and what its options do.
 """
 
+import asyncio
+
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
@@ -40,7 +42,7 @@ async def translate_deepl(request: Request, server: Server) -> JSONResponse:
     source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else ""
     how = read_sentence_options(fields)
     refuse_unsupported(fields)
-    terms = read_terms(server, client, fields, source, target)
+    terms = await read_terms(server, client, fields, source, target)
     charge(server, client, cost=len(texts), characters=sum(map(len, texts)))
     sources = [source] * len(texts) if source else [one.language for one in await detect_sources(server, texts, target)]
     answers = await translate_each(
@@ -80,6 +82,7 @@ async def list_deepl_languages(request: Request, server: Server) -> JSONResponse
 async def show_usage(request: Request, server: Server) -> JSONResponse:
     """Count the characters that this key has sent today, and say how many it may."""
     _, client = await read_deepl_request(request, server)
+    charge(server, client, cost=1, characters=0)
     limit = client.key.characters_per_day if client.key else 0
     return JSONResponse(
         {"character_count": server.access.characters_today(client), "character_limit": limit or UNLIMITED}
@@ -116,7 +119,7 @@ def require_deepl_code(server: ServerState, fields: Fields, name: str) -> str:
     return match
 
 
-def read_terms(
+async def read_terms(
     server: ServerState, client: Client, fields: Fields, source: str, target: str
 ) -> tuple[tuple[str, str], ...]:
     """The terms of the glossaries that a request names; of two with the same term the one named first counts.
@@ -129,5 +132,5 @@ def read_terms(
     pair = ModelKey(base_language(source), base_language(target))
     terms: dict[str, str] = {}
     for name in ",".join(names).split(",") if names else []:
-        terms = server.glossaries.terms(client.account, name, pair) | terms
+        terms = await asyncio.to_thread(server.glossaries.terms, client.account, name, pair) | terms
     return checked_terms(terms, server.config)

@@ -32,7 +32,7 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
     refuse_unsupported(fields)
     if fields.text("output_format").lower() not in ("", checked.rpartition(".")[2].lower()):
         raise Refusal(400, "Bad request: Value for 'output_format' not supported.")
-    terms = read_terms(server, client, fields, "" if source == "auto" else source, target)
+    terms = await read_terms(server, client, fields, "" if source == "auto" else source, target)
     charge(server, client, cost=file_cost(server, content), characters=len(content))
     work = translate_upload(server, checked, content, source, target, glossary=terms)
     identifier, key = server.jobs.start(work, characters=len(content))

@@ -1,5 +1,6 @@
 """DeepL's glossaries: version 2, one pair of languages each, and version 3, several; both are one store."""
 
+import asyncio
 import csv
 import io
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from . import deepl_schema as schema
 from .access import Client
-from .deepl import read_deepl_request
+from .deepl import charge, read_deepl_request
 from .glossary_store import Entries, LanguagePair, StoredGlossary
 from .language_codes import base_language
 from .refusals import Refusal
@@ -26,7 +27,7 @@ _MAX_NAME = 1_000  # characters
 @router.get("/v2/glossary-language-pairs", **schema.GLOSSARY_PAIRS)
 async def list_glossary_pairs(request: Request, server: Server) -> JSONResponse:
     """List the pairs of languages that glossaries can have: those that are served."""
-    await read_deepl_request(request, server)
+    await _admit(request, server)
     pairs = dict.fromkeys((base_language(key.source), base_language(key.target)) for key in server.models.pairs())
     return JSONResponse({"supported_languages": [_languages(pair) for pair in pairs]})
 
@@ -34,33 +35,34 @@ async def list_glossary_pairs(request: Request, server: Server) -> JSONResponse:
 @router.post("/v2/glossaries", status_code=201, **schema.CREATE_GLOSSARY)
 async def create_glossary(request: Request, server: Server) -> JSONResponse:
     """Make a glossary of one pair of languages."""
-    fields, client = await read_deepl_request(request, server)
+    fields, client = await _admit(request, server)
     values = {name: fields.get(name) for name in ("source_lang", "target_lang", "entries", "entries_format")}
     pair, terms = _read_dictionary(server, values)
-    return JSONResponse(_describe_v2(server.glossaries.create(client.account, _name(fields), {pair: terms})), 201)
+    glossary = await asyncio.to_thread(server.glossaries.create, client.account, _name(fields), {pair: terms})
+    return JSONResponse(_describe_v2(glossary), 201)
 
 
 @router.get("/v2/glossaries", **schema.LIST_GLOSSARIES)
 async def list_glossaries(request: Request, server: Server) -> JSONResponse:
     """List the glossaries of this key that have one pair of languages."""
-    _, client = await read_deepl_request(request, server)
-    glossaries = server.glossaries.list_all(client.account)
+    _, client = await _admit(request, server)
+    glossaries = await asyncio.to_thread(server.glossaries.list_all, client.account)
     return JSONResponse({"glossaries": [_describe_v2(one) for one in glossaries if len(one.counts) == 1]})
 
 
 @router.get("/v2/glossaries/{glossary}", **schema.SHOW_GLOSSARY)
 async def show_glossary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Describe a glossary."""
-    _, client = await read_deepl_request(request, server)
-    return JSONResponse(_describe_v2(_with_one_pair(server, client, glossary)))
+    _, client = await _admit(request, server)
+    return JSONResponse(_describe_v2(await _with_one_pair(server, client, glossary)))
 
 
 @router.get("/v2/glossaries/{glossary}/entries", **schema.SHOW_ENTRIES)
 async def show_glossary_entries(glossary: str, request: Request, server: Server) -> Response:
     """Write the terms of a glossary, one a line."""
-    _, client = await read_deepl_request(request, server)
-    (pair,) = _with_one_pair(server, client, glossary).counts
-    terms = server.glossaries.terms(client.account, glossary, pair)
+    _, client = await _admit(request, server)
+    (pair,) = (await _with_one_pair(server, client, glossary)).counts
+    terms = await asyncio.to_thread(server.glossaries.terms, client.account, glossary, pair)
     return Response(_write_tsv(terms), media_type="text/tab-separated-values")
 
 
@@ -68,53 +70,52 @@ async def show_glossary_entries(glossary: str, request: Request, server: Server)
 @router.delete("/v3/glossaries/{glossary}", status_code=204, **schema.DELETE)
 async def delete_glossary(glossary: str, request: Request, server: Server) -> Response:
     """Delete a glossary."""
-    _, client = await read_deepl_request(request, server)
-    server.glossaries.delete(client.account, glossary)
+    _, client = await _admit(request, server)
+    await asyncio.to_thread(server.glossaries.delete, client.account, glossary)
     return Response(status_code=204)
 
 
 @router.post("/v3/glossaries", status_code=201, **schema.CREATE_MULTILINGUAL)
 async def create_multilingual_glossary(request: Request, server: Server) -> JSONResponse:
     """Make a glossary of several pairs of languages."""
-    fields, client = await read_deepl_request(request, server)
+    fields, client = await _admit(request, server)
     dictionaries = _read_dictionaries(server, fields)
     if not dictionaries:
         raise Refusal(400, "Bad request: Value for 'dictionaries' not specified.")
-    return JSONResponse(_describe_v3(server.glossaries.create(client.account, _name(fields), dictionaries)), 201)
+    glossary = await asyncio.to_thread(server.glossaries.create, client.account, _name(fields), dictionaries)
+    return JSONResponse(_describe_v3(glossary), 201)
 
 
 @router.get("/v3/glossaries", **schema.LIST_MULTILINGUAL)
 async def list_multilingual_glossaries(request: Request, server: Server) -> JSONResponse:
     """List the glossaries of this key."""
-    _, client = await read_deepl_request(request, server)
-    return JSONResponse({"glossaries": [_describe_v3(one) for one in server.glossaries.list_all(client.account)]})
+    _, client = await _admit(request, server)
+    glossaries = await asyncio.to_thread(server.glossaries.list_all, client.account)
+    return JSONResponse({"glossaries": [_describe_v3(one) for one in glossaries]})
 
 
 @router.get("/v3/glossaries/{glossary}", **schema.SHOW_MULTILINGUAL)
 async def show_multilingual_glossary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Describe a glossary."""
-    _, client = await read_deepl_request(request, server)
-    return JSONResponse(_describe_v3(server.glossaries.find(client.account, glossary)))
+    _, client = await _admit(request, server)
+    return JSONResponse(_describe_v3(await asyncio.to_thread(server.glossaries.find, client.account, glossary)))
 
 
 @router.patch("/v3/glossaries/{glossary}", **schema.CHANGE_MULTILINGUAL)
 async def change_multilingual_glossary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Rename a glossary, or add terms to it."""
-    fields, client = await read_deepl_request(request, server)
-    dictionaries = _read_dictionaries(server, fields)
-    if fields.get("name") is not None:
-        server.glossaries.rename(client.account, glossary, _name(fields))
-    for pair, terms in dictionaries.items():
-        server.glossaries.set_terms(client.account, glossary, pair, terms, replace=False)
-    return JSONResponse(_describe_v3(server.glossaries.find(client.account, glossary)))
+    fields, client = await _admit(request, server)
+    name, dictionaries = None if fields.get("name") is None else _name(fields), _read_dictionaries(server, fields)
+    changed = await asyncio.to_thread(server.glossaries.change, client.account, glossary, name, dictionaries)
+    return JSONResponse(_describe_v3(changed))
 
 
 @router.get("/v3/glossaries/{glossary}/entries", **schema.SHOW_DICTIONARY)
 async def show_dictionary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Write the terms of a glossary for one pair of languages."""
-    fields, client = await read_deepl_request(request, server)
+    fields, client = await _admit(request, server)
     pair = _read_pair(server, fields.get("source_lang"), fields.get("target_lang"))
-    terms = server.glossaries.terms(client.account, glossary, pair)
+    terms = await asyncio.to_thread(server.glossaries.terms, client.account, glossary, pair)
     dictionary = {**_languages(pair), "entries": _write_tsv(terms), "entries_format": "tsv"}
     return JSONResponse({"dictionaries": [dictionary]})
 
@@ -122,20 +123,26 @@ async def show_dictionary(glossary: str, request: Request, server: Server) -> JS
 @router.put("/v3/glossaries/{glossary}/dictionaries", **schema.REPLACE_DICTIONARY)
 async def replace_dictionary(glossary: str, request: Request, server: Server) -> JSONResponse:
     """Replace the terms of a glossary for one pair of languages."""
-    fields, client = await read_deepl_request(request, server)
+    fields, client = await _admit(request, server)
     values = {name: fields.get(name) for name in ("source_lang", "target_lang", "entries", "entries_format")}
     pair, terms = _read_dictionary(server, values)
-    server.glossaries.set_terms(client.account, glossary, pair, terms, replace=True)
+    await asyncio.to_thread(server.glossaries.replace_terms, client.account, glossary, pair, terms)
     return JSONResponse({**_languages(pair), "entry_count": len(terms)})
 
 
 @router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204, **schema.DELETE)
 async def delete_dictionary(glossary: str, request: Request, server: Server) -> Response:
     """Delete the terms of a glossary for one pair of languages."""
-    fields, client = await read_deepl_request(request, server)
+    fields, client = await _admit(request, server)
     pair = _read_pair(server, fields.get("source_lang"), fields.get("target_lang"))
-    server.glossaries.delete_terms(client.account, glossary, pair)
+    await asyncio.to_thread(server.glossaries.delete_terms, client.account, glossary, pair)
     return Response(status_code=204)
+
+
+async def _admit(request: Request, server: ServerState) -> tuple[Fields, Client]:
+    fields, client = await read_deepl_request(request, server)
+    charge(server, client, cost=1, characters=0)
+    return fields, client
 
 
 def _name(fields: Fields) -> str:
@@ -186,8 +193,8 @@ def _read_pair(server: ServerState, source: object, target: object) -> LanguageP
     return base_language(require_code(source, codes)), base_language(require_code(target, codes))
 
 
-def _with_one_pair(server: ServerState, client: Client, identifier: str) -> StoredGlossary:
-    glossary = server.glossaries.find(client.account, identifier)
+async def _with_one_pair(server: ServerState, client: Client, identifier: str) -> StoredGlossary:
+    glossary = await asyncio.to_thread(server.glossaries.find, client.account, identifier)
     if len(glossary.counts) != 1:
         raise Refusal(404, "Glossary not found")
     return glossary

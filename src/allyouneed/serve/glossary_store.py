@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from ..errors import ConfigError, OutputError
 from .refusals import Refusal
+from .request_checks import too_many_terms
 
 LanguagePair = tuple[str, str]
 Entries = dict[str, str]
@@ -35,11 +36,14 @@ class StoredGlossary:
 
 
 class GlossaryStore:
-    """The glossaries of all accounts; no account sees those of another. Any thread may use it."""
+    """The glossaries of all accounts; no account sees those of another. Any thread may use it.
 
-    def __init__(self, path: str = "") -> None:
+    Each method may wait for seconds while another program writes to the file.
+    """
+
+    def __init__(self, path: str = "", *, max_terms: int = 1_000) -> None:
         """In a file, or in memory without a `path`. Refuses a file that is no SQLite database."""
-        self._lock = threading.RLock()
+        self._lock, self._max_terms = threading.RLock(), max_terms
         try:
             self._database = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
             self._database.execute("PRAGMA foreign_keys = ON")
@@ -50,7 +54,7 @@ class GlossaryStore:
     def create(self, account: str, name: str, dictionaries: Mapping[LanguagePair, Entries]) -> StoredGlossary:
         """Store a glossary. Refuses more than 1,000 of one account."""
         identifier, created = str(uuid.uuid4()), datetime.now(UTC).isoformat(timespec="microseconds")
-        with self._transaction():
+        with self._transaction(writes=True):
             (count,) = self._database.execute("SELECT count(*) FROM glossary WHERE account = ?", (account,)).fetchone()
             if count >= _MAX_GLOSSARIES:
                 raise Refusal(400, f"Bad request: there are {count} glossaries already; delete some")
@@ -94,27 +98,32 @@ class GlossaryStore:
 
     def delete(self, account: str, identifier: str) -> None:
         """Delete a glossary."""
-        with self._transaction():
+        with self._transaction(writes=True):
             self.find(account, identifier)
             self._database.execute("DELETE FROM glossary WHERE id = ?", (identifier,))
 
-    def rename(self, account: str, identifier: str, name: str) -> None:
-        """Give a glossary another name."""
-        with self._transaction():
+    def change(
+        self, account: str, identifier: str, name: str | None, dictionaries: Mapping[LanguagePair, Entries]
+    ) -> StoredGlossary:
+        """Give a glossary another name, unless that is None, and add terms to it."""
+        with self._transaction(writes=True):
             self.find(account, identifier)
-            self._database.execute("UPDATE glossary SET name = ? WHERE id = ?", (name, identifier))
+            if name is not None:
+                self._database.execute("UPDATE glossary SET name = ? WHERE id = ?", (name, identifier))
+            for pair, terms in dictionaries.items():
+                self._insert(identifier, pair, terms)
+            return self.find(account, identifier)
 
-    def set_terms(self, account: str, identifier: str, pair: LanguagePair, terms: Entries, *, replace: bool) -> None:
-        """Add terms for a pair of languages to a glossary; with `replace`, in place of those that were there."""
-        with self._transaction():
+    def replace_terms(self, account: str, identifier: str, pair: LanguagePair, terms: Entries) -> None:
+        """Set the terms of a glossary for a pair of languages, in place of those that were there."""
+        with self._transaction(writes=True):
             self.find(account, identifier)
-            if replace:
-                self._delete_terms(identifier, pair)
+            self._delete_terms(identifier, pair)
             self._insert(identifier, pair, terms)
 
     def delete_terms(self, account: str, identifier: str, pair: LanguagePair) -> None:
         """Delete the terms of a glossary for a pair of languages. Refuses a pair without any, with status 404."""
-        with self._transaction():
+        with self._transaction(writes=True):
             if pair not in self.find(account, identifier).counts:
                 raise Refusal(404, "Dictionary not found")
             self._delete_terms(identifier, pair)
@@ -125,7 +134,7 @@ class GlossaryStore:
             self._database.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[None]:
         """All of what the block does, or nothing. Refuses, as an `OutputError`, what the file cannot take."""
         with self._lock:
             if self._database.in_transaction:  # a block in a block
@@ -133,7 +142,7 @@ class GlossaryStore:
                 return
             try:
                 with self._database:
-                    self._database.execute("BEGIN IMMEDIATE")
+                    self._database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                     yield
             except sqlite3.Error as error:
                 raise OutputError(f"the file of glossaries could not be used: {error}") from error
@@ -143,6 +152,11 @@ class GlossaryStore:
             "INSERT OR REPLACE INTO term VALUES (?, ?, ?, ?, ?)",
             [(identifier, *pair, term, translation) for term, translation in terms.items()],
         )
+        (count,) = self._database.execute(
+            "SELECT count(*) FROM term WHERE glossary = ? AND source = ? AND target = ?", (identifier, *pair)
+        ).fetchone()
+        if count > self._max_terms:
+            raise Refusal(400, too_many_terms(count, self._max_terms))
 
     def _delete_terms(self, identifier: str, pair: LanguagePair) -> None:
         self._database.execute("DELETE FROM term WHERE glossary = ? AND source = ? AND target = ?", (identifier, *pair))

@@ -82,10 +82,15 @@ def read_glossary(value: object, config: ServeConfig) -> tuple[tuple[str, str], 
 def checked_terms(terms: dict[str, str], config: ServeConfig) -> tuple[tuple[str, str], ...]:
     """The same terms, sorted, so that equal glossaries share batches. Refuses blank ones, and too many."""
     if len(terms) > config.max_terms:
-        raise Refusal(400, f"Invalid request: glossary ({len(terms)}) exceeds the limit of terms ({config.max_terms})")
+        raise Refusal(400, too_many_terms(len(terms), config.max_terms))
     if not all(term.strip() and translation.strip() for term, translation in terms.items()):
         raise Refusal(400, "Invalid request: a glossary needs a term and a translation in each entry")
     return tuple(sorted((" ".join(term.split()), " ".join(text.split())) for term, text in terms.items()))
+
+
+def too_many_terms(count: int, limit: int) -> str:
+    """Why a glossary is refused."""
+    return f"Invalid request: glossary ({count}) exceeds the limit of terms ({limit})"
 
 
 def known_codes(models: ModelStore) -> list[str]:

@@ -1,0 +1,61 @@
+"""Glossaries over HTTP: their limits, and a file that another program uses."""
+
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+from fastapi.testclient import TestClient
+
+from serve.live import running
+from serve.stub import stub_app
+
+BASE = "http://localhost"
+
+
+def dictionary(terms: str) -> dict[str, str]:
+    return {"source_lang": "en", "target_lang": "it", "entries": terms}
+
+
+def test_terms_that_are_added_count_for_the_limit() -> None:
+    with TestClient(stub_app(max_terms=3), base_url=BASE) as client:
+        body = {"name": "mine", "dictionaries": [dictionary("a\tb\nc\td")]}
+        glossary = client.post("/v3/glossaries", json=body).json()["glossary_id"]
+        path = f"/v3/glossaries/{glossary}"
+        assert client.patch(path, json={"dictionaries": [dictionary("a\tz\ne\tf")]}).status_code == 200
+        refused = client.patch(path, json={"name": "other", "dictionaries": [dictionary("g\th")]})
+        assert refused.status_code == 400
+        assert "glossary (4) exceeds the limit of terms (3)" in refused.json()["message"]
+        stored = client.get(path).json()
+    assert (stored["name"], stored["dictionaries"][0]["entry_count"]) == ("mine", 3)  # nothing of it was changed
+
+
+def test_requests_about_glossaries_and_usage_count_for_the_limit() -> None:
+    with TestClient(stub_app(requests_per_minute=2), base_url=BASE) as client:
+        assert client.get("/v2/glossaries").status_code == 200
+        assert client.get("/v2/usage").status_code == 200
+        for answer in (client.post("/v3/glossaries", json={}), client.get("/v2/glossaries"), client.get("/v2/usage")):
+            assert (answer.status_code, answer.json()) == (429, {"message": "Slowdown: 2 per 1 minute"})
+
+
+def test_a_file_that_another_program_writes_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "glossaries.sqlite"
+    with TestClient(stub_app(glossaries=str(path)), base_url=BASE) as client:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert client.get("/v3/glossaries").json() == {"glossaries": []}
+        other.close()
+
+
+def test_a_locked_file_holds_up_no_other_request(tmp_path: Path) -> None:
+    path = tmp_path / "glossaries.sqlite"
+    with running(stub_app(glossaries=str(path))) as url, ThreadPoolExecutor(1) as thread:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        waiting = thread.submit(httpx.get, f"{url}/v3/glossaries", timeout=20)
+        time.sleep(0.3)
+        assert httpx.get(f"{url}/languages", timeout=2).status_code == 200
+        assert not waiting.done()
+        other.close()
+        assert waiting.result().status_code == 200
