@@ -57,6 +57,24 @@ def test_more_requests_than_the_limit_are_answered_429_with_a_time(tmp_path: Pat
         assert native.status_code == 429
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/translate", {**BODY, "target": "xx"}),
+        ("/translate", {**BODY, "format": "pdf"}),
+        ("/translate", {**BODY, "glossary": {"": "a"}}),
+        ("/v1/translate", {"texts": ["a"], "source": "en", "target": "xx"}),
+        ("/v1/translate", {"texts": ["a"], "source": "en", "target": "it", "alternatives": 11}),
+        ("/v1/stream", {"text": "a", "source": "en", "target": "xx"}),
+        ("/v1/explain", {"text": "a", "source": "en", "target": "xx"}),
+    ],
+)
+def test_a_request_that_is_refused_costs_no_characters(path: str, body: dict[str, object]) -> None:
+    with client() as browser:
+        assert browser.post(path, json=body).status_code == 400
+        assert browser.get("/v2/usage").json()["character_count"] == 0
+
+
 def test_a_batch_that_no_minute_has_room_for_is_refused_as_too_large() -> None:
     with client(requests_per_minute=3) as browser:
         assert translate(browser, q=["a"] * 4) == (400, "Invalid request: request (4) exceeds text limit (3)")

@@ -6,6 +6,7 @@ from fastapi.testclient import TestClient
 
 from allyouneed import Translator
 from allyouneed.serve.refusals import error_response
+from serve.stub import stub_app
 
 
 def test_the_answer_is_that_of_the_translator(client: TestClient, served: tuple[Path, Path]) -> None:
@@ -53,6 +54,19 @@ def test_what_cannot_be_streamed_has_the_status_of_a_refusal(client: TestClient)
     answer = client.post("/v1/stream", json={"text": "xyz", "source": "en", "target": "it"})
     assert answer.status_code == 400
     assert "not in the vocabulary" in answer.json()["error"]
+
+
+def test_the_limits_are_those_of_the_server() -> None:
+    def status(texts: int, alternatives: int, **settings: int) -> tuple[int, str]:
+        body = {"texts": ["a"] * texts, "source": "en", "target": "it", "alternatives": alternatives}
+        with TestClient(stub_app(**settings), base_url="http://localhost") as client:
+            answer = client.post("/v1/translate", json=body)
+        return answer.status_code, answer.json().get("error", "")
+
+    assert status(1, 21, max_alternatives=30)[0] == 200
+    assert status(1, 6, max_alternatives=5) == (400, "Invalid request: alternatives parameter must be <= 5")
+    assert status(10_001, 0, max_texts=0)[0] == 200
+    assert status(4, 0, max_texts=3) == (400, "Invalid request: request (4) exceeds text limit (3)")
 
 
 @pytest.mark.parametrize(

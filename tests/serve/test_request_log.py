@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 from allyouneed.serve.app import create_app
 from allyouneed.serve.options import ServeConfig
 from allyouneed.serve.request_log import JsonFormatter
+from serve.stub import stub_app
 
 REQUEST = {"texts": ["abc", "dig hij"], "source": "en", "target": "it"}
 
@@ -35,6 +36,26 @@ def test_the_text_is_there_if_that_is_wanted(served: tuple[Path, Path], caplog: 
     with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.serve"):
         client.post("/v1/translate", json=REQUEST)
     assert lines(caplog)[0]["text"] == ["abc", "dig hij"]
+
+
+def test_each_text_is_there_once_by_whatever_way_it_comes(caplog: pytest.LogCaptureFixture) -> None:
+    languages, deepl = {"source": "en", "target": "it"}, {"target_lang": "it", "source_lang": "en"}
+    file = {"file": ("a.txt", b"Hello")}
+    app = stub_app(log_text=True)
+    with (
+        TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client,
+        caplog.at_level(logging.INFO, "allyouneed.serve"),
+    ):
+        client.post("/translate", json={"q": "Hello", "alternatives": 2, **languages})
+        client.post("/translate", json={"q": "Hello", "format": "html", **languages})
+        client.post("/v1/stream", json={"text": "Hello", **languages})
+        client.post("/v1/explain", json={"text": "Hello", **languages})
+        client.post("/v2/translate", json={"text": ["Hello"], **deepl})
+        client.post("/translate_file", data=languages, files=file)
+        client.post("/v2/document", data=deepl, files=file)
+    requests = [line for line in lines(caplog) if line["message"] == "request"]
+    assert [(line["route"], line["text"]) for line in requests] == [(line["route"], ["Hello"]) for line in requests]
+    assert len(requests) == 7
 
 
 def test_no_line_is_written_if_none_is_wanted(served: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:

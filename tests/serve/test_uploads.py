@@ -15,6 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed.documents import FORMATS
+from allyouneed.serve.keys import add_key
 from allyouneed.serve.stored_files import StoredFiles
 from allyouneed.serve.uploads import safe_name
 from serve.live import running
@@ -247,7 +248,7 @@ def test_deepl_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         )
         assert (status.done, status.billed_characters) == (True, 11)
         assert (tmp_path / "b.txt").read_text() == "hELLO wORLD"
-        with pytest.raises(deepl.DocumentTranslationException, match="JSON"):
+        with pytest.raises(deepl.DeepLException, match="JSON"):
             client.translate_document_from_filepath(tmp_path / "a.json", tmp_path / "b.json", target_lang="IT")
         with pytest.raises(deepl.DeepLException, match="Not found"):
             client.translate_document_get_status(deepl.DocumentHandle("a", "b"))
@@ -255,6 +256,29 @@ def test_deepl_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             handle = client.translate_document_upload(file, source_lang="EN", target_lang="IT")
         with pytest.raises(deepl.DeepLException, match="Not found"):
             client.translate_document_get_status(deepl.DocumentHandle(handle.document_id, "x"))
+
+
+def test_the_characters_of_a_document_are_those_that_are_translated(tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys", "one", characters_per_day=10)
+    content = {"file": ("a.html", b"<p class='title'>Hello <b>you</b></p>")}
+    header = {"Authorization": f"Bearer {key}"}
+    with TestClient(stub_app(keys=str(tmp_path / "keys")), base_url="http://localhost", headers=header) as client:
+        for route, languages in (("/translate_file", LANGUAGES), ("/v2/document", {"target_lang": "it"})):
+            used = client.get("/v2/usage").json()["character_count"]
+            answer = client.post(route, data=languages, files=content)
+            assert (used, answer.status_code) == ((0, 200) if route == "/translate_file" else (9, 456)), answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "change"),
+    [("a.txt", b"text", {"target": "xx"}), ("a.txt", b"text", {"source": "it", "target": "de"}), ("a.json", b"{", {})],
+)
+def test_a_document_that_is_refused_costs_no_characters(
+    name: str, content: bytes, change: dict[str, str], tmp_path: Path
+) -> None:
+    with TestClient(stub_app(), base_url="http://localhost") as client:
+        assert upload(client, name, content, **change).status_code == 400
+        assert client.get("/v2/usage").json()["character_count"] == 0
 
 
 def test_deepl_documents_take_glossaries_and_refuse_other_formats(

@@ -11,7 +11,7 @@ from .deepl_options import refuse_unsupported
 from .document_jobs import DocumentJob
 from .refusals import Refusal
 from .server_state import Server, ServerState
-from .uploads import attachment, check_upload, file_cost, translate_upload
+from .uploads import attachment, check_upload, document_languages, file_cost, read_upload, translate_upload
 
 router = APIRouter(prefix="/v2", tags=["DeepL"])
 
@@ -26,16 +26,18 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
     if upload is None:
         raise Refusal(400, "Bad request: Value for 'file' not specified.")
     target = require_deepl_code(server, fields, "target_lang")
-    source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else "auto"
+    source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else ""
+    languages = document_languages(server, source or "auto", target)
     filename, content = upload
     checked = check_upload(server, fields.text("filename") or filename, content)
     refuse_unsupported(fields)
     if fields.text("output_format").lower() not in ("", checked.rpartition(".")[2].lower()):
         raise Refusal(400, "Bad request: Value for 'output_format' not supported.")
-    terms = await read_terms(server, client, fields, "" if source == "auto" else source, target)
-    charge(server, client, cost=file_cost(server, content), characters=len(content))
-    work = translate_upload(server, checked, content, source, target, glossary=terms)
-    identifier, key = server.jobs.start(work, characters=len(content))
+    terms = await read_terms(server, client, fields, source, target)
+    charge(server, client, cost=file_cost(server, content), characters=0)
+    document = await read_upload(checked, content, *languages)
+    charge(server, client, cost=0, characters=document.characters)
+    identifier, key = server.jobs.start(translate_upload(server, document, terms), characters=document.characters)
     return JSONResponse({"document_id": identifier, "document_key": key})
 
 

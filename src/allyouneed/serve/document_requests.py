@@ -14,6 +14,7 @@ from ..translator import Translation
 from ..translator.document_translation import DocumentPlan, finish_document, locate_refusal, plan_document
 from .events import Progress
 from .models import ModelKey
+from .request_log import count_texts
 from .request_texts import Answer, translate_in_chunks
 from .scheduler import TranslationOptions
 from .server_state import ServerState
@@ -54,6 +55,7 @@ async def translate_markup(
         return plan_document(markup.read(text, key), split_sentences=split_sentences)
 
     plans = [await asyncio.to_thread(plan, text) for text in texts]
+    count_texts(_sentences(plans))
     translations = await _translate_plans(server, key, plans, replace(options, alternatives=0))
     answers = []
     for one in plans:
@@ -63,21 +65,26 @@ async def translate_markup(
     return answers
 
 
+async def read_file(content: bytes, kind: str, options: DocumentOptions) -> DocumentPlan:
+    """What of a document is to be translated; the log line of the request counts it."""
+    plan = await asyncio.get_running_loop().run_in_executor(_FILES, _plan, content, kind, options)
+    count_texts(_sentences([plan]))
+    return plan
+
+
 async def translate_file_content(
     server: ServerState,
     content: bytes,
-    kind: str,
-    options: DocumentOptions,
+    plan: DocumentPlan,
+    source: str,
+    target: str,
     glossary: tuple[tuple[str, str], ...] = (),
     on_progress: Progress = lambda *_: None,
 ) -> bytes:
-    """The document in the target language of `options`. Without a source language that is detected.
+    """The document in the language `target`. Without a source language that is detected.
 
     `on_progress` gets how many sentences are translated, of how many.
     """
-    loop = asyncio.get_running_loop()
-    plan = await loop.run_in_executor(_FILES, _plan, content, kind, options)
-    source, target = options.source_language, options.target_language
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
         detections = await asyncio.to_thread(server.detector.detect, text)
@@ -86,11 +93,15 @@ async def translate_file_content(
         return content
     key = server.models.pair(source, target)
     translations = await _translate_plans(server, key, [plan], TranslationOptions(glossary=glossary), on_progress)
-    return (await loop.run_in_executor(_FILES, finish_document, plan, translations)).data
+    return (await asyncio.get_running_loop().run_in_executor(_FILES, finish_document, plan, translations)).data
 
 
 def _plan(content: bytes, kind: str, languages: DocumentOptions) -> DocumentPlan:
     return plan_document(read_document(content, kind, languages))
+
+
+def _sentences(plans: Sequence[DocumentPlan]) -> list[str]:
+    return list(dict.fromkeys(text for plan in plans for text in (*plan.aligned, *plan.plain)))
 
 
 async def _translate_plans(

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from ..errors import InputError, Overloaded
 from .admission import Admitted, NativeBody
 from .models import ModelKey, ModelStore
+from .request_log import count_texts
 from .server_state import Server
 
 MAX_EXPLAINED_CHARACTERS = 300
@@ -59,8 +60,9 @@ async def explain_text(body: ExplainRequest, server: Server, client: Admitted) -
             f"a text of {len(body.text)} characters is too long to look inside; at most "
             f"{MAX_EXPLAINED_CHARACTERS} can be explained: give a sentence of it"
         )
-    server.access.charge(client, cost=1, characters=len(body.text))
     key = server.models.pair(body.source, body.target)
+    server.access.charge(client, cost=1, characters=len(body.text))
+    count_texts([body.text])
     return JSONResponse(await _explainer.explain(server.models, key, body.text))
 
 

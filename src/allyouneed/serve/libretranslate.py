@@ -43,7 +43,6 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
     texts, is_batch = require_texts(fields, server.config)
     source, target = require_text(fields, "source"), require_text(fields, "target")
     alternatives = read_count(fields, "alternatives", limit=server.config.max_alternatives)
-    server.access.charge(client, cost=max(1, len(texts)), characters=sum(map(len, texts)))
     form = fields.text("format") or "text"
     codes = known_codes(server.models)
     is_auto = source.strip().lower() == "auto"
@@ -56,6 +55,7 @@ async def translate_texts(request: Request, server: Server) -> JSONResponse:
         align="words" if fields.flag("alignments") else None,
         glossary=read_glossary(fields.get("glossary"), server.config),
     )
+    server.access.charge(client, cost=max(1, len(texts)), characters=sum(map(len, texts)))
     detected = await detect_sources(server, texts, target) if is_auto else []
     sources = sources or [one.language for one in detected]
     answers = await translate_each(server, texts, sources, target, options, markup=Markup() if form == "html" else None)

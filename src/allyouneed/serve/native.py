@@ -11,7 +11,8 @@ from ..errors import AllYouNeedError
 from ..translator import Translation
 from .admission import Admitted, NativeBody
 from .events import EVENT_STREAM, event, event_response
-from .request_checks import checked_terms, refuse_too_much
+from .request_checks import checked_count, checked_terms, refuse_too_much
+from .request_log import count_texts
 from .scheduler import TranslationOptions
 from .server_state import Server
 
@@ -21,10 +22,10 @@ router = APIRouter(prefix="/v1", tags=["native"])
 class TextsRequest(NativeBody):
     """Texts to translate, and how."""
 
-    texts: list[str] = Field(max_length=10_000)
+    texts: list[str]
     source: str = Field(description="language of the texts", examples=["en"])
     target: str = Field(description="language of the translations", examples=["it"])
-    alternatives: int = Field(0, ge=0, le=20, description="other translations of each text")
+    alternatives: int = Field(0, ge=0, description="other translations of each text")
     align: Literal["words", "tokens"] | None = Field(None, description="units to align, if any")
     glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
     prefix: str = Field("", description="how every translation begins")
@@ -73,14 +74,15 @@ class StreamRequest(NativeBody):
 async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSONResponse:
     """Translate texts of one language into another."""
     refuse_too_much(body.texts, server.config)
-    server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
     key = server.models.pair(body.source, body.target)
     options = TranslationOptions(
-        alternatives=body.alternatives,
+        alternatives=checked_count(body.alternatives, "alternatives", limit=server.config.max_alternatives),
         align=body.align,
         glossary=checked_terms(body.glossary, server.config),
         prefix=body.prefix,
     )
+    server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
+    count_texts(body.texts)
     translations = await server.scheduler.translate(key, body.texts, options)
     # Not through the model of the answer: checking it again would take longer than making it.
     return JSONResponse({"translations": [_describe(one) for one in translations]})
@@ -98,9 +100,10 @@ async def stream(body: StreamRequest, server: Server, client: Admitted) -> Strea
     event is `done`, with the whole text, or `error`, with `{"error": "…"}`.
     """
     refuse_too_much([body.text], server.config)
-    server.access.charge(client, cost=1, characters=len(body.text))
     key = server.models.pair(body.source, body.target)
     options = TranslationOptions(glossary=checked_terms(body.glossary, server.config))
+    server.access.charge(client, cost=1, characters=len(body.text))
+    count_texts([body.text])
     pieces = server.scheduler.stream(key, body.text, options)
     first = await anext(pieces, None)  # what is refused gets the status code of a refusal
 

@@ -57,9 +57,14 @@ def read_count(fields: Fields, name: str, *, limit: int) -> int:
         number = None
     if number is None:
         raise Refusal(400, f"Invalid request: {name} parameter is not a number")
+    return checked_count(max(0, number), name, limit=limit)
+
+
+def checked_count(number: int, name: str, *, limit: int) -> int:
+    """The same number. Refuses one beyond a limit."""
     if number > limit:
         raise Refusal(400, f"Invalid request: {name} parameter must be <= {limit}")
-    return max(0, number)
+    return number
 
 
 def read_glossary(value: object, config: ServeConfig) -> tuple[tuple[str, str], ...]:

@@ -13,6 +13,7 @@ from ..translator import Translation
 from ..translator.document_translation import sentence_spans
 from ..translator.translation import FLAGS
 from .models import ModelKey
+from .request_log import count_texts
 from .scheduler import TranslationOptions
 from .server_state import ServerState
 
@@ -80,6 +81,7 @@ async def translate_parts(
 ) -> list[Translation]:
     """The translation of each part, the same with alternatives and without; equal parts are translated once."""
     unique = list(dict.fromkeys(parts))
+    count_texts(unique)
     plain = translate_in_chunks(server, key, unique, replace(options, alternatives=0))
     if not options.alternatives:
         return _in_order(parts, unique, await plain)

@@ -18,7 +18,6 @@ from .batch_workers import BatchWorkers
 from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import Monitoring
-from .request_log import count_texts
 from .segment_queue import QueuedRequest, SegmentGroup, SegmentQueue
 from .translation_options import PLAIN as PLAIN
 from .translation_options import TranslationOptions as TranslationOptions
@@ -83,7 +82,6 @@ class Scheduler:
         `DeadlineExceeded` when the time is over, and `InputError` for a text that the model cannot read, with its
         number as `line`. Cancelling the task drops what is still waiting.
         """
-        count_texts(texts)
         async with _deadline(self._timeout if deadline is None else deadline):
             while wait and self._is_full(len(texts)):
                 self._freed.clear()
@@ -99,7 +97,6 @@ class Scheduler:
         self, key: ModelKey, text: str, options: TranslationOptions = PLAIN, *, deadline: float | None = None
     ) -> AsyncGenerator[str]:
         """The translation of one text piece by piece, as `Translator.stream` gives it."""
-        count_texts([text])
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         loop, stopped = asyncio.get_running_loop(), threading.Event()
 

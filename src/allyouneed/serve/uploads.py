@@ -5,14 +5,16 @@ import re
 import unicodedata
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from ..documents import DocumentOptions, document_format
+from ..translator.document_translation import DocumentPlan
 from . import libretranslate_schema as schema
-from .document_requests import translate_file_content
+from .document_requests import read_file, translate_file_content
 from .events import EVENT_STREAM, Progress, progress_response
 from .refusals import Refusal
 from .request_checks import known_codes, read_glossary, require_code, require_text
@@ -22,6 +24,22 @@ from .server_state import Server, ServerState
 router = APIRouter(tags=["LibreTranslate"])
 
 _DISABLED = "Files translation are disabled on this server."
+
+
+class UploadedDocument(NamedTuple):
+    """A document and the plan of its translation; `source` is "" if it is to be detected."""
+
+    name: str
+    content: bytes
+    plan: DocumentPlan
+    source: str
+    target: str
+
+    @property
+    def characters(self) -> int:
+        """Those that are to be translated."""
+        units = zip(self.plan.document.units, self.plan.sentences, strict=True)
+        return sum(len(unit.text) for unit, sentences in units if sentences)
 
 
 @router.post("/translate_file", **schema.TRANSLATE_FILE)
@@ -38,17 +56,17 @@ async def translate_file(request: Request, server: Server) -> Response:
     upload = fields.upload("file")
     if upload is None:
         raise Refusal(400, "Invalid request: missing file parameter")
-    source, target = require_text(fields, "source"), require_text(fields, "target")
+    languages = document_languages(server, require_text(fields, "source"), require_text(fields, "target"))
     filename, content = upload
     name = check_upload(server, filename, content)
-    server.access.charge(client, cost=file_cost(server, content), characters=len(content))
     table = DocumentOptions(column=fields.text("column"), into=fields.text("into"), numbers=fields.flag("numbers"))
     glossary = read_glossary(fields.get("glossary"), server.config)
+    server.access.charge(client, cost=file_cost(server, content))
+    document = await read_upload(name, content, *languages, table)
+    server.access.charge(client, cost=0, characters=document.characters)
 
     async def work(on_progress: Progress = lambda *_: None) -> dict[str, str]:
-        translated, new_name = await translate_upload(
-            server, name, content, source, target, table, glossary, on_progress
-        )
+        translated, new_name = await translate_upload(server, document, glossary, on_progress)
         token = await asyncio.to_thread(server.uploads.add, translated, new_name)
         return {"translatedFileUrl": str(request.url_for("download_file", filename=f"{token}.{quote(new_name)}"))}
 
@@ -86,29 +104,40 @@ def file_cost(server: ServerState, content: bytes) -> int:
     return max(1, len(content) // per_text) if per_text else 1
 
 
+def document_languages(server: ServerState, source: str, target: str) -> tuple[str, str]:
+    """The codes of the languages of a document; the source is "" if it is to be detected ("auto").
+
+    Refuses languages that are not served.
+    """
+    codes = known_codes(server.models)
+    source = "" if source.strip().lower() == "auto" else require_code(source, codes)
+    target = require_code(target, codes)
+    if source not in ("", target):
+        server.models.pair(source, target)
+    return source, target
+
+
+async def read_upload(
+    name: str, content: bytes, source: str, target: str, options: DocumentOptions | None = None
+) -> UploadedDocument:
+    """Read a document that `check_upload` accepted. Refuses what its format cannot read."""
+    kind = document_format(name)
+    assert kind is not None  # see `check_upload`
+    chosen = replace(options or DocumentOptions(), source_language=source, target_language=target)
+    return UploadedDocument(name, content, await read_file(content, kind, chosen), source, target)
+
+
 async def translate_upload(
     server: ServerState,
-    name: str,
-    content: bytes,
-    source: str,
-    target: str,
-    options: DocumentOptions | None = None,
+    document: UploadedDocument,
     glossary: tuple[tuple[str, str], ...] = (),
     on_progress: Progress = lambda *_: None,
 ) -> tuple[bytes, str]:
-    """A document in the language `target`, and a name for it. `source` may be "auto".
-
-    Refuses languages that are not served, and what the format of the document cannot read.
-    """
-    codes = known_codes(server.models)
-    source_code = "" if source.strip().lower() == "auto" else require_code(source, codes)
-    target_code = require_code(target, codes)
-    kind = document_format(name)
-    assert kind is not None  # see `check_upload`
-    chosen = replace(options or DocumentOptions(), source_language=source_code, target_language=target_code)
-    translated = await translate_file_content(server, content, kind, chosen, glossary, on_progress)
+    """A document in its target language, and a name for it."""
+    name, content, plan, source, target = document
+    translated = await translate_file_content(server, content, plan, source, target, glossary, on_progress)
     stem, dot, ending = name.rpartition(".")
-    return translated, f"{stem}_{target_code}{dot}{ending}"
+    return translated, f"{stem}_{target}{dot}{ending}"
 
 
 def safe_name(filename: str) -> str:
