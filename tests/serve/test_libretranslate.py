@@ -182,13 +182,27 @@ def test_a_language_that_is_only_a_target_is_listed_too() -> None:
 
 def test_settings_of_the_page(client: TestClient) -> None:
     settings = client.get("/frontend/settings").json()
-    assert settings["charLimit"] == 100
+    assert (settings["charLimit"], settings["textsLimit"], settings["alternativesLimit"]) == (100, 3, 5)
     assert settings["language"] == {
         "source": {"code": "auto", "name": "Auto Detect"},
         "target": {"code": "it", "name": "Italian"},
     }
     is_off = {name for name, value in settings.items() if value is False}
     assert is_off == {"apiKeys", "keyRequired", "suggestions", "textsLogged"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "texts"),
+    [
+        ({"max_texts": 0}, -1),
+        ({"max_texts": 0, "requests_per_minute": 20}, 19),
+        ({"max_texts": 5, "requests_per_minute": 20}, 5),
+        ({"requests_per_minute": 1}, 1),
+    ],
+)
+def test_the_limit_of_texts_fits_into_a_minute(limits: dict[str, int], texts: int) -> None:
+    with TestClient(stub_app(**limits), base_url=BASE) as client:
+        assert client.get("/frontend/settings").json()["textsLimit"] == texts
 
 
 @pytest.mark.parametrize(

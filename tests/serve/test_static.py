@@ -137,6 +137,45 @@ def test_the_language_is_detected_once_while_a_text_grows(visit: Visitor) -> Non
     assert requests.count("detect") == 1
 
 
+def test_the_languages_can_be_swapped_once_the_source_is_known(visit: Visitor) -> None:
+    page = visit(answers={"detect": (200, [{"language": "it", "confidence": 95}], {})})
+    page.select_option("#target-language", "en")
+    expect(page.locator("#swap")).to_be_disabled()
+    write(page, "b c d")
+    page.click("#swap")
+    assert (page.input_value("#source-language"), page.input_value("#target-language")) == ("en", "it")
+    page.select_option("#source-language", "auto")
+    page.fill("#source", "")
+    expect(page.locator("#swap")).to_be_disabled()
+
+
+def test_what_is_sent_to_be_detected_ends_with_a_whole_character(visit: Visitor, bundles: list[Path]) -> None:
+    sent: list[str] = []
+    with running(create_app(bundles, ServeConfig(device="cpu", workers=1))) as url:
+        page = visit(url=url, answers={"detect": (200, [], {})})
+        page.on("request", lambda request: request.url.endswith("/detect") and sent.append(request.post_data or ""))
+        write(page, "a" * 1999 + "😀")
+    assert json.loads(sent[0])["q"] == "a" * 1999 + "\ufffd"
+
+
+def test_texts_name_their_languages(visit: Visitor) -> None:
+    page = visit(answers={"detect": (200, [{"language": "it", "confidence": 95}], {})})
+    expect(page.locator("#source")).to_have_attribute("lang", "")
+    page.select_option("#target-language", "en")
+    write(page, "b c d")
+    expect(page.locator("#source")).to_have_attribute("lang", "it")
+    choose_languages(page, "en", "it")
+    write(page, "a")
+    expect(page.locator("#source")).to_have_attribute("lang", "en")
+    expect(page.locator("#output p")).to_have_attribute("lang", "it")
+    expect(page.locator("#live")).to_have_text("b")
+    expect(page.locator("#live")).to_have_attribute("lang", "it")
+    page.click("#copy")
+    expect(page.locator("#live")).to_have_attribute("lang", "en")
+    page.click("#correct")
+    expect(page.locator("#corrected")).to_have_attribute("lang", "it")
+
+
 def test_a_text_in_the_target_language_can_go_the_other_way(visit: Visitor) -> None:
     page = visit(answers={"detect": (200, [{"language": "it", "confidence": 95}], {})})
     page.select_option("#target-language", "it")
@@ -288,6 +327,20 @@ def test_a_document_is_sent_translated_and_fetched(visit: Visitor) -> None:
     expect(page.locator(".job.failed")).to_contain_text("This kind of file is not translated here")
 
 
+def test_a_document_has_the_terms_of_the_glossary(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.click("#glossary-button")
+    page.fill("#term", "b")
+    page.fill("#term-translation", "j j")
+    page.keyboard.press("Enter")
+    page.click("#documents-tab")
+    page.set_input_files("#file", {"name": "letters.txt", "mimeType": "text/plain", "buffer": b"b"})
+    with page.expect_download() as download:
+        page.click(".job a:has-text('Download')")
+    assert "j j" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
 def test_the_share_of_a_document_that_is_translated_is_shown(visit: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, translate_segments = threading.Event(), SwapCase.translate_segments
 
@@ -423,6 +476,48 @@ def test_a_text_beyond_the_limit_is_not_sent(visit: Visitor) -> None:
     assert [request for request in requests if "/static/" not in request] == []
 
 
+def test_no_more_sentences_are_sent_at_once_than_the_server_takes(visit: Visitor, bundles: list[Path]) -> None:
+    with running(create_app(bundles, ServeConfig(device="cpu", workers=1, max_texts=2, max_alternatives=0))) as url:
+        page = visit(url=url)
+        choose_languages(page, "en", "it")
+        write(page, "a\nb\nc\nd\ne")
+        assert page.locator("#output p").all_inner_texts() == ["b", "c", "d", "e", "f"]
+        page.click(".word >> nth=0")
+        expect(page.locator("#choices")).to_contain_text("The model has no other word here.")
+
+
+def test_a_request_is_repeated_once_when_its_time_has_come(visit: Visitor) -> None:
+    page = visit(answers={"suggest": (429, {"error": "Slowdown: 20 per 1 minute"}, {"Retry-After": "2"})})
+    page.clock.install()
+    choose_languages(page, "en", "it")
+    page.fill("#source", "a")
+    page.clock.run_for(1000)
+    expect(page.locator("#output")).to_have_text("b")
+    page.click("#correct")
+    page.fill("#corrected", "c")
+    page.click("#correction button[type=submit]")
+    expect(page.locator("#message")).to_contain_text("Trying again in 2 s")
+    page.click("#correction-cancel")
+    page.clock.run_for(5000)
+    expect(page.locator("#message")).to_contain_text("Trying again in 0 s")
+
+
+def test_after_an_answer_the_rest_before_a_request_is_short_again(visit: Visitor) -> None:
+    page = visit(answers={"v1/translate": (429, {"error": "Slowdown: 20 per 1 minute"}, {"Retry-After": "30"})})
+    choose_languages(page, "en", "it")
+    page.fill("#source", "a")
+    for _ in range(3):
+        with page.expect_response("**/v1/translate"):
+            page.click("#message button:has-text('Try now')")
+    page.unroute_all()
+    page.click("#message button:has-text('Try now')")
+    expect(page.locator("#output")).to_have_text("b")
+    page.clock.install()
+    page.fill("#source", "b")
+    page.clock.run_for(300)
+    expect(page.locator("#output")).to_have_text("c")
+
+
 def test_a_limit_of_requests_is_waited_for(visit: Visitor) -> None:
     page = visit(answers={"v1/translate": (429, {"error": "Slowdown: 20 per 1 minute"}, {"Retry-After": "30"})})
     choose_languages(page, "en", "it")
@@ -499,6 +594,27 @@ def test_everything_is_done_with_the_keyboard(visit: Visitor) -> None:
     page.keyboard.press("Alt+Shift+KeyX")
     expect(page.locator("#source")).to_be_focused()
     assert page.input_value("#source") == ""
+
+
+def test_keys_without_alt_count_only_where_nothing_else_takes_them_and_can_be_turned_off(visit: Visitor) -> None:
+    page = visit()
+    choose_languages(page, "en", "it")
+    page.focus("#source-language")
+    page.keyboard.press("/")
+    expect(page.locator("#source-language")).to_be_focused()
+    page.focus("#theme-button")
+    page.keyboard.press("Control+/")
+    expect(page.locator("#theme-button")).to_be_focused()
+    page.keyboard.press("?")
+    page.uncheck("#single-keys")
+    page.keyboard.press("Escape")
+    page.reload()
+    page.wait_for_selector("#target-language option", state="attached")
+    page.focus("#theme-button")
+    page.keyboard.press("/")
+    page.keyboard.press("?")
+    expect(page.locator("#theme-button")).to_be_focused()
+    expect(page.locator("#help")).to_be_hidden()
 
 
 def test_every_control_is_reached_by_the_tab_key(visit: Visitor) -> None:

@@ -105,9 +105,13 @@ async def frontend_settings(server: Server) -> JSONResponse:
     """Tell a page which limits and features this server has."""
     config = server.config
     pair = server.models.pairs()[0]
+    a_minute = server.access.requests_per_minute
+    text_limits = (config.max_texts, a_minute and max(1, a_minute - 1))  # one is left to detect the language
     return JSONResponse(
         {
             "charLimit": config.max_characters or -1,
+            "textsLimit": min(filter(None, text_limits), default=-1),  # not LibreTranslate's, as the next one
+            "alternativesLimit": config.max_alternatives,
             "frontendTimeout": 500,  # milliseconds that LibreTranslate's page waits after the last key
             "apiKeys": server.access.keys is not None,
             "keyRequired": server.access.key_required,

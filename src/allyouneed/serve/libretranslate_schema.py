@@ -142,6 +142,8 @@ SUGGEST = describe_route(
 _LANGUAGE = object_schema({"code": CODE, "name": TEXT}, ("code", "name"))
 _SETTINGS: Schema = {
     "charLimit": {"type": "integer", "description": "characters of one text; -1: no limit"},
+    "textsLimit": {"type": "integer", "description": "texts of one request; -1: no limit"},
+    "alternativesLimit": {"type": "integer", "description": "alternatives of one text"},
     "frontendTimeout": {"type": "integer", "description": "milliseconds to wait after a key before translating"},
     "apiKeys": {"type": "boolean"},
     "keyRequired": {"type": "boolean"},

@@ -80,11 +80,11 @@ function readEvents(text) {
 
 // Uploads a file. `onSent` gets the share that is sent, `onProgress` the share that is translated, both 0 to 1.
 // XMLHttpRequest, since fetch does not say how much is sent.
-export function translateFile(file, source, target, { onSent, onProgress }) {
+export function translateFile(file, { source, target, glossary }, { onSent, onProgress }) {
   const request = new XMLHttpRequest();
   const done = new Promise((resolve, reject) => {
     const form = new FormData();
-    for (const [name, value] of Object.entries({ file, source, target, api_key: getKey() })) form.append(name, value);
+    for (const [name, value] of Object.entries({ file, source, target, glossary: JSON.stringify(glossary), api_key: getKey() })) form.append(name, value);
     request.upload.onprogress = (event) => event.lengthComputable && onSent(event.loaded / event.total);
     request.upload.onload = () => onSent(1);
     request.onprogress = () => {

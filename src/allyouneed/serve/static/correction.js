@@ -20,6 +20,7 @@ export function openCorrection() {
     return;
   }
   $("corrected").value = translatedText();
+  $("corrected").lang = currentPair().target;
   setOpen(true);
   $("corrected").focus();
 }

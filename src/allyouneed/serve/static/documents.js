@@ -2,6 +2,7 @@
 
 import { translateFile } from "./api.js";
 import { $, icon, make } from "./dom.js";
+import { termsFor } from "./glossary.js";
 import { isAuto, languageName, source, target } from "./languages.js";
 import { announce } from "./messages.js";
 
@@ -35,7 +36,7 @@ async function start(file, parts) {
     return;
   }
   state.textContent = `Sending ${size(file.size)} …`;
-  const request = translateFile(file, from, to, {
+  const request = translateFile(file, { source: from, target: to, glossary: termsFor(from, to) }, {
     onSent(share) {
       bar.value = share;
       if (share < 1) return;

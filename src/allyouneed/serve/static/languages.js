@@ -5,6 +5,7 @@ import { load, store } from "./storage.js";
 
 const AUTO = "auto";
 let languages = [];
+let detected = ""; // the source of the text, where it is to be detected
 const name = (code) => languages.find((one) => one.code === code)?.name ?? code;
 
 export const languageName = name;
@@ -31,9 +32,14 @@ function showTargets(chosen) {
 }
 
 function showSwap() {
-  const from = source(), to = target();
+  const from = isAuto() ? detected : source(), to = target();
   $("swap").hidden = !languages.some((one) => one.targets.some((code) => canTranslate(code, one.code)));
-  $("swap").disabled = from === AUTO ? !languages.some((one) => one.code === to) : !canTranslate(to, from);
+  $("swap").disabled = !from || !canTranslate(to, from);
+}
+
+export function setDetected(code) {
+  detected = code;
+  showSwap();
 }
 
 // `listed` is the answer of /languages, `preset` the target to begin with. `onChange` is called when the pair changes.
@@ -63,8 +69,8 @@ export function chooseTarget(code) {
 // The first source that is translated into the chosen target.
 export const anySource = () => languages.find((one) => one.targets.includes(target()))?.code;
 
-// Swaps the pair; `detected` is the source where it is to be detected. False if the other direction has no model.
-export function swap(detected) {
+// Swaps the pair. False if the other direction has no model.
+export function swap() {
   const from = isAuto() ? detected : source(), to = target();
   if (!from || !canTranslate(to, from)) return false;
   $("source-language").value = to;

@@ -13,7 +13,7 @@ import * as languages from "./languages.js";
 import { announce, hideMessage, showError, showMessage } from "./messages.js";
 import { allWords, setUpOutput, showLines } from "./output.js";
 import { setUpShortcuts } from "./shortcuts.js";
-import { currentLines, currentPair, currentSentences, hasChoices, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
+import { currentLines, currentPair, currentSentences, hasChoices, setLimits, stopTranslating, translatedText, translateText, undoChoices } from "./translation.js";
 
 let limit = -1; // characters, -1: none
 let haveKeys = false; // whether this server has any
@@ -28,7 +28,7 @@ const on = {
     $("hint").hidden = !text.trim();
     $("reset").hidden = !hasChoices();
     clearTimeout(announcing);
-    announcing = setTimeout(() => announce(text.slice(0, 1000)), 800);
+    announcing = setTimeout(() => announce(text.slice(0, 1000), currentPair()?.target), 800);
     refreshInside();
   },
   busy(isBusy) {
@@ -36,6 +36,8 @@ const on = {
     if (isBusy) hideMessage();
   },
   pair(pair) {
+    languages.setDetected(pair.source);
+    setSourceLanguage(pair.detected || !languages.isAuto() ? pair.source : "");
     $("detected").textContent = pair.detected ? `Detected: ${languages.languageName(pair.source)}` : "";
     setGlossaryPair(pair.source, pair.target);
   },
@@ -66,16 +68,23 @@ function update({ soon = false } = {}) {
   translateText(text, on, { soon: soon || !text.trim() });
 }
 
+// For fonts, spelling and screen readers; "" where it is not known.
+function setSourceLanguage(code) {
+  for (const name of ["source", "mirror"]) $(name).lang = code;
+}
+
 function pairChanged() {
   // The glossary of a pair can be edited before a text says which source it is.
   setGlossaryPair(languages.isAuto() ? languages.anySource() : languages.source(), languages.target());
   $("detected").textContent = "";
+  languages.setDetected("");
+  setSourceLanguage(languages.isAuto() ? "" : languages.source());
   update({ soon: true });
 }
 
 function swap() {
   const text = translatedText();
-  if (!languages.swap(currentPair()?.source)) return;
+  if (!languages.swap()) return;
   if (text.trim()) $("source").value = text;
   pairChanged();
 }
@@ -110,6 +119,7 @@ async function start() {
     return;
   }
   limit = settings.charLimit ?? -1;
+  setLimits(settings);
   haveKeys = settings.apiKeys;
   if (settings.textsLogged) {
     $("storing").textContent = "The operator of this server has the texts logged.";

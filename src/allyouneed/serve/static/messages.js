@@ -24,16 +24,18 @@ export function hideMessage() {
   $("message").hidden = true;
 }
 
-// Counts the seconds down in the message, then runs `again`. A screen reader hears the first number only.
+// Counts the seconds down in the message, then runs `again`, once. A screen reader hears the first number only.
 export function waitAndRetry(text, seconds, again) {
   let left = seconds;
-  showMessage(`${text} Trying again in `, "wait", { label: "Try now", run: again });
+  showMessage(`${text} Trying again in `, "wait", { label: "Try now", run: () => { clearInterval(timer); again(); } });
   const count = make("span", { "aria-live": "off" }, `${left} s`);
   $("message").firstChild.append(count, ".");
   timer = setInterval(() => {
     left -= 1;
     count.textContent = `${left} s`;
-    if (left <= 0) again();
+    if (left > 0) return;
+    clearInterval(timer);
+    again();
   }, 1000);
 }
 
@@ -52,6 +54,7 @@ export function showError(error, again, askForKey) {
 }
 
 // Tells a screen reader, without showing anything.
-export function announce(text) {
+export function announce(text, lang = "en") {
+  $("live").lang = lang;
   $("live").textContent = text;
 }

@@ -7,6 +7,7 @@ import { gapBefore, groupByLine, splitSentences } from "./sentences.js";
 
 const DELAY = 250, MAX_DELAY = 2000; // ms of rest before a request
 const AT_ONCE = 32; // sentences in a request, so that the first of a long text come soon
+const ALTERNATIVES = 8; // that are asked for, to find other words
 const MOST_WORDS = 6; // that are offered for a word
 const KEPT = 2000; // translations in the cache, which is gone with the page
 
@@ -15,7 +16,8 @@ const cache = new Map();
 // sentences.js with { translation, chosen, corrected }; chosen is the word that the visitor chose, or -1.
 let shown = { text: "", pair: null, sentences: [] };
 let detected = null; // { text, pair }
-let delay = DELAY; // doubled whenever the server asks to slow down
+let delay = DELAY; // doubled whenever the server asks to slow down, until it answers again
+let atOnce = AT_ONCE, mostAlternatives = ALTERNATIVES;
 let timer = 0;
 let running = null;
 
@@ -27,6 +29,12 @@ export const isTranslated = (text) => text === shown.text && shown.sentences.eve
 export const translatedText = () => currentLines().map(translatedLine).join("\n");
 export const translatedLine = (line) => line.map((one, index) =>
   one.translation?.text ? gapBefore(one, !index, shown.pair.target) + one.translation.text : "").join("");
+
+// The server's limits of one request; -1: none.
+export function setLimits({ textsLimit = -1, alternativesLimit = ALTERNATIVES }) {
+  if (textsLimit > 0) atOnce = Math.min(AT_ONCE, textsLimit);
+  mostAlternatives = Math.min(ALTERNATIVES, alternativesLimit);
+}
 
 function remember(key, translation) {
   cache.set(key, translation);
@@ -56,6 +64,7 @@ async function run(text, on) {
     if (signal.aborted) return;
     if (text.trim()) on.pair(pair);
     await translateSentences({ text, pair, sentences: withChoices(text, pair) }, on, signal);
+    delay = DELAY;
   } catch (error) {
     if (error.kind === "wait") delay = Math.min(2 * delay, MAX_DELAY);
     if (error.name !== "AbortError") on.error(error);
@@ -85,7 +94,7 @@ async function detectPair(text, signal) {
   const target = languages.target();
   // While the same text grows, its language stays.
   if (detected?.pair.target === target && text.startsWith(detected.text) && text.length < 2 * detected.text.length) return detected.pair;
-  const found = await detect(text.slice(0, 2000), signal);
+  const found = await detect(text.slice(0, 2000).toWellFormed(), signal);
   if (!found?.confidence) return { source: languages.anySource(), target }; // digits, or a letter or two
   const source = found.language;
   if (!languages.canTranslate(source, target)) {
@@ -110,8 +119,8 @@ async function translateSentences(next, on, signal) {
   const missing = [...new Set(next.sentences.map((one) => one.translation ? "" : one.source))]
     .filter((text) => text && !cache.has(context + text));
   if (!missing.length) show();
-  for (let start = 0; start < missing.length; start += AT_ONCE) {
-    const some = missing.slice(start, start + AT_ONCE);
+  for (let start = 0; start < missing.length; start += atOnce) {
+    const some = missing.slice(start, start + atOnce);
     const translations = await translate({ texts: some, source, target, glossary }, signal);
     some.forEach((text, index) => remember(context + text, translations[index]));
     show();
@@ -127,7 +136,7 @@ export async function otherWords(sentence, index, signal) {
   const found = new Map();
   // A vocabulary of characters has the blank as a token of its own: it goes on only after "word ".
   for (const blank of index ? ["", " "] : [""]) {
-    const request = { ...requestFor(sentence), alternatives: 8 };
+    const request = { ...requestFor(sentence), alternatives: mostAlternatives };
     const [best] = await translate({ ...request, prefix: before.join(" ") + blank }, signal);
     const likeliest = best.alternatives.toSorted((a, b) => b.log_probability - a.log_probability);
     for (const { text } of [best, ...likeliest]) {
