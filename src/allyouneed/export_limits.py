@@ -1,11 +1,22 @@
-"""The formats that a bundle can be exported to (docs/export.md), and why a format cannot express some models."""
+"""The formats that a bundle can be exported to (docs/export.md), and what a format cannot express."""
 
 import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol
 
-from .config import ModelConfig
+from .config import DecodeConfig, ModelConfig
+
+# Settings of the search whose defaults change nothing, and those of them that an export keeps; the callers of
+# CTranslate2 and ONNX set everything themselves.
+_RULES = (
+    "min_length", "min_ratio", "forced_eos", "no_repeat_ngram_size", "repetition_penalty", "early_stopping",
+    "beam_groups", "sample", "copy_spans", "replace_unknown",
+)  # fmt: skip
+_KEPT = {
+    "huggingface": ("min_length", "forced_eos", "no_repeat_ngram_size", "early_stopping"),
+    "html": ("min_length", "min_ratio", "no_repeat_ngram_size"),
+}
 
 
 class AnyTokenizer(Protocol):
@@ -43,6 +54,13 @@ def describe_exports(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = (
         formats[reason].append(name)
     possible = ", ".join(formats.pop("", ["none"]))
     return "; ".join([possible, *(f"not {', '.join(names)}: {reason}" for reason, names in formats.items())])
+
+
+def unexpressed_settings(decode: DecodeConfig, to: str) -> tuple[str, ...]:
+    """Those settings of the search, as `name=value`, that an export does not keep although they change translations."""
+    default = DecodeConfig()
+    names = [name for name in _RULES if name not in _KEPT.get(to, ())]
+    return tuple(decode.describe_values(name) for name in names if getattr(decode, name) != getattr(default, name))
 
 
 def _marian_limit(config: ModelConfig) -> str:

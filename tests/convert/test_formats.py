@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
 from allyouneed.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
 from allyouneed.convert.formats import FORMATS, export_bundle
 from allyouneed.convert.precision import ExportPrecision
 from allyouneed.convert.proof import ConvertedModel, banned_ids, prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
-from allyouneed.export_limits import describe_exports, exportable
+from allyouneed.export_limits import describe_exports, exportable, unexpressed_settings
 from allyouneed.text.sentencepiece import SentencePieceModel
 from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
@@ -167,6 +168,19 @@ def test_a_comparison_without_sentences_is_refused(tmp_path: Path) -> None:
 def test_a_precision_that_the_format_lacks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"onnx is exported in float32; got precision 'int8'"):
         export_bundle(make_bundle(), tmp_path / "out", to="onnx", precision="int8")
+
+
+def test_settings_of_the_search_that_an_export_does_not_keep_are_named(tmp_path: Path) -> None:
+    decode = DecodeConfig(beam=4, min_length=3, no_repeat_ngram_size=2, repetition_penalty=1.5, beam_groups=2)
+    penalty, groups = "repetition_penalty=1.5", "beam_groups=2"
+    assert unexpressed_settings(decode, "huggingface") == unexpressed_settings(decode, "html") == (penalty, groups)
+    for to in ("ctranslate2", "onnx"):
+        assert unexpressed_settings(decode, to) == ("min_length=3", "no_repeat_ngram_size=2", penalty, groups)
+    for to in FORMATS:
+        assert unexpressed_settings(DecodeConfig(), to) == ()
+    bundle = replace(make_bundle(), decode=decode)
+    assert export_bundle(bundle, tmp_path / "out", to="html", sentences=1).unexpressed_settings == (penalty, groups)
+    assert json.loads((tmp_path / "out/proof.json").read_text())["unexpressed_settings"] == [penalty, groups]
 
 
 def test_every_config_says_where_it_can_go() -> None:

@@ -234,6 +234,35 @@ def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
     assert sorted([step["piece"] for step in one["steps"]] for one in finished) == sorted(ended)
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"min_length": 14},
+        {"min_ratio": 2.5},
+        {"no_repeat_ngram_size": 1},
+        {"no_repeat_ngram_size": 2, "min_length": 30},
+    ],
+    ids=str,
+)
+def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str, Any], beam: int) -> None:
+    bundle = replace(make_bundle(), decode=DecodeConfig(beam=beam, **rules))
+    HTMLExporter().write(bundle, tmp_path, "float32")
+    page = HTMLFolder(tmp_path, bundle)
+    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
+    texts = ["abc", "jihgf", "aabbccdd", "e"]
+    assert [page.text(text, beam=beam) for text in texts] == ours.translate(texts)
+    assert ours.translate(texts) != ours.using(min_length=0, min_ratio=0, no_repeat_ngram_size=0).translate(texts)
+    page.close()
+
+
+def test_the_page_names_the_languages_of_its_texts(tmp_path: Path) -> None:
+    HTMLExporter().write(replace(make_bundle(), languages=("en", "pt-BR")), tmp_path, "float32")
+    page = (tmp_path / "index.html").read_text()
+    assert re.search(r'<textarea id="input"[^>]* lang="en"', page)
+    assert re.search(r'<output id="output"[^>]* lang="pt-BR"', page)
+
+
 def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
     page = HTMLFolder(folder, bundle)
     switches = "{ ...ALL_ON, positions: false }"

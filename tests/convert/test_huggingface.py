@@ -3,13 +3,18 @@
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import transformers
 
+from allyouneed import Translator
+from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.huggingface import marian_order
+from allyouneed.convert.imports import import_checkpoint
 from allyouneed.errors import ExportError
 from allyouneed.nn.position import sinusoids
 from allyouneed.run import Validation
@@ -30,6 +35,23 @@ def test_generate_translates_equally(tmp_path: Path, activation: str, tied: str)
 def test_a_bundle_of_greedy_search_is_exported_too(tmp_path: Path) -> None:
     bundle = replace(make_bundle(), decode=DecodeConfig(beam=1))
     assert export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=5).beams == (1,)
+
+
+@pytest.mark.parametrize(
+    "rules", [{"min_length": 14}, {"no_repeat_ngram_size": 1}, {"no_repeat_ngram_size": 2, "min_length": 20}], ids=str
+)
+def test_generate_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str, Any]) -> None:
+    bundle = replace(make_bundle(), decode=DecodeConfig(beam=1, max_length=25, **rules))
+    export_bundle(bundle, tmp_path / "out", to="huggingface", sentences=3)
+    model = transformers.MarianMTModel.from_pretrained(tmp_path / "out")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
+    for text in ("abc", "jihgf", "aabbccdd", "e"):
+        ids = model.generate(**tokenizer([text], return_tensors="pt", return_token_type_ids=False))
+        assert tokenizer.batch_decode(ids, skip_special_tokens=True) == ours.translate([text])
+    import_checkpoint(tmp_path / "out", tmp_path / "again")
+    again = Bundle.load(tmp_path / "again").decode
+    assert {name: getattr(again, name) for name in rules} == rules
 
 
 def test_the_permutation_gives_marians_positions() -> None:

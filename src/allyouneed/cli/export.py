@@ -76,3 +76,5 @@ def export(
         f"{output}: {proof.identical} of {proof.sentences} sentences translated equally{ties}, "
         f"{proof.tokens:,} tokens; log-probabilities at most {proof.max_difference:.0e} apart"
     )
+    if left_out := ", ".join(proof.unexpressed_settings):
+        print(f"The export does not keep these settings of the search, so that it may translate otherwise: {left_out}")

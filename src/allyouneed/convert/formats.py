@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast, get_args
@@ -9,7 +10,7 @@ from typing import Protocol, cast, get_args
 from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import ConfigError, ExportError
-from ..export_limits import exportable
+from ..export_limits import exportable, unexpressed_settings
 from ..files import folder_written_whole
 from ..nn.custom_parts import find_custom_part
 from .precision import ExportPrecision
@@ -88,5 +89,6 @@ def export_bundle(
         chosen.write(bundle, partial, precision)
         proof = prove(bundle, chosen.load(partial, bundle, precision), sources)
         require_passed(proof, program=chosen.program, rounded=precision != "float32")
+        proof = replace(proof, unexpressed_settings=unexpressed_settings(bundle.decode, to))
         proof.save(partial)
     return proof

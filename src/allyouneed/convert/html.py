@@ -41,6 +41,8 @@ class HTMLExporter:
         title = _title(bundle)
         parts = {
             "title": escape(title),
+            "source_language": escape(bundle.languages[0]),
+            "target_language": escape(bundle.languages[1]),
             "style": read_web_file("page.css"),
             "example": escape(next(iter(bundle.probes), "")),
             "beam": str(min(8, bundle.decode.beam)),
@@ -100,7 +102,9 @@ class HTMLFolder:
 
     def _compare(self) -> None:
         """Search as the proof does, whatever the bundle does."""
-        self._engine.eval("Object.assign(translator.config.decode, { alpha: 0, renormalize_logits: true })")
+        self._engine.eval(
+            "Object.assign(translator.config.decode, { alpha: 0, renormalize_logits: true, ...NO_RULES })"
+        )
 
     def text(self, source: str, *, beam: int = 1) -> str:
         """What the page shows as the translation of a text."""

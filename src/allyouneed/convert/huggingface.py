@@ -167,6 +167,8 @@ class MarianFolder:
                 max_length=None,
                 renormalize_logits=True,
                 forced_eos_token_id=None,
+                min_length=0,
+                no_repeat_ngram_size=0,
                 **no_penalty,
             ).tolist()
             written.append([i for i in ids if i not in self._special])
@@ -223,6 +225,8 @@ def _generation_config(library: Any, bundle: Bundle) -> Any:
         max_length=min(bundle.model.config.max_length, (decode.max_length or bundle.model.config.max_length) + 1),
         renormalize_logits=decode.renormalize_logits,
         forced_eos_token_id=tokenizer.eos_id if decode.forced_eos else None,
+        min_length=decode.min_length,  # the start token counts there, the end token here
+        no_repeat_ngram_size=decode.no_repeat_ngram_size,
         suppress_tokens=list(banned_ids(bundle)),
         pad_token_id=tokenizer.pad_id,
         bos_token_id=tokenizer.sos_id,

@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {  # what transformers takes for what a config.json l
 OUR_ACTIVATIONS = {marian: ours for ours, marian in MARIAN_ACTIVATIONS.items()} | {"silu": "silu"}
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 NEUTRAL: dict[str, Any] = {  # settings of `generate` that have no equal here, and their values that change nothing
-    "do_sample": False, "num_beam_groups": 1, "repetition_penalty": 1.0, "min_length": 0, "num_return_sequences": 1,
+    "do_sample": False, "num_beam_groups": 1, "repetition_penalty": 1.0, "num_return_sequences": 1,
     "encoder_no_repeat_ngram_size": 0, "begin_suppress_tokens": None, "forced_bos_token_id": None, "prefix": None,
     "min_new_tokens": None,
 }  # fmt: skip
@@ -197,6 +197,7 @@ def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) 
         length_ratio=0.0,
         extra_length=most,
         max_length=most,
+        min_length=min(int(table.get("min_length") or 0), most),
         forced_eos=table.get("forced_eos_token_id") == eos_id,
         ban_unknown=tokenizer.unk_id in banned,
         renormalize_logits=bool(table.get("renormalize_logits")),

@@ -46,7 +46,8 @@ class Proof:
 
     Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
     other program chose another hypothesis of the same score. `max_difference` is the largest difference of the
-    log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean.
+    log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean. `unexpressed_settings` are
+    those of the bundle's search that the export does not keep; no beam of the proof has them.
     """
 
     sentences: int
@@ -56,6 +57,7 @@ class Proof:
     max_difference: float
     mean_difference: float
     beams: tuple[int, ...]
+    unexpressed_settings: tuple[str, ...] = ()
 
     @property
     def close(self) -> bool:

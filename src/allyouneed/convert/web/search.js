@@ -1,5 +1,7 @@
 // Greedy and beam search (§6.1), with the length penalty of Wu et al. (2016) or a plain one.
 
+const NO_RULES = { min_length: 0, min_ratio: 0, no_repeat_ngram_size: 0 };
+
 // Ids of a source → hypotheses, the best first: { ids, total, score, finished, steps }, each step with its token, its
 // log-probability, the five likeliest tokens and the attention weights; and `beam`: for each step of the search its
 // candidates, the best first: { token, total, parent, fate }. `parent` counts those that the step before has kept.
@@ -7,12 +9,14 @@ function search(model, source, options) {
   const { beam = 1, switches = ALL_ON, temperature = 1 } = options;
   const encoded = model.encode(source, switches);
   const maxLength = options.maxLength ?? maxTargetLength(model.config, source.length);
+  const minLength = Math.min(minTargetLength(model.config, source.length), maxLength);
   const { sos_id: sos, eos_id: eos } = model.config;
   let active = [{ ids: [], total: 0, state: model.start(encoded), steps: [] }];
   const ended = [];
   const history = [];
   for (let length = 1; length <= maxLength; length++) {
-    const candidates = active.flatMap((hypothesis) => continuations(model, hypothesis, beam, { sos, switches, temperature }));
+    const tooShort = length < minLength ? [eos] : [];
+    const candidates = active.flatMap((hypothesis) => continuations(model, hypothesis, beam, { sos, switches, temperature, tooShort }));
     candidates.sort((one, other) => other.total - one.total);
     const kept = [];
     history.push(
@@ -49,13 +53,30 @@ function maxTargetLength(config, sourceLength) {
   return Math.max(1, Math.min(Math.floor(ratio * (sourceLength - config.source_specials)) + extra, limit));
 }
 
-function continuations(model, hypothesis, beam, { sos, switches, temperature }) {
+function minTargetLength(config, sourceLength) {
+  return Math.max(config.decode.min_length, Math.ceil(config.decode.min_ratio * (sourceLength - config.source_specials)));
+}
+
+// The tokens that would repeat an n-gram.
+function repeating(ids, n) {
+  const latest = ids.slice(ids.length - n + 1).join();
+  return n ? ids.slice(n - 1).filter((_, i) => ids.slice(i, i + n - 1).join() === latest) : [];
+}
+
+// The values without those of the banned tokens; a ban of every token is ignored.
+function without(values, banned) {
+  const left = banned.length ? values.map((value, token) => (banned.includes(token) ? -Infinity : value)) : values;
+  return left.some((value) => value > -Infinity) ? left : values;
+}
+
+function continuations(model, hypothesis, beam, { sos, switches, temperature, tooShort }) {
   const tokens = [sos, ...hypothesis.ids];
   // Without the causal mask earlier positions see later tokens, so every step computes all positions anew.
   const { logProbabilities, state, seen } = switches.causal
     ? model.decode(tokens.slice(-1), hypothesis.state, switches)
     : model.decode(tokens, { ...hypothesis.state, caches: hypothesis.state.caches.map(() => [[], []]), length: 0 }, switches);
-  const values = temperature === 1 ? logProbabilities : logSoftmax(logProbabilities.map((v) => v / temperature), []);
+  const likely = temperature === 1 ? logProbabilities : logSoftmax(logProbabilities.map((v) => v / temperature), []);
+  const values = without(without(likely, repeating(hypothesis.ids, model.config.decode.no_repeat_ngram_size)), tooShort);
   const best = highest(values, Math.max(2 * beam, 5));
   const top = best.slice(0, 5).map((token) => ({ token, logProbability: values[token] }));
   const attention = Object.fromEntries(Object.entries(seen).map(([name, heads]) => [name, heads.map((rows) => rows.at(-1))]));
