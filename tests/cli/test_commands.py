@@ -381,6 +381,12 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
     assert made.returncode == 0, made.stderr.decode()
     assert b"5 of 5 sentences translated equally" in made.stdout
     assert (tmp_path / "out" / "model.bin").is_file()
+    assert b"settings of the search" not in made.stdout
+    bundle = Bundle.load(saved)
+    replace(bundle, decode=replace(bundle.decode, forced_eos=True)).save(tmp_path / "forced")
+    made = run_here("export", tmp_path / "forced", tmp_path / "page", "--to", "html", "--sentences", 1)
+    assert b"does not keep these settings of the search" in made.stdout
+    assert made.stdout.strip().endswith(b"forced_eos=True")
     other = refusal("export", saved, tmp_path / "other", "--to", "onnx", "--precision", "int8")
     assert "onnx is exported in float32; got precision 'int8'" in other
     again = refusal("export", saved, tmp_path / "out", "--to", "ctranslate2")

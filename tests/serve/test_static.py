@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -513,6 +514,7 @@ def test_after_an_answer_the_rest_before_a_request_is_short_again(visit: Visitor
     page.click("#message button:has-text('Try now')")
     expect(page.locator("#output")).to_have_text("b")
     page.clock.install()
+    page.clock.pause_at(datetime.now() + timedelta(hours=1))
     page.fill("#source", "b")
     page.clock.run_for(300)
     expect(page.locator("#output")).to_have_text("c")
