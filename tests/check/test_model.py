@@ -40,12 +40,29 @@ def test_a_sound_model_is_found_sound(check: Check, model: Transformer, ids: Ids
     assert outcome.passed, outcome.explanation
 
 
+@pytest.mark.parametrize("check", ALL)
+def test_so_is_one_with_two_vocabularies(check: Check, model: Transformer) -> None:
+    config = replace(
+        model.config, vocab_size=39, pad_id=38, target_vocab_size=13, target_pad_id=12, tied_embeddings="target"
+    )
+    outcome = verdict(check, Transformer(config).eval(), random_ids(config, sos_id=1, eos_id=2))
+    assert outcome.passed, outcome.explanation
+
+
+def test_so_is_a_very_certain_one(model: Transformer, ids: Ids) -> None:
+    """Its attention weights of some earlier tokens round to zero, though its mask is right."""
+    for name, parameter in model.named_parameters():
+        if ".query." in name or ".key." in name:
+            parameter.data.mul_(100)
+    assert verdict(checks.no_leak_from_the_future, model, ids).passed
+
+
 def test_the_sentences_have_different_lengths_and_their_signs(model: Transformer, ids: Ids) -> None:
     assert len({len(source) for source in ids.sources}) == len(ids.sources)
     for sentence in ids.sources + ids.targets:
         assert (sentence[0], sentence[-1]) == (1, 2)
         assert not {0, 1, 2} & set(sentence[1:-1])
-    assert (ids.batch(0).source == 0).any()
+    assert (ids.batch(model.config).source == 0).any()
 
 
 @pytest.mark.parametrize(

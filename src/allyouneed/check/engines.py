@@ -63,7 +63,7 @@ class _ForkedSearch:
 def _fork(model: Transformer, ids: Ids, sentences: int) -> _ForkedSearch:
     rng = torch.Generator().manual_seed(1)
     vocabulary = torch.tensor(sorted({token for target in ids.targets for token in target[1:-1]}))
-    source = ids.batch(model.config.pad_id).source[:sentences]
+    source = ids.batch(model.config).source[:sentences]
     written = torch.full((sentences, BEAM, 1), ids.sos_id)
     tokens, parents = [], []
     for _ in range(min(STEPS, model.config.max_length)):
@@ -165,7 +165,7 @@ def positions_differ(model: Transformer) -> CheckResult:
 
 def losses_match_definition(model: Transformer, ids: Ids) -> CheckResult:
     """The losses of training and validation, and their gradients, are cross entropy over all tokens but padding."""
-    batch, pad_id, smoothing = ids.batch(model.config.pad_id), model.config.pad_id, 0.1
+    batch, pad_id, smoothing = ids.batch(model.config), model.config.effective_target_pad_id, 0.1
     labels = batch.target_out
     with torch.no_grad():
         hidden_states = model.hidden_states(batch.source, batch.target_in)

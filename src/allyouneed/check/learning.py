@@ -55,7 +55,7 @@ def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
     )
     with torch.inference_mode():
         hypotheses = greedy_search(
-            make_step(model, banned_ids=(model.config.pad_id, ids.sos_id)),
+            make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id)),
             model.start(pad(ids.sources, model.config.pad_id)),
             SearchLimits(
                 sos_id=ids.sos_id,
@@ -109,6 +109,6 @@ def _train(model: Transformer, ids: Ids) -> tuple[float, int]:
 
 
 def _loss(model: Transformer, ids: Ids) -> Tensor:
-    batch = ids.batch(model.config.pad_id)
+    batch = ids.batch(model.config)
     logits = model(batch.source, batch.target_in)
-    return mean_loss(logits, batch.target_out, smoothing=0.0, pad_id=model.config.pad_id)
+    return mean_loss(logits, batch.target_out, smoothing=0.0, pad_id=model.config.effective_target_pad_id)

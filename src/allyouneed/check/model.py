@@ -1,6 +1,8 @@
 """Properties of every right Transformer, whatever it has learned; each is tried on a few sentences."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -18,22 +20,40 @@ MAX_LOGIT_DIFFERENCE = 1e-3  # of logits: far above rounding in float32, far bel
 
 
 def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
-    """Another token at position t changes no logits before t, and all from t on."""
-    batch = ids.batch(model.config.pad_id)
+    """Another token at position t changes no logits before t, and with even attention all from t on.
+
+    A model that is very certain can give an earlier token an attention weight of 0, so the second is asked of a copy
+    that attends to all tokens alike.
+    """
     longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
-    source, target = batch.source[longest : longest + 1], torch.tensor([ids.targets[longest][:-1]])
-    before = model(source, target)
-    memory = model.encode(source)
-    for t in range(1, target.size(1)):
-        other = target.clone()
-        other[0, t] = _another(int(target[0, t]), model.config)
-        change = (model.decode(other, memory) - before).abs().amax(-1)[0]
+    source, target = torch.tensor([ids.sources[longest]]), torch.tensor([ids.targets[longest][:-1]])
+    for t, change in _changes(model, source, target):
         if change[:t].max() > MAX_LOGIT_DIFFERENCE:
             return _wrong_mask(f"at position {int(change[:t].argmax())} changes with the token", t, "sees the future")
+    for t, change in _changes(_with_even_attention(model), source, target):
         if change[t:].min() == 0:
             blind = t + int(change[t:].argmin())
             return _wrong_mask(f"at position {blind} does not change with the token", t, "does not see its past")
     return CheckResult("future", True, "every prediction depends on all earlier tokens and on no later one")
+
+
+def _changes(model: Transformer, source: Tensor, target: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """For each position t from 1, by how much the logits at every position (T,) change with another token at t."""
+    memory = model.encode(source)
+    before = model.decode(target, memory)
+    for t in range(1, target.size(1)):
+        other = target.clone()
+        other[0, t] = _another(int(target[0, t]), model.config)
+        yield t, (model.decode(other, memory) - before).abs().amax(-1)[0]
+
+
+def _with_even_attention(model: Transformer) -> Transformer:
+    even = deepcopy(model)
+    for part in even.modules():
+        if isinstance(part, MultiHeadAttention):
+            for parameter in part.query.parameters():
+                parameter.data.zero_()
+    return even
 
 
 def _wrong_mask(prediction: str, t: int, fault: str) -> CheckResult:
@@ -43,13 +63,14 @@ def _wrong_mask(prediction: str, t: int, fault: str) -> CheckResult:
 
 def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
     """A sentence gets the same logits with padding after it as without."""
-    pad_id = model.config.pad_id
+    pad_ids = model.config.pad_id, model.config.effective_target_pad_id
     short = min(range(len(ids.sources)), key=lambda i: len(ids.sources[i]))
     source, target = torch.tensor([ids.sources[short]]), torch.tensor([ids.targets[short][:-1]])
     alone = model(source, target)
     room = model.config.max_length
     more_source, more_target = (
-        torch.nn.functional.pad(x, (0, min(3, room - x.size(1))), value=pad_id) for x in (source, target)
+        torch.nn.functional.pad(x, (0, min(3, room - x.size(1))), value=pad_id)
+        for x, pad_id in zip((source, target), pad_ids, strict=True)
     )
     for side, padded in (("source", model(more_source, target)), ("target", model(source, more_target))):
         change = (padded[:, : alone.size(1)] - alone).abs().max().item()
@@ -64,7 +85,7 @@ def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
 
 def batch_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
     """A sentence gets the same logits in a batch as alone."""
-    batch = ids.batch(model.config.pad_id)
+    batch = ids.batch(model.config)
     together = model(batch.source, batch.target_in)
     for i in range(len(ids.sources)):
         alone = model(torch.tensor([ids.sources[i]]), torch.tensor([ids.targets[i][:-1]]))
@@ -98,7 +119,7 @@ def cache_matches_full_pass(model: Transformer, ids: Ids) -> CheckResult:
 def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
     """Beam search with one hypothesis finds what greedy search finds."""
     source = pad(ids.sources, model.config.pad_id)
-    step = make_step(model, banned_ids=(model.config.pad_id, ids.sos_id))
+    step = make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id))
     longest = torch.full((len(source),), min(20, model.config.max_length))
     limits = SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
     greedy = greedy_search(step, model.start(source), limits)
@@ -133,7 +154,7 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
 
 def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
     """For each feed-forward network, which of its units are not zero for some token, (F,)."""
-    batch = ids.batch(model.config.pad_id)
+    batch = ids.batch(model.config)
     fire: dict[str, Tensor] = {}
 
     def note(name: str, part: FeedForward, tokens: Tensor) -> RemovableHandle:
@@ -145,8 +166,12 @@ def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
     with ExitStack() as hooks:
         for name, part in model.named_modules():
             if isinstance(part, FeedForward):
-                read = batch.source if name.startswith("encoder") else batch.target_in
-                hooks.callback(note(name, part, read != model.config.pad_id).remove)
+                is_token = (
+                    batch.source != model.config.pad_id
+                    if name.startswith("encoder")
+                    else batch.target_in != model.config.effective_target_pad_id
+                )
+                hooks.callback(note(name, part, is_token).remove)
         model.hidden_states(batch.source, batch.target_in)
     return fire
 
@@ -164,5 +189,5 @@ def _dead_heads(model: Transformer) -> list[tuple[str, int]]:
 
 def _another(token: int, config: ModelConfig) -> int:
     """Some other token of the target vocabulary that is not padding."""
-    others = (i for i in range(config.effective_target_vocab_size) if i not in (token, config.pad_id))
+    others = (i for i in range(config.effective_target_vocab_size) if i not in (token, config.effective_target_pad_id))
     return next(others)

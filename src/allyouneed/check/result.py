@@ -28,9 +28,9 @@ class Ids:
     sos_id: int
     eos_id: int
 
-    def batch(self, pad_id: int) -> Batch:
+    def batch(self, config: ModelConfig) -> Batch:
         """All of them at once, padded."""
-        return Batch(pad(self.sources, pad_id), pad(self.targets, pad_id))
+        return Batch(pad(self.sources, config.pad_id), pad(self.targets, config.effective_target_pad_id))
 
 
 def random_ids(
@@ -50,7 +50,8 @@ def random_ids(
     rng = torch.Generator().manual_seed(seed)
     ids = range(min(config.vocab_size, config.effective_target_vocab_size))
     source_sos, source_eos = source_special_ids or (sos_id, eos_id)
-    tokens = [i for i in ids if i not in (config.pad_id, sos_id, eos_id, source_sos, source_eos)]
+    special = (config.pad_id, config.effective_target_pad_id, sos_id, eos_id, source_sos, source_eos)
+    tokens = [i for i in ids if i not in special]
     room = max(1, config.max_length - 4)
     longest = min(long, room)
 

@@ -49,7 +49,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number from 0 to 100 and the signature that says how it was computed."""
+    """A number in percent and the signature that says how it was computed."""
 
     name: str
     value: float

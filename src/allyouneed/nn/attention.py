@@ -1,7 +1,7 @@
 """Attention (§3.2): scaled dot-product attention and multi-head attention.
 
 `attention_weights` is equation 1 as the paper writes it. The model runs the same equation through
-PyTorch's fused kernel, `attention`, which never holds the attention weights of a whole batch in memory.
+PyTorch's fused kernel, `attention`, which without dropout never holds all attention weights of a batch in memory.
 """
 
 import math
