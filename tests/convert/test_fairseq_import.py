@@ -33,7 +33,7 @@ def rows(bundle: Bundle, symbols: list[str]) -> list[int]:
 
 @torch.inference_mode()
 def greedy(state: State, source: list[int], *, steps: int, **settings: Any) -> list[int]:
-    """The most probable target by fairseq's rules: it begins with `</s>`, does not end at once, and never has padding."""
+    """The most probable target by fairseq's rules: begun by `</s>`, not ended at once, and without padding."""
     target = [2]
     for step in range(steps):
         logits = fairseq_logits(state, torch.tensor([source]), torch.tensor([target]), **settings)[0, -1]

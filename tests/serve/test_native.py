@@ -89,7 +89,7 @@ def test_half_of_a_surrogate_pair_is_refused(client: TestClient, route: str, fie
 
 
 def test_every_error_can_be_written() -> None:
-    assert json.loads(error_response("/v1/translate", 400, "e\ud800 is not supported").body) == {
+    assert json.loads(bytes(error_response("/v1/translate", 400, "e\ud800 is not supported").body)) == {
         "error": "e\\ud800 is not supported"
     }
 

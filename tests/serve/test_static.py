@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from allyouneed.serve.app import create_app
 from allyouneed.serve.keys import add_key
@@ -152,9 +152,14 @@ def test_the_languages_can_be_swapped_once_the_source_is_known(visit: Visitor) -
 
 def test_what_is_sent_to_be_detected_ends_with_a_whole_character(visit: Visitor, bundles: list[Path]) -> None:
     sent: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/detect"):
+            sent.append(request.post_data or "")
+
     with running(create_app(bundles, ServeConfig(device="cpu", workers=1))) as url:
         page = visit(url=url, answers={"detect": (200, [], {})})
-        page.on("request", lambda request: request.url.endswith("/detect") and sent.append(request.post_data or ""))
+        page.on("request", note)
         write(page, "a" * 1999 + "😀")
     assert json.loads(sent[0])["q"] == "a" * 1999 + "\ufffd"
 
