@@ -148,6 +148,18 @@ def test_another_order_of_words_keeps_formats_with_their_words() -> None:
     assert body(translated(data, "docx", FakeTranslator(reverse=True))) == expected
 
 
+BREAK, BOOKMARK = "<w:r><w:br/></w:r>", "<w:bookmarkStart w:id='0'/>"
+
+
+@pytest.mark.parametrize("points", [BREAK + BREAK, BREAK + BOOKMARK, BOOKMARK + BREAK])
+def test_breaks_beside_other_points_part_words(points: str) -> None:
+    data = docx(r("One") + points + r("two"))
+    assert texts(data, "docx")[0] == "One two"
+    assert_identity(data, "docx")
+    written = points.replace("w:", "").replace("'", '"')
+    assert body(translated(data, "docx")) == f"<p><r><t>ONE</t></r>{written}<r><t>TWO</t></r></p>"
+
+
 def test_a_character_that_xml_lacks_is_left_out() -> None:
     assert body(translated(docx(r("a")), "docx", FakeTranslator(lambda _: "b\x0cc"))) == "<p><r><t>bc</t></r></p>"
 

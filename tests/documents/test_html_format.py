@@ -79,6 +79,7 @@ def test_the_lines_of_units_are_known() -> None:
         ("(<code>x</code>) is <code>y</code>, z", "(<code>x</code>) IS <code>y</code>, Z"),
         (f"run <code>{'x' * 99}</code>, then", f"RUN <code>{'x' * 99}</code>, THEN"),
         ("one<br>two", "ONE<br>TWO"),
+        ("First line<br><br>Second <br><!-- c -->third", "FIRST LINE<br><br>SECOND <br><!-- c -->THIRD"),
         ("<b>all <i>of</i> it</b>", "<b>ALL <i>OF</i> IT</b>"),
         ("a < b & c", "A &lt; B &amp; C"),
         ("<a><div>x</div>y</a>", "<a><div>X</div>Y</a>"),
@@ -93,6 +94,11 @@ def test_the_lines_of_units_are_known() -> None:
 )  # fmt: skip
 def test_worked_cases(page: str, expected: str) -> None:
     assert translated(page.encode(), "html").decode() == expected
+
+
+@pytest.mark.parametrize("points", ["<br><br>", "<br><img><br>", "<br><!-- c -->", "<img src=a><br>"])
+def test_breaks_beside_other_points_part_words(points: str) -> None:
+    assert texts(f"<p>First line{points}Second".encode(), "html") == ["First line Second"]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,28 @@ def test_a_break_beside_code_parts_the_words_that_the_model_reads() -> None:
     assert run(text("run "), CODE, BREAK, CODE, text(" now")).unit.text == "run x() x() now"
 
 
+IMAGE = Piece("point", source="<img>", stands_for="word")
+COMMENT = Piece("point", source="<!-- -->")
+
+
+@pytest.mark.parametrize(
+    "points",
+    [[BREAK, BREAK], [BREAK, IMAGE], [IMAGE, BREAK], [BREAK, IMAGE, BREAK], [BREAK, COMMENT], [COMMENT, BREAK],
+     [BREAK, text(" "), BREAK], [text(" "), IMAGE, text(" "), BREAK, text(" ")], [BREAK, BOLD, BREAK, END]],
+)  # fmt: skip
+def test_points_in_a_row_with_a_break_are_one_break(points: list[Piece]) -> None:
+    one = run(text("First line"), *points, text("Second"))
+    assert one.unit.text == "First line Second"
+    tags = "".join(piece.source for piece in points)
+    assert written(one, "Prima riga Altra").replace(" ", "") == f"Primariga{tags}Altra".replace(" ", "")
+    assert run(text("run"), *points, CODE).unit.text == "run x()"
+    assert run(CODE, *points, text("now")).unit.text == "x() now"
+
+
+def test_a_break_beside_a_comment_gets_no_blank_that_the_source_does_not_have() -> None:
+    assert written(run(text("a"), BREAK, COMMENT, text("b")), "Z Y") == "Z<br><!-- -->Y"
+
+
 @pytest.mark.parametrize(
     ("pieces", "target", "links", "expected"),
     [

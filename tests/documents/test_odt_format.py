@@ -90,6 +90,10 @@ def test_worked_cases(paragraph: str, expected: str) -> None:
     assert content.partition('<t:p t:style-name="P1">')[2].rpartition("</t:p>")[0] == expected
 
 
+def test_two_line_breaks_part_words() -> None:
+    assert texts(odt("One<t:line-break/><t:line-break/>two"), "odt")[0] == "One two"
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

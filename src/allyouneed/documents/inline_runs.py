@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from .pieces import (
     BLANKS,
     Piece,
     Spacing,
     glue_letters,
-    is_apart,
     is_translatable,
+    part_words,
     read_spacing,
     restore_blanks,
-    set_blanks,
 )
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
@@ -182,9 +181,7 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -
     }
     points = {index: read_spacing(parts, index) for index, part in enumerate(parts) if part.stands_for}
     points |= {index: points[index]._replace(prefix=one, suffix=other) for index, (one, other) in glued.items()}
-    for index, spacing in points.items():
-        if not parts[index].text:
-            set_blanks(parts, index, False, is_apart(parts[index], spacing))
+    part_words(parts)
     tags: dict[int, tuple[Piece, ...]] = {}
     marks: list[Mark] = []
     open_tags: list[int] = []
@@ -218,8 +215,8 @@ def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
     piece = pieces[index]
     if piece.stands_for != "break":
         return (piece,)
-    following = next((one for one in pieces[index + 1 :] if one.kind not in ("open", "close")), None)
-    return (piece, Piece("text", " ")) if following and following.kind == "point" and following.text else (piece,)
+    following = next((one for one in islice(pieces, index + 1, None) if one.text), None)
+    return (piece, Piece("text", " ")) if following and following.kind == "point" else (piece,)
 
 
 def _point_marks(number: int, at: int, text: str) -> list[Mark]:

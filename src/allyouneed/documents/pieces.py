@@ -4,8 +4,8 @@ A format turns its own markup into pieces and writes pieces out again; what is b
 """
 
 import re
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Collection, Sequence
+from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
 MAX_SHOWN = 60  # characters of code in a sentence that the model reads; longer code is left out of the text
@@ -68,12 +68,38 @@ def read_spacing(parts: Sequence[Piece], index: int) -> Spacing:
     return Spacing(BLANKS.sub(" ", one), BLANKS.sub(" ", other))
 
 
-def is_apart(point: Piece, spacing: Spacing) -> bool:
-    """Whether the text has a blank in place of a point."""
-    sides = spacing.before, spacing.after
-    if "" in sides or (point.stands_for == "word" and _SIGN_AFTER.match(spacing.after)):
-        return False
-    return " " in sides or point.stands_for == "break" or (spacing.before.isalnum() and spacing.after.isalnum())
+def part_words(parts: list[Piece]) -> None:
+    """Leave one blank or none in place of points that are not read, among all the blanks beside them.
+
+    Points in a row, with nothing but tags and blanks between them, are one: a break if one of them is.
+    """
+    for is_read, group in groupby(range(len(parts)), key=lambda index: _is_read(parts[index])):
+        inside = list(group)
+        points = [index for index in inside if parts[index].stands_for]
+        if is_read or not points:
+            continue
+        before, after = inside[0] - 1, inside[-1] + 1
+        spacing = Spacing(read_spacing(parts, points[0]).before, read_spacing(parts, points[-1]).after)
+        is_inside = before >= 0 and after < len(parts)
+        is_parted = is_inside and _is_apart({parts[index].stands_for for index in points}, spacing)
+        texts = [index for index in range(max(before, 0), min(after + 1, len(parts))) if parts[index].kind == "text"]
+        for index in texts:
+            text = parts[index].text.rstrip(" ") if index < after else parts[index].text.lstrip(" ")
+            parts[index] = parts[index]._replace(text=text)
+        if is_parted and texts:
+            last = parts[texts[-1]]
+            parts[texts[-1]] = last._replace(text=" " + last.text if texts[-1] > before else last.text + " ")
+
+
+def _is_read(part: Piece) -> bool:
+    return part.kind in ("text", "point") and part.text.strip(" ") != ""
+
+
+def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
+    """Whether the text has a blank in place of points."""
+    if "break" in stands_for or _SIGN_AFTER.match(spacing.after):
+        return "break" in stands_for
+    return " " in spacing[:2] or (spacing.before.isalnum() and spacing.after.isalnum())
 
 
 def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
@@ -124,7 +150,7 @@ def _needs_blank(source: str, here: str, sign: re.Pattern[str]) -> bool:
 
 
 def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | None]:
-    """The texts before and after a point; None at a boundary or another point."""
+    """The texts before and after a point; None at a boundary or another point that stands for something."""
     before, after = _beside(parts, index)
     return (
         before if before >= 0 and parts[before].kind == "text" else None,
@@ -133,7 +159,10 @@ def _neighbours(parts: Sequence[Piece], index: int) -> tuple[int | None, int | N
 
 
 def _beside(parts: Sequence[Piece], index: int) -> tuple[int, int]:
-    """What is before and after a point, but tags: numbers of pieces; -1 and their count at the ends."""
+    """What is before and after a point, but tags and points that stand for nothing (comments, bookmarks).
+
+    These are numbers of pieces; -1 and their count at the ends.
+    """
     before, after = index - 1, index + 1
     while before >= 0 and _is_passed(parts[before]):
         before -= 1
@@ -143,4 +172,6 @@ def _beside(parts: Sequence[Piece], index: int) -> tuple[int, int]:
 
 
 def _is_passed(part: Piece) -> bool:
+    if part.kind == "point":
+        return not part.stands_for
     return part.kind in ("open", "close") or (part.kind == "text" and not part.text)
