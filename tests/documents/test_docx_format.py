@@ -148,6 +148,16 @@ def test_another_order_of_words_keeps_formats_with_their_words() -> None:
     assert body(translated(data, "docx", FakeTranslator(reverse=True))) == expected
 
 
+@pytest.mark.parametrize("name", ["bookmark", "commentRange"])
+def test_a_range_stays_around_its_words(name: str) -> None:
+    start, end = (f"<w:{name}{side} w:id='3'/>" for side in ("Start", "End"))
+    data = docx(r("one ") + start + r("two three") + end + r(" four"))
+    assert_identity(data, "docx")
+    written = body(translated(data, "docx", FakeTranslator(reverse=True)))
+    tags = f'<{name}Start id="3"/>', f'<{name}End id="3"/>'
+    assert written == f"<p><r><t>four </t></r>{tags[0]}<r><t>three two</t></r>{tags[1]}<r><t> one</t></r></p>"
+
+
 BREAK, BOOKMARK = "<w:r><w:br/></w:r>", "<w:bookmarkStart w:id='0'/>"
 
 

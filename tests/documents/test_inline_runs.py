@@ -58,6 +58,36 @@ def test_a_break_beside_code_parts_the_words_that_the_model_reads() -> None:
     assert run(text("run "), CODE, BREAK, CODE, text(" now")).unit.text == "run x() x() now"
 
 
+START, STOP = (Piece("point", source=source, range="bookmark 1") for source in "[]")
+OTHER_START, OTHER_STOP = (Piece("point", source=source, range="bookmark 2") for source in "{}")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "target", "links", "expected"),
+    [
+        ([text("one "), START, text("two"), STOP, text(" three")], "C B A", [(0, 2), (1, 1), (2, 0)], "C [B] A"),
+        ([text("one "), START, text("two three"), STOP], "C B A", [(0, 2), (1, 1), (2, 0)], "[C B] A"),
+        ([START, text("one two"), STOP, text(" three")], "C B A", [(0, 2), (1, 1), (2, 0)], "C [B A]"),
+        ([text("a"), START, text(" b "), BOLD, text("c"), STOP, text(" d"), END], "D C B A",
+         [(0, 3), (1, 2), (2, 1), (3, 0)], None),
+        ([text("a"), START, text(" b "), OTHER_START, text("c"), STOP, text(" d"), OTHER_STOP, text(" e")], "E D C B A",
+         [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0)], None),
+        ([START, text("a"), Piece("boundary"), text("b"), STOP], "C", [(0, 0)], "C"),
+    ],
+)  # fmt: skip
+def test_a_range_begins_before_it_ends(
+    pieces: list[Piece], target: str, links: list[tuple[int, int]], expected: str | None
+) -> None:
+    result = written(next(inline_runs(pieces, collapse=True)), target, *links)
+    assert result == expected or (expected is None and "[" in result and "]" in result)
+    assert all(result.find(start) <= result.find(end) for start, end in ("[]", "{}"))
+
+
+def test_a_range_inside_ranges_that_cross_is_a_tag() -> None:
+    one = run(text("x "), START, text("a "), OTHER_START, text("b "), STOP, text("c"), OTHER_STOP, text(" y"))
+    assert [mark.kind for mark in one.unit.marks] == ["point", "open", "point", "close"]
+
+
 IMAGE = Piece("point", source="<img>", stands_for="word")
 COMMENT = Piece("point", source="<!-- -->")
 

@@ -90,6 +90,15 @@ def test_worked_cases(paragraph: str, expected: str) -> None:
     assert content.partition('<t:p t:style-name="P1">')[2].rpartition("</t:p>")[0] == expected
 
 
+@pytest.mark.parametrize("name", ["t:{}-{} t:name='x'", "office:{}-{} office:name='x'", "t:{}-{} t:id='x'"])
+def test_a_range_stays_around_its_words(name: str) -> None:
+    start, end = (f"<{name}/>".format("bookmark", side) for side in ("start", "end"))
+    data = odt(f"one {start}two three{end} four")
+    assert_identity(data, "odt")
+    content = unpacked(translated(data, "odt", FakeTranslator(reverse=True)))["content.xml"].decode()
+    assert f"four {start}three two{end} one".replace("'", '"') in content
+
+
 def test_two_line_breaks_part_words() -> None:
     assert texts(odt("One<t:line-break/><t:line-break/>two"), "odt")[0] == "One two"
 

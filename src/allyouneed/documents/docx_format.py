@@ -26,6 +26,7 @@ _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|foot
 _WRAPPERS = frozenset({"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "fldSimple", "sdt"})
 _NO_CONTENT = frozenset({"proofErr", "lastRenderedPageBreak", "softHyphen"})
 _NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # not seen by a reader
+_RANGE_END = re.compile(r"(?:Start|End)$")  # of a bookmark, a comment and others
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
@@ -149,7 +150,8 @@ def _items(parent: etree._Element, namespace: str, field: "OpenField") -> Iterat
                 yield from _items(content, namespace, field)
                 yield Piece("close", name=name, source=Wrapper(child, content))
         else:
-            yield Piece("point", source=[child])
+            kind, is_end = _RANGE_END.subn("", name)
+            yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
 
 
 def _run_items(run: etree._Element, namespace: str, field: "OpenField") -> Iterator[Piece]:

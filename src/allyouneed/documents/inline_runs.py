@@ -1,5 +1,6 @@
 """Pieces → runs that become units, and the pieces of their translations."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
@@ -37,12 +38,18 @@ class InlineRun:
         """The pieces of the translation: its text, which has no `source`, and the tags of this run."""
         parts: list[Piece] = []
         hidden: int | None = None  # the point whose text is left out
+        ends = defaultdict[str, list[int]](list)  # of each range, which must not change places
+        for number, (piece, *_) in self.tags.items():
+            ends[piece.range].append(number)
         for item in interleave(translation.text, translation.marks):
             if isinstance(item, Mark):
                 piece = self.tags[item.tag][-1 if item.kind == "close" else 0]
                 if piece.kind == "point":
                     hidden = item.tag if item.kind == "open" else None
-                if piece.kind != "point" or item.kind != "close":
+                if piece.kind == "point" and piece.range:
+                    number = ends[piece.range].pop(0)
+                    parts.append(self.tags[number][0]._replace(text=str(number)))
+                elif piece.kind != "point" or item.kind != "close":
                     parts.append(piece._replace(text=str(item.tag)))
             elif hidden is None:
                 parts.append(Piece("text", item))
@@ -65,9 +72,9 @@ def inline_runs(
     """The runs of text between boundaries that have a letter, or with `numbers` a digit, without the tags around it.
 
     A tag without its partner between the same boundaries is a boundary too. With `collapse` blanks in a row are one
-    blank, as in HTML.
+    blank, as in HTML. A range that crosses no tag and no boundary is a tag.
     """
-    pieces = _with_boundaries(pieces)
+    pieces = _with_ranges(_with_boundaries(pieces))
     partners = tag_partners(pieces)
     counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
     start = 0
@@ -127,6 +134,36 @@ def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:
         else piece
         for index, (piece, tag) in enumerate(zip(pieces, is_tag, strict=True))
     ]
+
+
+def _with_ranges(pieces: list[Piece]) -> list[Piece]:
+    """The pieces with the ends of ranges as tags, where they are nested in the tags and in each other."""
+    opened: list[int] = []  # tags and starts of ranges
+    starts: dict[str, int] = {}
+    crossed = set[int]()
+    for index, piece in enumerate(pieces):
+        if piece.kind == "boundary":
+            opened.clear()
+            starts.clear()
+        elif piece.kind == "open":
+            opened.append(index)
+        elif piece.kind == "close":
+            while pieces[opened.pop()].kind != "open":
+                pass
+        elif piece.range not in starts:
+            if piece.range:
+                starts[piece.range] = index
+                opened.append(index)
+        else:
+            start = starts.pop(piece.range)
+            while opened and opened[-1] in crossed:
+                opened.pop()
+            if opened and opened[-1] == start:
+                opened.pop()
+                pieces[start] = pieces[start]._replace(kind="open", name=f"range {piece.range}")
+                pieces[index] = piece._replace(kind="close", name=f"range {piece.range}")
+            crossed.add(start)
+    return pieces
 
 
 def _short_runs(

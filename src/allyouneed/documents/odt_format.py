@@ -1,5 +1,6 @@
 """OpenDocument texts (.odt): paragraphs and headings, also in tables, headers, footers, notes and frames."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ _KINDS = ("application/vnd.oasis.opendocument.text", "application/vnd.oasis.open
 _WRAPPERS = frozenset(f"{_TEXT}{name}" for name in ("span", "a", "meta"))
 _BREAKS = frozenset(f"{_TEXT}{name}" for name in ("line-break", "s"))
 _PARAGRAPHS = (f"{_TEXT}p", f"{_TEXT}h")
+_RANGE_END = re.compile(r"-(?:start|end)$")  # of a bookmark, an annotation and others
+_RANGE_NAMES = (f"{_TEXT}name", f"{_OFFICE}name", f"{_TEXT}id", f"{_TEXT}change-id")
 _LEFT_OUT = frozenset([f"{_TEXT}tracked-changes", f"{_OFFICE}annotation"])
 
 
@@ -113,7 +116,10 @@ def _point(element: etree._Element) -> Piece:
     content = "".join(str(text) for text in element.itertext())
     has_paragraphs = next(element.iter(*_PARAGRAPHS), None) is not None
     is_field = str(element.tag).startswith(_TEXT) and content.strip() and not has_paragraphs
-    return opaque_point(content, element) if is_field else Piece("point", source=element)
+    if is_field:
+        return opaque_point(content, element)
+    name = next((element.get(one) for one in _RANGE_NAMES if element.get(one)), "")
+    return Piece("point", source=element, range=name and f"{_RANGE_END.sub('', str(element.tag))} {name}")
 
 
 def _build(paragraph: etree._Element, pieces: Sequence[Piece]) -> None:

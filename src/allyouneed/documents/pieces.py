@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     A "point" has no content that is translated. One that stands for a "word" (code in a sentence) or a "break" (of a
     line, a tab) is apart from its neighbours even where no blank says so; its `text`, if it has one, is what the model
     reads in its place. At a "boundary" a unit ends. An "open" and a "close" belong together if they have the same
-    `name`.
+    `name`. The two ends of a range that may cross tags (a bookmark) are points of one `range`.
     """
 
     kind: Literal["text", "open", "close", "point", "boundary"]
@@ -35,6 +35,7 @@ class Piece(NamedTuple):
     name: str = ""
     source: Any = None
     stands_for: StandsFor = ""
+    range: str = ""
 
 
 class Spacing(NamedTuple):
