@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from .line_breaks import LINE_BREAKS, End, with_blanks, without_blanks
 from .unit import Mark, interleave
 
 PLACEHOLDER = re.compile(r"%(?:\(\w+\)|\d\$)?[\d.]*\w|\{[^{}]*\}")  # of printf, Python, ICU, Qt and the like
@@ -12,17 +13,21 @@ TAG = r"</?(?:[A-Za-z][^<>\n]*+|\d++\s*+/?)>"
 
 
 class MarkedText(NamedTuple):
-    """A text without its tags, the marks where they were, and what stands for each kind of mark of each tag."""
+    """A text without its tags, the marks where they were, and what stands for each kind of mark of each tag.
+
+    `blanks` are the marks where the text has a blank instead of a line break.
+    """
 
     text: str
     marks: tuple[Mark, ...]
-    tags: dict[tuple[int, str], str]
+    blanks: frozenset[End]
+    tags: dict[End, str]
 
     def restored(self, text: str, marks: Sequence[Mark], escape: Callable[[str], str] = str) -> str:
         """A translation with the tags written out, and what is between them escaped."""
         return "".join(
             escape(part) if isinstance(part, str) else self.tags[part.tag, part.kind]
-            for part in interleave(text, marks)
+            for part in interleave(*without_blanks(text, marks, self.blanks))
         )
 
 
@@ -32,7 +37,7 @@ def take_out_tags(string: str, pattern: str = TAG, unescape: Callable[[str], str
     partners = dict(_pairs([match.group() for match in matches]))
     text, position = "", 0
     marks: list[Mark] = []
-    tags: dict[tuple[int, str], str] = {}
+    tags: dict[End, str] = {}
     for number, match in enumerate(matches):
         text += unescape(string[position : match.start()])
         position = match.end()
@@ -43,7 +48,8 @@ def take_out_tags(string: str, pattern: str = TAG, unescape: Callable[[str], str
             mark = Mark(len(text), min(number, partner), "open" if number < partner else "close")
         marks.append(mark)
         tags[mark.tag, mark.kind] = match.group()
-    return MarkedText(text + unescape(string[position:]), tuple(marks), tags)
+    breaks = {end for end, tag in tags.items() if tag_name(tag)[1] in LINE_BREAKS}
+    return MarkedText(*with_blanks(text + unescape(string[position:]), marks, breaks), tags)
 
 
 def tag_name(tag: str) -> tuple[bool, str]:

@@ -118,7 +118,7 @@ def _point(element: etree._Element) -> Piece:
     is_field = str(element.tag).startswith(_TEXT) and content.strip() and not has_paragraphs
     if is_field:
         return opaque_point(content, element)
-    name = next((element.get(one) for one in _RANGE_NAMES if element.get(one)), "")
+    name = next((value for one in _RANGE_NAMES if (value := element.get(one))), "")
     return Piece("point", source=element, range=name and f"{_RANGE_END.sub('', str(element.tag))} {name}")
 
 

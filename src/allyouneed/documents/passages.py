@@ -1,7 +1,8 @@
 """Passages of plain text: lines, and the paragraphs of text that was wrapped at a width.
 
 What stands around a passage stays as it is: line ends, blank lines, indents, marks of lists and quotations, tabs, and
-the blanks between columns.
+the blanks between columns. Tags of HTML that begin a line (`<p>`, `<li>`) stand around passages too, unless text was
+wrapped.
 """
 
 import re
@@ -9,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
+
+from .line_breaks import BLOCK_TAG
 
 _LINE = re.compile(r"[^\r\n]+")
 _INDENT = re.compile(r"[ \t>]*")
@@ -95,7 +98,16 @@ def continues(line: str, after: str) -> bool:
 def _columns(lines: list[re.Match[str]]) -> Iterator[Passage]:
     for line in lines:
         for column in _COLUMN.finditer(line.string, line.start() + len(_prefix(_MARKED, line)), line.end()):
-            yield Passage(column.start(), column.end(), column.group())
+            yield from _between_blocks(column)
+
+
+def _between_blocks(column: re.Match[str]) -> Iterator[Passage]:
+    blocks = [block.span() for block in BLOCK_TAG.finditer(column.string, *column.span())]
+    for (_, start), (end, _) in pairwise([(0, column.start()), *blocks, (column.end(), 0)]):
+        text = column.string[start:end]
+        if text.strip():
+            start += len(text) - len(text.lstrip())
+            yield Passage(start, start + len(text.strip()), text.strip())
 
 
 def _between(line: re.Match[str], after: re.Match[str]) -> str:

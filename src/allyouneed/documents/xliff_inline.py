@@ -2,7 +2,8 @@
 
 `<g>`, `<pc>` and `<mrk>` have text inside and are pairs of marks, as are a `<bpt>` and its `<ept>`, a `<bx>` and its
 `<ex>`, an `<sc>` and its `<ec>`. All others, and what is not to be translated, are points, whatever is in them. Tags
-that are written in the text itself, `&lt;b&gt;`, are marks too, as in other strings with tags.
+that are written in the text itself, `&lt;b&gt;`, are marks too, as in other strings with tags. What stands for a line
+break has a blank in the text.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple
 from lxml import etree
 
 from .inline_markup import TAG, tag_name
+from .line_breaks import LINE_BREAKS, End, with_blanks, without_blanks
 from .unit import Mark, interleave
 
 _AROUND = {"g", "pc", "mrk"}
@@ -23,11 +25,15 @@ _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 @dataclass
 class InlineText:
-    """The text of an element, the marks of its inline elements and tags, and what stands at each mark."""
+    """The text of an element, the marks of its inline elements and tags, and what stands at each mark.
+
+    `blanks` are the marks where the text has a blank instead of a line break.
+    """
 
     text: str = ""
-    marks: list[Mark] = field(default_factory=list)
-    elements: dict[tuple[int, str], etree._Element | str] = field(default_factory=dict)
+    marks: Sequence[Mark] = ()
+    blanks: frozenset[End] = frozenset()
+    elements: dict[End, etree._Element | str] = field(default_factory=dict)
 
     def write(self, parent: etree._Element, text: str, marks: Sequence[Mark]) -> None:
         """Give an element this text with the inline elements at these marks, in place of what it has."""
@@ -35,7 +41,7 @@ class InlineText:
             parent.remove(child)
         parent.text = None
         stack = [parent]
-        for part in interleave(text, marks):
+        for part in interleave(*without_blanks(text, marks, self.blanks)):
             if isinstance(part, str):
                 _append_text(stack[-1], part)
                 continue
@@ -81,16 +87,29 @@ def read_inline(element: etree._Element) -> InlineText:
         else:
             events.append((len(inline.text), part))
     partners = dict(_pairs([event for _, event in events]))
+    marks: list[Mark] = []
     for number, (at, event) in enumerate(events):
         partner = partners.get(number)
         if partner is None:
             mark = Mark(at, number, "point")
         else:
             mark = Mark(at, min(number, partner), "open" if number < partner else "close")
-        inline.marks.append(mark)
+        marks.append(mark)
         if event.element is not None:
             inline.elements[mark.tag, mark.kind] = event.element
+    breaks = {end for end, element in inline.elements.items() if _is_line_break(element)}
+    inline.text, inline.marks, inline.blanks = with_blanks(inline.text, marks, breaks)
     return inline
+
+
+def _is_line_break(element: etree._Element | str) -> bool:
+    """Whether a tag, the type of an element or the code that it stands for is a line break of HTML."""
+    if isinstance(element, str):
+        return tag_name(element)[1] in LINE_BREAKS
+    kind = (element.get("ctype") or element.get("subType") or "").lower()
+    code = element.get("equiv-text") or element.get("disp") or ("" if local_name(element) in _AROUND else element.text)
+    is_break = kind in ("lb", "xlf:lb") or kind.removeprefix("x-").removeprefix("html-") in LINE_BREAKS
+    return is_break or tag_name(code or "")[1] in LINE_BREAKS
 
 
 def _parts(element: etree._Element) -> Iterator[str | _Event]:
