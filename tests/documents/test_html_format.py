@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lxml import etree, html
 
 from allyouneed.errors import DocumentError
+from allyouneed.translator import translate_document
 from document_checks import assert_identity, read, texts, translated
 from fake_translator import FakeTranslator
 
@@ -108,6 +109,12 @@ def test_breaks_beside_other_points_part_words(points: str) -> None:
         "\ufeff<p>ä</p>".encode("utf-16-le"),
         '<meta charset="iso-8859-1"><p>ä</p>'.encode("latin-1"),
         '<?xml version="1.0" encoding="shift_jis"?><p>日本</p>'.encode("shift_jis"),
+        "<META HTTP-EQUIV=Content-Type CONTENT='text/html; CHARSET=iso-8859-1'><p>ä</p>".encode("latin-1"),
+        "<meta charset=Shift_JIS><p>① 髙</p>".encode("cp932"),
+        "<meta charset=gb2312><p>朱镕基</p>".encode("gbk"),
+        "<meta charset=euc-kr><p>똠방각하</p>".encode("cp949"),
+        "<meta charset=iso-8859-9><p>“ş”</p>".encode("cp1254"),
+        "<meta charset=shift_jis><p>日本</p>".encode("shift_jis") + b"<i>\x87\x90</i>",  # two codes have this sign
     ],
 )
 def test_the_encoding_of_a_page_stays(data: bytes) -> None:
@@ -121,7 +128,12 @@ def test_what_an_encoding_lacks_becomes_a_reference() -> None:
 
 
 def test_a_text_with_broken_bytes_is_left_as_it_is() -> None:
-    assert translated(b"<p>a \xff b</p><p>c</p>", "html") == b"<p>a \xff b</p><p>C</p>"
+    data = b"<p>a \xff b</p>\n<p>c</p><p>\xff</p>"
+    result = translate_document(read(data, "html"), FakeTranslator(str.upper))
+    assert result.data == b"<p>a \xff b</p>\n<p>C</p><p>\xff</p>"
+    assert (result.units, result.translated, result.refused) == (2, 1, 1)
+    (item,) = result.review
+    assert item == ("line 1", "a \ufffd b", None, ("has bytes that are not of the encoding of the page",))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
 from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, StandsFor, is_translatable, opaque_point
 from .tag_rules import TagRules
-from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
+from .unit import Document, DocumentOptions, LeftOutText, TranslationUnit, UnitTranslation
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",
@@ -36,6 +36,20 @@ _VOID = frozenset({
 ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
 _BUTTONS = frozenset(["submit", "button", "reset"])
 _META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
+_CHARSET = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+# What browsers read instead of an encoding that a page names: https://encoding.spec.whatwg.org/#names-and-labels.
+_WIDER_ENCODINGS = {
+    name: wider
+    for wider, names in {
+        "cp1252": "ascii us-ascii iso-8859-1 iso8859-1 latin1 latin-1 l1",
+        "cp1254": "iso-8859-9 iso8859-9 latin5 latin-5 l5",
+        "cp932": "shift-jis sjis x-sjis ms-kanji windows-31j",
+        "cp949": "euc-kr korean ks-c-5601-1987 ksc5601",
+        "gb18030": "gb2312 gb-2312-80 gbk x-gbk chinese",
+    }.items()
+    for name in names.split()
+}
+_WRONG_BYTES = "has bytes that are not of the encoding of the page"
 
 
 def read_html_document(data: bytes, options: DocumentOptions) -> Document:
@@ -74,7 +88,13 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
         ]
         return encode_page(edited(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
 
-    return Document(units, write)
+    left_out = (
+        LeftOutText(f"line {bisect_right(line_starts, piece.source.start)}", text, _WRONG_BYTES)
+        for piece in pieces
+        if piece.kind == "text" and (text := LONE_SURROGATE.sub("\ufffd", piece.text)) != piece.text
+        if is_translatable(text, numbers=options.numbers)
+    )
+    return Document(units, write, left_out=tuple(left_out))
 
 
 def is_xhtml(page: str) -> bool:
@@ -87,20 +107,19 @@ def decode_page(data: bytes) -> tuple[str, str]:
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
     encoding = next((name for mark, name in marks.items() if data.startswith(mark)), None)
     if encoding is None:
-        declared = re.search(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", data[:2048])
+        declared = _CHARSET.search(data[:2048])
         encoding = declared[1].decode() if declared else "utf-8"
-        if encoding.lower() in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii"):
-            encoding = "windows-1252"  # as browsers do
-    try:
-        page = data.decode(encoding, "surrogateescape")
-        is_lossless = page.encode(encoding, "surrogateescape") == data
-    except LookupError:
-        raise DocumentError(f"names the encoding {encoding!r}, which is not known; convert it to UTF-8") from None
-    except UnicodeError as error:
-        raise DocumentError(f"is not {encoding}, as it says it is: {error}; convert it to UTF-8") from error
-    if not is_lossless or "\0" in page:
-        raise DocumentError(f"is not text in {encoding}; convert it to UTF-8")
-    return page, encoding
+    for name in dict.fromkeys([_WIDER_ENCODINGS.get(encoding.lower().replace("_", "-"), encoding), encoding]):
+        try:
+            page = data.decode(name, "surrogateescape")
+            is_lossless = page.encode(name, "surrogateescape") == data
+        except LookupError:
+            raise DocumentError(f"names the encoding {name!r}, which is not known; convert it to UTF-8") from None
+        except UnicodeError as error:
+            raise DocumentError(f"is not {name}, as it says it is: {error}; convert it to UTF-8") from error
+        if is_lossless and "\0" not in page:
+            return page, name
+    raise DocumentError(f"is not text in {encoding}; convert it to UTF-8")
 
 
 def encode_page(page: str, encoding: str) -> bytes:

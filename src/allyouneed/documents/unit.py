@@ -77,18 +77,27 @@ class DocumentOptions:
     numbers: bool = False
 
 
+class LeftOutText(NamedTuple):
+    """A text with words that no unit has, so that it stays as it is: where it stands in the document, and why."""
+
+    key: str
+    text: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A file's units, and the function that makes the file with translations, one for each unit, in their order.
 
     None leaves a unit as it stands in the file. With None for all of them the bytes are those that were read.
     `problem` says why the file cannot hold a translation of the unit with some number, from 0; empty: it can. `write`
-    leaves such a unit as it stands.
+    leaves such a unit as it stands. `left_out` are texts that cannot be translated at all, for the summary.
     """
 
     units: tuple[TranslationUnit, ...]
     write: Callable[[Sequence[UnitTranslation | None]], bytes]
     problem: Callable[[int, UnitTranslation], str] = lambda number, translation: ""
+    left_out: tuple[LeftOutText, ...] = ()
 
 
 Reader = Callable[[bytes, DocumentOptions], Document]

@@ -172,7 +172,10 @@ def finish_document(
             elif result.reasons:
                 review.append(ReviewItem(unit.key, unit.text, result.text, result.reasons))
         results.append(result)
-    units = len(results)
+    left_out = plan.document.left_out
+    review += [ReviewItem(one.key, one.text, None, (one.reason,)) for one in left_out]
+    refused += len(left_out)
+    units = len(results) + len(left_out)
     return DocumentTranslation(
         plan.document.write(results), units, units - kept - refused, kept, refused, tuple(review)
     )
