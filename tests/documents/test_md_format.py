@@ -140,6 +140,36 @@ def test_a_text_whose_markup_would_break_is_left_as_it_is() -> None:
     assert item == ("line 1", "a b c", None, ("the translation would lose some of its markup",))
 
 
+@pytest.mark.parametrize(
+    ("page", "left_out"),
+    [
+        ("| key | value |\n|---|---|\n| a \\| b | c |\n", [("line 3", "a | b")]),
+        ("| key | value |\n|---|---|\n| `\\|` | c |\n", []),
+        ("See\n![a *fine* cat](a.png)\n", [("line 1", "a *fine* cat")]),
+        ("![a cat](a.png) ![*12*](b.png)\n", []),
+    ],
+)
+def test_a_text_that_is_left_out_is_named(page: str, left_out: list[tuple[str, str]]) -> None:
+    result = translate_document(read(page.encode(), "md"), FakeTranslator())
+    assert [(item.key, item.source) for item in result.review] == left_out
+    assert (result.refused, result.data) == (len(left_out), page.encode())
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("---\n\nFirst.\n\n---\n\nSecond.", ["First.", "Second."]),
+        ("---\nFirst.\n\n---\n", ["First."]),
+        ("---\ntitle: no\n\nmore: no\n---\nSecond.", ["Second."]),
+        ("---\r\n# no\r\n'a-b' : no\r\n...\r\nSecond.", ["Second."]),
+        ("+++\ntitle = 'no'\n+++\nSecond.", ["Second."]),
+        ("+++\n[no]\n+++\nSecond.", ["Second."]),
+    ],
+)
+def test_front_matter_begins_with_a_key_or_a_comment(page: str, expected: list[str]) -> None:
+    assert texts(page.encode(), "md") == expected
+
+
 def test_without_its_parser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("md_format", "markdown_inline"):
         monkeypatch.delitem(sys.modules, f"allyouneed.documents.{module}", raising=False)

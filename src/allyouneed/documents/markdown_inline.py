@@ -30,6 +30,11 @@ def make_parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
 
 
+def is_plain(image: Token) -> bool:
+    """Whether the alternative text of an image is text alone."""
+    return all(child.type == "text" for child in image.children or [])
+
+
 def inline_pieces(
     parser: MarkdownIt, content: str, tokens: Sequence[Token], located: Callable[[int, int], Slice]
 ) -> Iterator[Piece]:
@@ -74,8 +79,7 @@ def _token_pieces(
         case "code_inline":
             yield opaque_point(token.content, source)
         case "image":
-            is_plain = all(child.type == "text" for child in token.children or [])
-            yield Piece("point", source=source, stands_for="word", name=token.content if is_plain else "")
+            yield Piece("point", source=source, stands_for="word", name=token.content if is_plain(token) else "")
         case "html_inline":
             yield _html_piece(token.content, source)
         case _:

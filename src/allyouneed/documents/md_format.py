@@ -15,18 +15,22 @@ from ..errors import MissingExtraError
 from .encoded_text import decode_text
 from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import is_translatable
-from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
+from .pieces import Piece, is_translatable
+from .unit import Document, DocumentOptions, LeftOutText, TranslationUnit, UnitTranslation
 
 try:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from .markdown_inline import LostPosition, inline_pieces, make_parser
+    from .markdown_inline import LostPosition, inline_pieces, is_plain, make_parser
 except ImportError:
     raise MissingExtraError("reading Markdown", "documents") from None
 
-_FRONT_MATTER = re.compile(r"(?:---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r?\n|\Z)")
+# It begins with a key, a table or a comment, so that a rule and a paragraph are none.
+_FRONT_MATTER = re.compile(
+    r"(?:---|\+\+\+)[ \t]*\r?\n(?=[\"']?[\w.-]+[\"']?[ \t]*[:=]|\[|[ \t]*#)(?:.*\r?\n)*?"
+    r"(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r?\n|\Z)"
+)
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 # What would be markup: a backslash before a sign, emphasis at a word, code, brackets, tags, entities, strikethrough.
 _MARKUP = re.compile(
@@ -34,6 +38,9 @@ _MARKUP = re.compile(
 )
 _BLOCK_START = re.compile(r"\s*(?:(?=[-+*](?:\s|\Z)|#{1,6}(?:\s|\Z)|>|=+\s*\Z|-+\s*\Z|~~~)|\d{1,9}(?=[.)](?:\s|\Z)))")
 _TEXTS = frozenset({"text", "text_special", "softbreak"})
+
+_UNREADABLE = "its markup could not be found again in the document"
+_ALT_MARKUP = "an alternative text with markup is not translated"
 
 AltText = Slice  # the alternative text of an image
 
@@ -44,6 +51,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
     page = encoded.text
     blocks = list(_inline_blocks(page))
     items = [(block, item) for block in blocks for item in block.items(numbers=options.numbers)]
+    left_out = (one for block in blocks for one in block.left_out(numbers=options.numbers))
     units = tuple(_unit(page, block, item) for block, item in items)
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
@@ -71,14 +79,14 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
             return ""
         return "" if block.edit(item, translation, []) else "the translation would lose some of its markup"
 
-    return Document(units, write, problem)
+    return Document(units, write, problem, tuple(left_out))
 
 
 @dataclass(frozen=True, slots=True)
 class InlineBlock:
     """The content of a paragraph, heading or cell: its lines, without what is before them, and where they stand.
 
-    `starts` are those of the lines in the content, `positions` those in the page.
+    `starts` are those of the lines in the content, `positions` those in the page, or none if these are not known.
     """
 
     page: str
@@ -102,10 +110,7 @@ class InlineBlock:
 
     def items(self, *, numbers: bool = False) -> list[InlineRun | AltText]:
         """The texts and the alternative texts of images, in their order; none where positions are lost."""
-        try:
-            pieces = list(inline_pieces(self.parser, self.content, self.tokens, self.located))
-        except LostPosition:
-            return []
+        pieces = self._pieces() or []
         images = [
             Slice(piece.source.start + 2, piece.source.start + 2 + len(piece.name))
             for piece in pieces
@@ -113,6 +118,22 @@ class InlineBlock:
         ]
         items: list[InlineRun | AltText] = [*inline_runs(pieces, collapse=True, numbers=numbers), *images]
         return sorted(items, key=_start)
+
+    def left_out(self, *, numbers: bool = False) -> Iterator[LeftOutText]:
+        """The texts that are no items: all where positions are lost, and alternative texts with markup."""
+        texts = [("".join(one.content for one in self.tokens if one.type == "text"), _UNREADABLE)]
+        if self._pieces() is not None:
+            alternatives = (one for one in self.tokens if one.type == "image")
+            texts = [(one.content, _ALT_MARKUP) for one in alternatives if not is_plain(one)]
+        for text, reason in texts:
+            if is_translatable(text, numbers=numbers):
+                yield LeftOutText(f"line {self.line}", text, reason)
+
+    def _pieces(self) -> list[Piece] | None:
+        try:
+            return list(inline_pieces(self.parser, self.content, self.tokens, self.located)) if self.positions else None
+        except LostPosition:
+            return None
 
     def edit(self, run: InlineRun, translation: UnitTranslation, edits: Sequence[Edit]) -> Edit | None:
         """The edit that writes a translation; None if it would not have the markup of its source."""
@@ -166,18 +187,19 @@ def _inline_blocks(page: str) -> Iterator[InlineBlock]:
             match = cell.search(page, after.get(number, rows[0].start()), rows[0].end(1))
             after[number] = match.end() if match else rows[0].end(1)
             is_same = match is not None and match.group() == token.content  # \| is an escaped |
-            positions = [match.start() if match and is_same else -1]
+            positions = [match.start()] if match and is_same else []
         else:
             positions = [_content_start(row, content) for row, content in zip(rows, contents, strict=False)]
-        if -1 not in positions and len(positions) == len(contents):
-            starts = [0]
-            for content in contents[:-1]:
-                starts.append(starts[-1] + len(content) + 1)
-            references = environment.get("references", {})
-            yield InlineBlock(
-                page, parser, references, token.content, token.children or [], starts, positions,
-                first_line + number + 1, is_cell,
-            )  # fmt: skip
+        if -1 in positions or len(positions) != len(contents):
+            positions = []
+        starts = [0]
+        for content in contents[:-1]:
+            starts.append(starts[-1] + len(content) + 1)
+        references = environment.get("references", {})
+        yield InlineBlock(
+            page, parser, references, token.content, token.children or [], starts, positions, first_line + number + 1,
+            is_cell,
+        )  # fmt: skip
 
 
 def _content_start(line: re.Match[str], content: str) -> int:
