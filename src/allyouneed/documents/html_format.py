@@ -12,7 +12,7 @@ from dataclasses import replace
 from html import escape, unescape
 
 from ..errors import DocumentError
-from .html_tokens import Attribute, Token, html_tokens, tag_attributes
+from .html_tokens import Attribute, Token, html_tokens, is_empty_tag, tag_attributes
 from .inline_runs import InlineRun, inline_runs
 from .page_edits import Edit, Slice, edited
 from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, StandsFor, is_translatable, opaque_point
@@ -28,8 +28,22 @@ POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "
 # Code, formulas and drawings within a sentence, and what a browser shows in place of a text; blocks of code.
 KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
 KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
-# A new one of these ends the one before.
-_ENDS_ITSELF = frozenset(["p", "li", "dt", "dd", "tr", "td", "th", "option", "optgroup"])
+# Elements that may have no end tag: the tags that end them, and the elements in which these do not.
+_IMPLIED_ENDS = {
+    name: (frozenset(ending.split()), tuple(inside.split()))
+    for names, ending, inside in (
+        ("li", "li", "ul ol menu"),
+        ("dt dd", "dt dd", "dl"),
+        ("td th", "td th tr tbody thead tfoot", "table"),
+        ("tr", "tr tbody thead tfoot", "table"),
+        ("option", "option optgroup", "select"),
+        ("optgroup", "optgroup", "select"),
+        ("p", "address article aside blockquote center details dialog dir div dl dd dt fieldset figcaption figure "
+         "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary "
+         "table ul xmp", "button object"),
+    )
+    for name in names.split()
+}  # fmt: skip
 _VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 })  # fmt: skip
@@ -148,7 +162,7 @@ def _read(page: str, rules: TagRules) -> tuple[list[Piece], list[Attribute], lis
             pieces += _text_pieces(page, token)
         elif token.kind in ("start", "end") and _is_kept(token, values, rules):
             first = index
-            if not page.startswith("/>", token.end - 2):
+            if not is_empty_tag(page, token):
                 index = _after_element(tokens, index, token.name)
             span = Slice(token.start, tokens[index - 1].end)
             is_inline = token.name in INLINE | KEPT_INLINE | rules.ignored
@@ -177,9 +191,11 @@ def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
         return Piece("point", source=span, stands_for=POINTS[token.name])
     if token.name not in INLINE | rules.non_splitting:
         return Piece("boundary")
-    if page.startswith("/>", token.end - 2):
+    if token.kind == "end":
+        return Piece("close", name=token.name, source=span)
+    if is_empty_tag(page, token):
         return Piece("point", source=span)
-    return Piece("open" if token.kind == "start" else "close", name=token.name, source=span)
+    return Piece("open", name=token.name, source=span)
 
 
 def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> bool:
@@ -198,17 +214,19 @@ def _says_no(values: Mapping[str, Attribute]) -> bool:
 def _after_element(tokens: Sequence[Token], index: int, name: str) -> int:
     """The index after the end of the element `name`, whose content begins at `index`."""
     open_tags = Counter([name])
+    ending, containers = _IMPLIED_ENDS.get(name, (None, ()))
     for number in range(index, len(tokens)):
         token = tokens[number]
-        if token.kind == "start" and token.name not in _VOID:
-            if token.name == name and name in _ENDS_ITSELF and open_tags[name] == 1:
+        is_direct = not any(open_tags[container] for container in containers)
+        if token.kind == "start":
+            if ending and is_direct and token.name in ending:
                 return number
-            open_tags[token.name] += 1
+            open_tags[token.name] += token.name not in _VOID
         elif token.kind == "end":
-            if name in _ENDS_ITSELF and not open_tags[token.name]:
+            if ending and not open_tags[token.name]:
                 return number
             open_tags[token.name] -= 1
-            if open_tags[name] == 0:
+            if token.name == name and is_direct and (ending or open_tags[name] == 0):
                 return number + 1
     return len(tokens)
 

@@ -73,6 +73,12 @@ def tag_attributes(page: str, token: Token) -> dict[str, Attribute]:
     return attributes
 
 
+def is_empty_tag(page: str, token: Token) -> bool:
+    """Whether a start tag ends in "/>". A slash at the end of a value without quotation marks belongs to the value."""
+    attributes = _ATTRIBUTES.finditer(page, token.start + 1 + len(token.name), token.end - 1)
+    return page.startswith("/>", token.end - 2) and all(one.end() < token.end - 1 for one in attributes)
+
+
 def _token_at(page: str, at: int) -> Token | None:
     """The token that begins with the "<" at a position; None if it is a character of the text."""
     following = page[at + 1 : at + 2]
