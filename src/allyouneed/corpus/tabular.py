@@ -112,13 +112,9 @@ def _csv_rows(path: Path) -> Iterator[NumberedCells]:
             unclosed = str(error) == "unexpected end of data"
             yield NumberedCells(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
         else:
-            inner = [line for _, line in islice(ahead, 1, rows.line_num - 1)]
-            if inner and all(line.count(delimiter.encode()) == len(row) - 1 for line in inner):
-                yield NumberedCells(number, "is not CSV: its quotation mark encloses whole rows")
-            else:
-                taken = rows.line_num
-                if row:
-                    yield NumberedCells(number, row, taken)
+            taken = rows.line_num
+            if row:
+                yield NumberedCells(number, row, taken)
         for _ in range(taken):
             ahead.popleft()
         ahead.extend(islice(lines, taken))
