@@ -46,8 +46,29 @@ def test_what_is_no_xml_is_refused_by_line(tmp_path: Path) -> None:
 def test_entities_are_never_expanded(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     bombs = f'<!DOCTYPE tmx [<!ENTITY a "bomb"><!ENTITY s SYSTEM "file://{tmp_path}/secret">]>\n'
-    path = memory(tmp_path / "a.tmx", unit(en="a &a;&s;", it="b"), before=bombs)
-    assert list(read_tmx(path)) == [Pair("a ", "b")]
+    path = memory(tmp_path / "a.tmx", unit(en="a &a;", it="b"), unit(en="c", it="&s;"), before=bombs)
+    reason = "has the entity &{};, which is not expanded; write what it stands for"
+    assert list(read_tmx(path, ("en", "it"))) == [Fault(6, reason.format("a")), Fault(7, reason.format("s"))]
+
+
+def test_of_entities_the_named_characters_of_html_are_read(tmp_path: Path) -> None:
+    units = (
+        unit(en="Caf&eacute; &amp; bar", it="<hi>Caff&egrave;</hi>"),
+        unit(en="a&tmx;", it="b"),
+        unit(en="c", it="d"),
+    )
+    path = memory(tmp_path / "a.tmx", *units, before='<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n')
+    first, second, third = read_tmx(path)
+    assert (first, third) == (Pair("Café & bar", "Caffè"), Pair("c", "d"))
+    assert second == Fault(7, "has the entity &tmx;, which is not expanded; write what it stands for")
+    own = '<!DOCTYPE tmx SYSTEM "tmx14.dtd" [<!ENTITY eacute "bomb">]>\n'
+    (fault,) = read_tmx(memory(tmp_path / "a.tmx", unit(en="Caf&eacute;", it="b"), before=own))
+    assert isinstance(fault, Fault)
+
+
+def test_a_language_that_is_there_as_it_is_named_comes_before_one_with_a_country(tmp_path: Path) -> None:
+    path = memory(tmp_path / "a.tmx", *(unit(**{"pt-BR": "a", "en": "b", "PT": "c"}),))
+    assert list(read_tmx(path, ("en", "pt"))) == [Pair("b", "c")]
 
 
 def test_every_inline_code_of_the_format_leaves_what_it_holds(tmp_path: Path) -> None:

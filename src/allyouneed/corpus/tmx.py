@@ -1,6 +1,7 @@
 """Pairs in a TMX file, the exchange format of translation memories (LISA, version 1.4b). lxml reads it as a stream."""
 
 from collections.abc import Iterator, Sequence
+from html.entities import html5
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
 
     The content of inline codes (`<ph>`, `<bpt>` and others) becomes part of the text.
     Without `columns` the languages are the two of the first unit, the header's source language first.
-    Refuses malformed XML by its line. Entities are never expanded and nothing is fetched.
+    Refuses malformed XML by its line. Of entities only the named characters of HTML are read; those that the file
+    defines are never expanded, and nothing is fetched.
     """
     languages, first = tuple(columns), ""
     with opened(path) as stream:
@@ -28,8 +30,13 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
                     first = element.get("srclang") or ""
                     continue
                 texts: dict[str, str] = {}
-                for language, text in _variants(element):
-                    texts[language] = texts.get(language) or text  # of several the first that is not empty
+                try:
+                    for language, text in _variants(element):
+                        texts[language] = texts.get(language) or text  # of several the first that is not empty
+                except ValueError as error:
+                    yield Fault(element.sourceline, str(error))
+                    _free(element)
+                    continue
                 if not languages:
                     languages = _two_languages(texts, first, f"{path}, line {element.sourceline}")
                 pair = [_in_language(texts, language) for language in languages]
@@ -63,9 +70,24 @@ def _text(element: Any) -> Iterator[str]:
     # The content of <bpt>, <ph> and others is code of the document, such as "<b>" or "{1}", and part of the text.
     yield element.text or ""
     for child in element:
-        if isinstance(child.tag, str):  # no comment, no entity
+        if child.tag is etree.Entity:
+            yield _character(child)
+        elif isinstance(child.tag, str):  # no comment
             yield from _text(child)
         yield child.tail or ""
+
+
+def _character(entity: Any) -> str:
+    """The character that an entity names in HTML.
+
+    Refuses, as a `ValueError`, all others, and every entity in a file that defines some.
+    """
+    document_type = entity.getroottree().docinfo.internalDTD
+    defines_some = document_type is not None and next(document_type.iterentities(), None) is not None
+    character = html5.get(f"{entity.name};")
+    if character is None or defines_some:
+        raise ValueError(f"has the entity {entity.text}, which is not expanded; write what it stands for")
+    return character
 
 
 def _two_languages(texts: dict[str, str], first: str, where: str) -> tuple[str, ...]:
@@ -75,7 +97,9 @@ def _two_languages(texts: dict[str, str], first: str, where: str) -> tuple[str, 
 
 
 def _in_language(texts: dict[str, str], prefix: str) -> str | None:
-    return next((text for language, text in texts.items() if _is(language, prefix)), None)
+    """The text in a language: as it is named, else with a country besides."""
+    found = [language for language in texts if _is(language, prefix)]
+    return texts[min(found, key=len)] if found else None
 
 
 def _is(language: str, prefix: str) -> bool:
