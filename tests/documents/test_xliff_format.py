@@ -92,6 +92,13 @@ def test_the_identity_copies_sources_into_targets_and_changes_nothing_else() -> 
     assert same_tree(identity(read("xliff", NEW)), expected.encode())
 
 
+def test_a_segment_of_version_2_without_a_state_is_new() -> None:
+    data = NEW.replace(' state="initial"', "")
+    assert texts(read("xliff", data)) == ["You have  new files.", "Go on.", "Copy"]
+    old = read("xliff", OLD.replace(' state="new"', ""))  # version 1.2 has no such default
+    assert [unit.translation for unit in old.units if unit.text == "New"] == ["New"]
+
+
 def test_the_states_of_what_to_review() -> None:
     written = answer(read("xliff", OLD), str.upper, {"New": "?"}).decode()
     assert '<target state="needs-review-translation" state-qualifier="mt-suggestion">NEW</target>' in written

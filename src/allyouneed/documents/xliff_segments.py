@@ -67,7 +67,7 @@ class XliffSegment:
         target = self.holder.find("{*}target")
         if _is_old(self.holder):
             return None if target is None else target.get("state")
-        return self.holder.get("state")
+        return self.holder.get("state", "initial")  # the default of the specification
 
     def _add_target(self) -> etree._Element:
         """A new target after the source; of several segments, with what is between them."""
