@@ -54,6 +54,11 @@ def test_tabs_leave_quotation_marks_alone_and_line_ends_become_blanks() -> None:
     assert written == b'en\tit\nsay "a"\tsay "a" 1 2\n"b\tc\n'
 
 
+def test_blank_lines_stay_and_wide_rows_are_no_hindrance_without_a_new_column() -> None:
+    assert answer(read("csv", "en\nx\n\ny\n", column="en", into="it"), str.upper) == b"en,it\nx,X\n\ny,Y\n"
+    assert answer(read("csv", "a,b\n\nx,,c\n", column="a", into="b"), str.upper) == b"a,b\n\nx,X,c\n"
+
+
 def test_short_rows_are_filled_up_to_a_new_column() -> None:
     assert answer(read("csv", "en,b,c\nx\n,\n", column="en", into="it"), str.upper) == b"en,b,c,it\nx,,,X\n,,,\n"
 
@@ -84,6 +89,8 @@ def test_cells_are_those_that_pythons_csv_module_reads(cells: list[list[str]], q
         ("a,b\n", {"column": "1", "into": "4"}, "has 2 columns, counted from 1"),
         ("a,b\n", {"column": "1", "into": "it"}, "--into it must be one too"),
         ("", {"column": "a"}, 'has no column "a"; it has none'),
+        ("a,b\n1,2\n1,2,3\n", {"column": "a", "into": "it"}, "has 3 cells in line 3, but 2 in the first row"),
+        ("a,b\n1,2,3\n", {"column": "1", "into": "3"}, "has 3 cells in line 2, but 2 in the first row"),
         ('a\nb\n"c\nd', {"column": "a"}, "line 3 has a quotation mark that does not end its cell"),
         ('a\n"b"c\n', {"column": "a"}, "line 2 has a quotation mark that does not end its cell"),
     ],

@@ -71,13 +71,21 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
     """The document whose units are in the cells of `options.column`; one whose cell of `options.into` is full is kept.
 
     A column is the name in the first row, or a number counted from 1 in a table without names. A new column becomes the
-    last. A row that is too short to have the column stays as it is.
+    last, and a row with more cells than the first is refused by its line. A blank line stays as it is, as does a row
+    that is too short to have the column.
     """
     text = encoded.text
     rows = list(style.rows(text))
     width = len(rows[0]) if rows else 0
     columns = _find_columns([style.read(text[slice(*cell)]) for cell in rows[0]] if rows else [], options)
-    body = [row for row in rows[columns.first_row :] if columns.source < len(row)]
+    wide = next((row for row in rows if len(row) > width), None)
+    if wide and columns.target >= width:
+        (line,) = line_numbers(text, [wide[0][0]])
+        raise DocumentError(
+            f"has {len(wide)} cells in line {line}, but {width} in the first row, so that a new column would not be "
+            "below its heading; mend that line, or leave out --into"
+        )
+    body = [row for row in rows[columns.first_row :] if columns.source < len(row) and not _is_blank(row)]
     cells = [text[slice(*row[columns.source])] for row in body]
     strings = [StringUnit(style.read(cell), numbers=options.numbers) for cell in cells]
     existing = [_existing(text, row, columns, style) for row in body]
@@ -107,6 +115,10 @@ def table_document(encoded: EncodedText, style: TableStyle, options: DocumentOpt
         return encoded.replaced(replacements)
 
     return Document(tuple(unit for unit in units if unit), write)
+
+
+def _is_blank(row: _Row) -> bool:
+    return len(row) == 1 and row[0][0] == row[0][1]
 
 
 def _existing(text: str, row: _Row, columns: _Columns, style: TableStyle) -> str:
