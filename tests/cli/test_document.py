@@ -1,5 +1,6 @@
 """`translate` on documents: read and written whole, with a summary of what to review."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def test_a_text_that_is_refused_stops_the_work_or_is_left_out(saved: Path, tmp_p
     [
         ("<p>12</p>", [], "no text in it has a letter, and numbers stay as they are (see --numbers)"),
         ("<p>...</p>", ["--numbers"], "there is no text in it"),
+        ('msgid "12"\nmsgstr ""\n', ["--format", "po"], "no text in it has a letter, and numbers stay as they are"),
         ('msgid "abc"\nmsgstr "x"\n', ["--format", "po"], "1 unit has a translation already"),
     ],
 )
@@ -80,6 +82,12 @@ def test_a_document_may_come_from_standard_input(saved: Path, tmp_path: Path) ->
     words = ("translate", saved, "-", "--format", "html", "--output", tmp_path / "b.html")
     assert run_here(*words, stdin=b"<p>abc</p>").returncode == 0
     assert (tmp_path / "b.html").read_text().startswith("<p>")
+
+
+def test_packed_text_is_lines_whatever_its_ending(saved: Path, tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "news.txt.gz", "wb") as file:
+        file.write(b"abc\nabd\n")
+    assert run_here("translate", saved, tmp_path / "news.txt.gz").stdout.count(b"\n") == 2
 
 
 def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> None:

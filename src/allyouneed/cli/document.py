@@ -70,7 +70,7 @@ def document_kind(file: str, form: str | None) -> str | None:
     is_archive = path.suffix in ARCHIVES
     name = path.stem if is_archive else path.name
     kind = document_format(name)
-    if kind and is_archive:
+    if kind not in (None, "txt") and is_archive:
         raise InputError(f"{file} is a packed document; unpack it first, or translate its lines with --format {LINES}")
     if Path(name).suffix.lower() == ".tmx":
         raise InputError(
@@ -131,19 +131,20 @@ def translate_file(
     if review is not None:
         write_whole(review, "".join(f"{to_json(item._asdict())}\n" for item in result.review))
     if result.units == result.kept:
-        console.print(f"{output}: {_nothing(result.units, numbers=numbers)}; it is a copy")
+        console.print(f"{output}: {_nothing(document, result.units, numbers=numbers)}; it is a copy")
         return 0
     _print_summary(result, output, review)
     return 3 if result.refused else 0
 
 
-def _nothing(units: int, *, numbers: bool) -> str:
+def _nothing(document: Document, units: int, *, numbers: bool) -> str:
     """Why a document has nothing to translate."""
     if units:
         return f"nothing to translate: {units:,} unit{' has' if units == 1 else 's have'} a translation already"
     if numbers:
         return "nothing to translate: there is no text in it"
-    return "nothing to translate: no text in it has a letter, and numbers stay as they are (see --numbers)"
+    hint = "" if document.copies_numbers else " (see --numbers)"
+    return f"nothing to translate: no text in it has a letter, and numbers stay as they are{hint}"
 
 
 def _print_summary(result: "DocumentTranslation", output: Path, review: Path | None) -> None:

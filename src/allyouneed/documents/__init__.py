@@ -1,5 +1,6 @@
 """Documents: files with markup, or with translations beside their sources ↔ units to translate."""
 
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import PurePath
@@ -55,10 +56,11 @@ def read_document(
         raise DocumentError(f"{kind!r} is no format of documents; known are {', '.join(FORMATS)}")
     if options and options.numbers and kind in _NUMBERS_ARE_COPIED:
         raise DocumentError(
-            f"is of the format {kind}, whose numbers are the same in every language; leave out --numbers"
+            f"{name} is of the format {kind}, whose numbers are the same in every language; leave out --numbers"
         )
     reader = cast(Reader, getattr(import_module(f".{kind}_format", __name__), f"read_{kind}_document"))
     try:
-        return reader(data, options or DocumentOptions())
+        document = reader(data, options or DocumentOptions())
     except DocumentError as error:
         raise DocumentError(f"{name} {error}") from error
+    return replace(document, copies_numbers=kind in _NUMBERS_ARE_COPIED)
