@@ -90,6 +90,16 @@ def test_another_encoding_is_named_and_kept() -> None:
         answer(read("txt", data, encoding="latin-1"), {"Füße": "日本"})
 
 
+@pytest.mark.parametrize(
+    ("name", "codec"), [("utf-16", "utf-16-le"), ("UTF_32", "utf-32-le"), ("utf-8-sig", "utf-8"), ("U16", "utf-16-le")]
+)
+def test_a_file_without_a_byte_order_mark_gets_none(name: str, codec: str) -> None:
+    document = read("txt", "Füße\n".encode(codec), encoding=name)
+    assert answer(document, str.upper) == "FÜSSE\n".encode(codec)
+    marked = "\ufeffFüße\n".encode(codec)
+    assert answer(read("txt", marked, encoding=name), str.upper) == "\ufeffFÜSSE\n".encode(codec)
+
+
 @given(st.text(st.sampled_from("ab.,-> \t\n\r1<>/\"'é"), max_size=200))
 def test_any_text_comes_back_from_the_identity(text: str) -> None:
     assert identity(read("txt", text)) == text.encode()

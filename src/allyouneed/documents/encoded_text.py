@@ -15,6 +15,8 @@ _MARKS = {  # UTF-32 before UTF-16, whose mark it begins with
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 
+# Codecs that write a mark by themselves, which a file without one must not get.
+_WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 Replacement = tuple[int, int, str]  # characters from and to, and what stands there instead
@@ -53,6 +55,7 @@ def decode_text(data: bytes, encoding: str = "") -> EncodedText:
     mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
     name = _MARKS.get(mark) or encoding or "utf-8"
     try:
+        name = _WITHOUT_MARK.get(codecs.lookup(name).name, name)
         return EncodedText(data[len(mark) :].decode(name), name, mark)
     except LookupError:
         raise DocumentError(
