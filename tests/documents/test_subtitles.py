@@ -127,7 +127,15 @@ def test_signs_of_markup_are_escaped_as_the_file_escapes_them() -> None:
         return answer(document, lambda text: f"{text} & < >").decode().splitlines()[-1]
 
     assert written("a &lt; b &amp;&nbsp;c") == "a &lt; b &amp;&nbsp;c &amp; &lt; &gt;"
+    assert written("&#x3C; &#233;&lrm;") == "&#x3C; &#233;&lrm; &amp; &#x3C; &gt;"
     assert written("Q&A") == "Q&A & &lt; &gt;"
+
+
+def test_character_references_are_read_as_characters() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\ncaf&#233;s &eacute;é &#x1F600; a&rlm; b&nbsp;c &#38; &x; &#10; &#9; &\n"
+    document = read("vtt", text)
+    assert texts(document) == ["cafés éé \U0001f600 a\u200f b\xa0c & &x; &#10; &#9; &"]
+    assert identity(document) == text.encode()
 
 
 def test_captions_without_punctuation_are_joined_three_at_a_time() -> None:
@@ -166,7 +174,7 @@ def test_splitting_a_text_like_itself_gives_its_lines(words: list[str], data: st
     assert [text[start:end] for start, end in spans] == lines
 
 
-@given(st.text("ab .,-<>i/&\n1", max_size=80))
+@given(st.lists(st.sampled_from([*"ab .,-<>i/&\n1", "&amp;", "&#97;", "&lrm;"]), max_size=80).map("".join))
 def test_any_text_of_a_cue_comes_back_from_the_identity(text: str) -> None:
     for kind, head in (("srt", "1\n"), ("vtt", "WEBVTT\n\n")):
         data = f"{head}00:00:01.000 --> 00:00:02.000\n{text}\n\n".encode()

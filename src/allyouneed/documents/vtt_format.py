@@ -1,29 +1,45 @@
 """WebVTT subtitles (.vtt): https://www.w3.org/TR/webvtt1/."""
 
 import re
+from html import unescape
 
 from ..errors import DocumentError
 from .encoded_text import decode_text
 from .subtitles import find_cues, subtitle_document
 from .unit import Document, DocumentOptions
 
-_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": "\N{NO-BREAK SPACE}"}
-_ENTITY = re.compile("|".join(_ENTITIES))
+_ENTITIES = {
+    "&": "&amp;", "<": "&lt;", ">": "&gt;", "\N{NO-BREAK SPACE}": "&nbsp;", "\N{LEFT-TO-RIGHT MARK}": "&lrm;",
+    "\N{RIGHT-TO-LEFT MARK}": "&rlm;",
+}  # fmt: skip
+_REFERENCE = r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+_CHARACTER = re.compile(rf"{_REFERENCE}|.", re.DOTALL)
 _BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
 
 
 class VttEscapes:
-    """Named entities; a sign that the source has as it is stays as it is."""
+    """Character references. What stands in the source is written as it is there."""
 
     def unescape(self, text: str) -> str:
-        return _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
+        return re.sub(_REFERENCE, _character, text)
 
     def escape(self, text: str, original: str) -> str:
-        bare = _ENTITY.sub("", original)
-        for entity, sign in _ENTITIES.items():  # "&" comes first
-            if sign not in bare:
-                text = text.replace(sign, entity)
-        return text
+        written: list[tuple[str, str]] = []  # each character of the source
+        for match in _CHARACTER.finditer(original):
+            character = _character(match)
+            written += [(character, match.group())] if len(character) == 1 else zip(character, character, strict=True)
+        same = "".join(character for character, _ in written).find(text)
+        if same != -1:
+            return "".join(reference for _, reference in written[same : same + len(text)])
+        references = _ENTITIES | dict(sorted(written, key=lambda one: one[0] == one[1]))
+        return "".join(references.get(character, character) for character in text)
+
+
+def _character(reference: re.Match[str]) -> str:
+    """The character of a reference; the reference itself if that is none, or a line end or the like."""
+    character = unescape(reference.group())
+    is_text = len(character) == 1 and (character.isprintable() or character in _ENTITIES)
+    return character if is_text else reference.group()
 
 
 def read_vtt_document(data: bytes, options: DocumentOptions) -> Document:
