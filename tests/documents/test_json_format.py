@@ -39,6 +39,15 @@ def test_what_arb_files_say_about_messages_is_left_out() -> None:
     assert texts(read("json", arb)) == ["Hi {name}"]
 
 
+def test_the_locale_of_an_arb_file_is_that_of_the_translation() -> None:
+    arb = '{"@@locale": "en", "a": {"@@locale": "en"}, "hi": "Hi"}'
+    written = answer(read("json", arb, target_language="pt-BR"), str.upper).decode()
+    assert written == arb.replace('"en"', '"pt_BR"', 1).replace('"Hi"', '"HI"')
+    assert answer(read("json", arb), str.upper).decode() == arb.replace('"Hi"', '"HI"')
+    assert untouched(read("json", arb, target_language="pt-BR")) == arb.encode()
+    assert texts(read("json", arb, keys=("*",))) == ["en", "Hi"]
+
+
 def test_a_string_is_written_as_the_document_writes_strings() -> None:
     shout = str.upper
     assert answer(read("json", '["\\u00e9a", "b"]'), shout) == b'["\\u00c9A", "B"]'

@@ -31,7 +31,8 @@ class JsonString(NamedTuple):
 def read_json_document(data: bytes, options: DocumentOptions) -> Document:
     """The string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
 
-    Without `keys`, what ARB files say about their messages is left out: values under a key that begins with "@".
+    Without `keys`, what ARB files say about their messages is left out: values under a key that begins with "@". Their
+    "@@locale" becomes the target language, if this is known and a string was translated.
     """
     encoded = decode_text(data, options.encoding)
     try:
@@ -39,7 +40,11 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
     except ValueError as error:
         raise DocumentError(str(error)) from error
     strings: list[tuple[JsonString, StringUnit]] = []
+    locales: list[JsonString] = []
     for value in _find_strings(encoded.text):
+        if value.path == ("@@locale",):
+            locales.append(value)
+            continue
         string = json.loads(encoded.text[value.start : value.end], strict=False)
         if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
             strings.append((value, StringUnit(string, numbers=options.numbers)))
@@ -49,10 +54,14 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
     style = _StringStyle.detect(encoded.text)
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        new_strings = [
+            (value, string.translated(new)) for (value, string), new in zip(strings, translations, strict=True) if new
+        ]
+        if options.target_language and any(translations):
+            new_strings += [(value, options.target_language.replace("-", "_")) for value in locales]
         return encoded.replaced(
-            (value.start, value.end, style.write(string.translated(new), encoded.text[value.start : value.end]))
-            for (value, string), new in zip(strings, translations, strict=True)
-            if new
+            (value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
+            for value, text in new_strings
         )
 
     return Document(tuple(string.unit(".".join(value.path)) for value, string in strings), write)
