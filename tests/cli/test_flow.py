@@ -31,6 +31,12 @@ def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
         list(read_chunks(str(tmp_path / "text"), size=2))
 
 
+def test_utf_16_without_a_mark_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("ab\ncd\n".encode("utf-16-le"))
+    with pytest.raises(DataError, match="line 1 has zero bytes: it is UTF-16, or no text; convert the file to UTF-8"):
+        list(read_chunks(str(tmp_path / "text"), size=2))
+
+
 @pytest.mark.parametrize("live", [False, True])
 def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
     content = b"one\n" + bytes(3 * LONGEST_LINE) + b"\ntwo\n" + b"a" * LONGEST_LINE + b"\n" + b"b" * (LONGEST_LINE + 1)

@@ -152,6 +152,8 @@ def test_the_wrong_ones_are_listed_worst_first(texts: Path) -> None:
     lines = (texts / "wrong.tsv").read_text().splitlines()
     assert lines[0].split("\t") == ["source", "output", "reference", "chrF2"]
     assert len(lines) == 16
+    assert run_here(*words, "--wrong", "²").returncode == 0  # a file: no number is written so
+    assert len((texts / "²").read_text().splitlines()) == 16
     assert "wrong.tsv exists already" in refusal(*words, "--wrong", "wrong.tsv")
     for read in ("bad", "reference", "source"):
         assert "are one file: the list would destroy" in refusal(*words, "--wrong", read, "--overwrite")

@@ -26,8 +26,8 @@ def read_chunks(file: str, *, size: int, live: bool = False, skip_refused: bool 
     """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
     With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
-    Only a line feed (or CR LF) ends a line. Refuses a line that is not UTF-8 or too long, by its number; with
-    `skip_refused` the chunk records it instead.
+    Only a line feed (or CR LF) ends a line. Refuses a line that is not UTF-8, has zero bytes or is too long, by
+    its number; with `skip_refused` the chunk records it instead.
     """
     name = "standard input" if file == "-" else file
     first = 1
@@ -90,6 +90,8 @@ def _arriving(stream: IO[bytes]) -> Iterator[list[bytes | None]]:
 def _decoded(line: bytes | None, number: int) -> str:
     if line is None:
         raise ValueError(TOO_LONG)
+    if b"\0" in line:
+        raise ValueError("has zero bytes: it is UTF-16, or no text; convert the file to UTF-8 first")
     try:
         return (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode().strip()
     except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ def show_scores(
     from .screen import console
 
     comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
-    count = int(wrong) if wrong.isdigit() else 0
+    count = int(wrong) if wrong.isdecimal() else 0
     rows = list(_wrong_rows(systems)) if wrong else []
     last = systems[-1]
     name = last.translated.name
@@ -34,7 +34,7 @@ def show_scores(
     missed = list(filter(None, missed))
     if as_json:
         table = {**_as_table(systems, comparison), "missed": missed} | (
-            {"wrong": rows[:count]} if wrong.isdigit() else {}
+            {"wrong": rows[:count]} if wrong.isdecimal() else {}
         )
         print(to_json(table))
     else:
@@ -43,7 +43,7 @@ def show_scores(
         width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
         for row in rows[:count]:
             print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
-    if wrong and not wrong.isdigit():
+    if wrong and not wrong.isdecimal():
         _write_rows(Path(wrong), rows)
     if missed:
         console.print(f"allyouneed: {'; '.join(missed)}")
