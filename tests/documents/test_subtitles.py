@@ -128,6 +128,7 @@ def test_signs_of_markup_are_escaped_as_the_file_escapes_them() -> None:
 
     assert written("a &lt; b &amp;&nbsp;c") == "a &lt; b &amp;&nbsp;c &amp; &lt; &gt;"
     assert written("&#x3C; &#233;&lrm;") == "&#x3C; &#233;&lrm; &amp; &#x3C; &gt;"
+    assert written("a &#10; b") == "a &#10; b & &lt; &gt;"
     assert written("Q&A") == "Q&A & &lt; &gt;"
 
 

@@ -139,7 +139,9 @@ class _Sentence:
         )
 
     def replacements(self, new: UnitTranslation, limit: int) -> Iterator[Replacement]:
-        """What stands in each line instead."""
+        """What stands in each line instead; nothing if the translation is the text itself."""
+        if (new.text, new.marks) == (self.unit.text, self.unit.marks):
+            return
         spans = split_like(new.text, self.lengths)
         if spans:
             for line, span in zip(self.lines, spans, strict=True):

@@ -1,6 +1,7 @@
 """WebVTT subtitles (.vtt): https://www.w3.org/TR/webvtt1/."""
 
 import re
+from functools import lru_cache
 from html import unescape
 
 from ..errors import DocumentError
@@ -12,27 +13,26 @@ _ENTITIES = {
     "&": "&amp;", "<": "&lt;", ">": "&gt;", "\N{NO-BREAK SPACE}": "&nbsp;", "\N{LEFT-TO-RIGHT MARK}": "&lrm;",
     "\N{RIGHT-TO-LEFT MARK}": "&rlm;",
 }  # fmt: skip
-_REFERENCE = r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
-_CHARACTER = re.compile(rf"{_REFERENCE}|.", re.DOTALL)
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _BLANK_LINE = re.compile(r"(?>\r\n|\r|\n)(?=\r|\n)")
 
 
 class VttEscapes:
-    """Character references. What stands in the source is written as it is there."""
+    """Character references. A sign that the source has as it is stays as it is, others are written as it has them."""
 
     def unescape(self, text: str) -> str:
-        return re.sub(_REFERENCE, _character, text)
+        return _REFERENCE.sub(_character, text)
 
     def escape(self, text: str, original: str) -> str:
-        written: list[tuple[str, str]] = []  # each character of the source
-        for match in _CHARACTER.finditer(original):
-            character = _character(match)
-            written += [(character, match.group())] if len(character) == 1 else zip(character, character, strict=True)
-        same = "".join(character for character, _ in written).find(text)
-        if same != -1:
-            return "".join(reference for _, reference in written[same : same + len(text)])
-        references = _ENTITIES | dict(sorted(written, key=lambda one: one[0] == one[1]))
-        return "".join(references.get(character, character) for character in text)
+        return text.translate(_read_escapes(original))
+
+
+@lru_cache(maxsize=1)  # a sentence with tags is written in many parts
+def _read_escapes(original: str) -> dict[int, str]:
+    read = {match.group(): _character(match) for match in _REFERENCE.finditer(original)}
+    bare = _REFERENCE.sub(lambda match: "" if len(read[match.group()]) == 1 else match.group(), original)
+    references = _ENTITIES | {character: reference for reference, character in read.items() if len(character) == 1}
+    return {ord(character): reference for character, reference in references.items() if character not in bare}
 
 
 def _character(reference: re.Match[str]) -> str:
