@@ -61,8 +61,8 @@ def test_of_entities_the_named_characters_of_html_are_read(tmp_path: Path) -> No
     first, second, third = read_tmx(path)
     assert (first, third) == (Pair("Café & bar", "Caffè"), Pair("c", "d"))
     assert second == Fault(7, "has the entity &tmx;, which is not expanded; write what it stands for")
-    own = '<!DOCTYPE tmx SYSTEM "tmx14.dtd" [<!ENTITY eacute "bomb">]>\n'
-    (fault,) = read_tmx(memory(tmp_path / "a.tmx", unit(en="Caf&eacute;", it="b"), before=own))
+    defined = '<!DOCTYPE tmx SYSTEM "tmx14.dtd" [<!ENTITY eacute "bomb">]>\n'
+    (fault,) = read_tmx(memory(tmp_path / "a.tmx", unit(en="Caf&eacute;", it="b"), before=defined))
     assert isinstance(fault, Fault)
 
 

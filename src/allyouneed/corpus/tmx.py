@@ -98,8 +98,8 @@ def _two_languages(texts: dict[str, str], first: str, where: str) -> tuple[str, 
 
 def _in_language(texts: dict[str, str], prefix: str) -> str | None:
     """The text in a language: as it is named, else with a country besides."""
-    found = [language for language in texts if _is(language, prefix)]
-    return texts[min(found, key=len)] if found else None
+    matches = [language for language in texts if _is(language, prefix)]
+    return texts[min(matches, key=len)] if matches else None
 
 
 def _is(language: str, prefix: str) -> bool:
