@@ -127,5 +127,5 @@ def check_wrong_file(wrong: str, *, overwrite: bool, others: Iterable[Path | Non
 
     if wrong.startswith("-"):
         raise ConfigError(f"--wrong takes a number from 0 or a file; got {wrong}")
-    if wrong and not wrong.isdigit():
+    if wrong and not wrong.isdecimal():
         check_output_file(Path(wrong), what="the list", overwrite=overwrite, inputs=filter(None, others))
