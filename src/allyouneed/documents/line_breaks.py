@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from .unit import Mark
 
@@ -35,7 +35,8 @@ def without_blanks(text: str, marks: Sequence[Mark], blanks: Collection[End]) ->
     cut = set[int]()
     for mark in marks:
         if (mark.tag, mark.kind) in blanks:
-            cut |= set([at for at in (mark.at, mark.at - 1) if text.startswith(" ", max(at, 0)) and at not in cut][:1])
+            beside = (at for at in (mark.at, mark.at - 1) if at >= 0 and text.startswith(" ", at) and at not in cut)
+            cut |= set(islice(beside, 1))
     positions = sorted(cut)
     kept = "".join(character for at, character in enumerate(text) if at not in cut)
     return kept, [mark._replace(at=mark.at - bisect_left(positions, mark.at)) for mark in marks]
