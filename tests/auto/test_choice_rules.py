@@ -130,7 +130,7 @@ def test_a_longer_budget_buys_a_wider_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "gpu", "width"), [(2, False, 128), (10, False, 192), (90, False, 256), (2, True, 256)]
+    ("minutes", "gpu", "width"), [(2, False, 128), (10, False, 192), (22, False, 192), (90, False, 256), (2, True, 256)]
 )
 def test_a_short_budget_has_a_narrower_model_of_text_without_a_gpu(minutes: float, gpu: bool, width: int) -> None:
     size, _ = choose_size(Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=gpu, minutes=minutes))
@@ -162,7 +162,8 @@ def test_dropout_grows_with_the_epochs_that_a_budget_has_time_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "gpu", "metric"), [(2, False, "loss"), (200, False, "chrf"), (2, True, "chrf"), (0, False, "chrf")]
+    ("minutes", "gpu", "metric"),
+    [(2, False, "loss"), (20, False, "loss"), (200, False, "chrf"), (2, True, "chrf"), (0, False, "chrf")],
 )
 def test_a_model_of_text_is_kept_by_its_loss_if_there_is_time_for_few_epochs(
     minutes: float, gpu: bool, metric: str

@@ -39,12 +39,11 @@ def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     model, rate = recipe.model, recipe.train.learning_rate
     if corpus.exact:
         yield from _other_vocabularies(draft)
-    # Short trials prefer narrow models of text, which learn more in the first minute and less in the end.
-    widths = [_width(int(factor * model.d_model)) for factor in (NARROW, WIDE) if factor * model.d_model >= 64]
-    yield from widths if corpus.exact else ()
-    yield {"train.learning_rate": FAST * rate}
+    # Of text, short trials prefer narrow models and high learning rates, which learn more at first and less in the end.
+    if corpus.exact:
+        yield from (_width(int(factor * model.d_model)) for factor in (NARROW, WIDE) if factor * model.d_model >= 64)
+        yield {"train.learning_rate": FAST * rate}
     yield {"train.learning_rate": SLOW * rate}
-    yield from () if corpus.exact else widths[:1]
     # A trial reads few pairs twice, so it may prefer no dropout even if the run will learn the pairs by heart.
     if expected_epochs(corpus, model.d_model) < FEW_EPOCHS:
         dropout = REGULARIZED if corpus.exact and not model.dropout else UNREGULARIZED
