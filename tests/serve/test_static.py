@@ -508,10 +508,11 @@ def test_a_request_is_repeated_once_when_its_time_has_come(visit: Visitor) -> No
     expect(page.locator("#message")).to_contain_text("Trying again in 0 s")
 
 
-def test_after_an_answer_the_rest_before_a_request_is_short_again(visit: Visitor) -> None:
+def test_a_limit_of_requests_is_waited_for_and_slows_down_nothing_after_an_answer(visit: Visitor) -> None:
     page = visit(answers={"v1/translate": (429, {"error": "Slowdown: 20 per 1 minute"}, {"Retry-After": "30"})})
     choose_languages(page, "en", "it")
     page.fill("#source", "a")
+    expect(page.locator("#message")).to_contain_text("this server takes 20 per 1 minute. Trying again in")
     for _ in range(3):
         expect(page.locator("#message")).to_be_visible()  # the answer has come; a press hides it until the next one
         page.click("#message button:has-text('Try now')")
@@ -519,22 +520,12 @@ def test_after_an_answer_the_rest_before_a_request_is_short_again(visit: Visitor
     page.unroute_all()
     page.click("#message button:has-text('Try now')")
     expect(page.locator("#output")).to_have_text("b")
+    expect(page.locator("#message")).to_be_hidden()
     page.clock.install()
     page.clock.pause_at(datetime.now() + timedelta(hours=1))
     page.fill("#source", "b")
     page.clock.run_for(300)
     expect(page.locator("#output")).to_have_text("c")
-
-
-def test_a_limit_of_requests_is_waited_for(visit: Visitor) -> None:
-    page = visit(answers={"v1/translate": (429, {"error": "Slowdown: 20 per 1 minute"}, {"Retry-After": "30"})})
-    choose_languages(page, "en", "it")
-    page.fill("#source", "a")
-    expect(page.locator("#message")).to_contain_text("this server takes 20 per 1 minute. Trying again in")
-    page.unroute_all()
-    page.click("#message button:has-text('Try now')")
-    expect(page.locator("#output")).to_have_text("b")
-    expect(page.locator("#message")).to_be_hidden()
 
 
 def test_the_translation_goes_on_when_the_connection_is_back(visit: Visitor) -> None:

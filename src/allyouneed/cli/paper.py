@@ -66,7 +66,7 @@ def paper(
     if (figures is None) != (sentences is None) or (figures and ablate):
         raise InputError("--figures BUNDLE and --sentences FILE go together, and without --ablate")
     if (minutes is not None and not ablate) or (rows and figures) or (output and not (ablate or figures)):
-        raise InputError("--minutes goes with --ablate, --rows not with --figures, --output with one of both")
+        raise InputError("--minutes goes with --ablate, --rows not with --figures, --output with one of these two")
     chosen = _rows(rows)
     path = output or Path("figures" if figures else "runs/ablation")
     if (ablate or figures) and path.exists():
