@@ -286,13 +286,18 @@ def test_the_inside_of_the_model_is_shown(visit: Visitor) -> None:
     )
 
 
+def add_term(page: Page, term: str, translation: str) -> None:
+    """Open the glossary and put a term into it."""
+    page.click("#glossary-button")
+    page.fill("#term", term)
+    page.fill("#term-translation", translation)
+    page.keyboard.press("Enter")
+
+
 def test_a_glossary_is_kept_and_sent_until_a_term_is_removed(visit: Visitor) -> None:
     page = visit()
     choose_languages(page, "en", "it")
-    page.click("#glossary-button")
-    page.fill("#term", "b")
-    page.fill("#term-translation", "j j")
-    page.keyboard.press("Enter")
+    add_term(page, "b", "j j")
     write(page, "b")
     expect(page.locator("#output")).to_contain_text("j j")
     expect(page.locator("#glossary-count")).to_have_text("1")
@@ -336,10 +341,7 @@ def test_a_document_is_sent_translated_and_fetched(visit: Visitor) -> None:
 def test_a_document_has_the_terms_of_the_glossary(visit: Visitor) -> None:
     page = visit()
     choose_languages(page, "en", "it")
-    page.click("#glossary-button")
-    page.fill("#term", "b")
-    page.fill("#term-translation", "j j")
-    page.keyboard.press("Enter")
+    add_term(page, "b", "j j")
     page.click("#documents-tab")
     page.set_input_files("#file", {"name": "letters.txt", "mimeType": "text/plain", "buffer": b"b"})
     with page.expect_download() as download:
