@@ -4,6 +4,8 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from dataclasses import fields
 from importlib import import_module
@@ -97,6 +99,15 @@ def test_every_page_is_in_a_table_of_contents() -> None:
         for entry in re.findall(r"^(?:.* <)?([\w/-]+)>?$", "".join(blocks(index, "{toctree}")), re.MULTILINE):
             listed.add(index.parent / f"{entry}.md")
     assert set(docs.rglob("*.md")) - set((docs / "make").rglob("*")) == listed
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Such as a link to a heading that is not there."""
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-qW", "--keep-going", ROOT / "docs", tmp_path], capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "index.html").exists()
 
 
 def test_the_reference_has_every_public_name() -> None:
