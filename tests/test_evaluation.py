@@ -177,8 +177,11 @@ def test_a_metric_that_is_not_there_is_refused_before_any_work(tmp_path: Path, n
 
 
 def test_a_metric_with_the_name_of_another_or_without_translations_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='cannot be called "chrf"'):
-        fit(TINY, tmp_path / "run", metrics={"chrf": count_vowels})
+    for name in ("chrf", "learning_rate", "perplexity", "step"):  # the last ones are curves beside the metrics
+        with pytest.raises(ConfigError, match=f'cannot be called "{name}"'):
+            fit(TINY, tmp_path / "run", metrics={name: count_vowels})
+    with pytest.raises(ConfigError, match="a metric has no name"):
+        fit(TINY, tmp_path / "run", metrics={"": count_vowels})
     with pytest.raises(ConfigError, match="leave out evaluate=None"):
         fit(TINY, tmp_path / "run", metrics={"mine": count_vowels}, evaluate=None)
     with pytest.raises(ConfigError, match="returns as samples; it returned none"):

@@ -42,6 +42,23 @@ def test_rotating_keeps_lengths_and_turns_back() -> None:
     torch.testing.assert_close(rotate(rotate(x, start=4), start=4, turn=-1), x)
 
 
+def test_the_angles_are_computed_once_and_those_of_a_translation_serve_a_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with torch.inference_mode():
+        rotate(torch.randn(3, 22))
+    monkeypatch.setattr("allyouneed.nn.rotary.sinusoids", None)
+    x = torch.randn(5, 22, requires_grad=True)
+    rotate(x, start=4).sum().backward()
+    assert x.grad is not None
+
+
+def test_positions_beyond_the_first_table() -> None:
+    x, start = torch.randn(5, 6), 4094
+    one_by_one = [rotate(row[None], start=start + i) for i, row in enumerate(x)]
+    torch.testing.assert_close(rotate(x, start=start), torch.cat(one_by_one))
+
+
 def test_the_last_queries_are_those_of_the_last_positions() -> None:
     attention, x = RotaryAttention(d_model=12, heads=3).eval(), torch.randn(2, 5, 12)
     whole = attention(x, x, x)

@@ -44,6 +44,7 @@ def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs_and_the_speed(t
     recipe = preview_training(draft, tmp_path / "run", callback=watch, evaluate=evaluate_greedily)
     assert recipe.train.steps == 20_000
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"data", *(["speed.json"] if minutes else [])}
+    assert watch.lines[-1] == f"data: {tmp_path / 'run/data'} has the pairs, which the run will use"
     lines = [line for line in watch.lines if line.startswith(("plan: ", "budget: "))]
     if minutes:
         assert re.match(r"plan: about [\d,]+ updates of \S+ seconds, measured now: .* epochs; weights of ", lines[0])

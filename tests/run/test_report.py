@@ -57,6 +57,15 @@ def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:
     assert page.count(NO_OUTPUTS) == 2
 
 
+def test_a_bleu_of_0_of_words_that_are_right_is_not_shown(tmp_path: Path) -> None:
+    """It counts runs of four words, and the screen and the card leave it out, too."""
+    fit(TINY, tmp_path / "run", evaluate=lambda bundle, pairs: Evaluation({"bleu": 0.0, "exact": 75.0}))
+    page = (tmp_path / "run/report.html").read_text()
+    assert "The highest exact was 75.00" in page
+    assert "<dt>exact" in page
+    assert "<dt>bleu" not in page
+
+
 def test_where_all_outputs_are_equally_good_there_are_no_worst(tmp_path: Path) -> None:
     perfect = Evaluation({"chrf": 100.0}, [Sample("a", "b", "b", 100.0)] * 5)
     fit(TINY, tmp_path / "run", evaluate=lambda *_: perfect)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
+from allyouneed.config import DecodeConfig
 from allyouneed.errors import Interrupted
 from allyouneed.train import Update
 from runs import TINY, Notebook, StopAt, eventful, read_weights, run_slowly, run_until_write
@@ -189,6 +190,10 @@ def test_a_finished_run_is_left_as_it_is(straight: Path) -> None:
     before, watch = {path: path.stat().st_mtime_ns for path in straight.iterdir()}, Notebook()
     result = fit(eventful(), straight, resume=True, callback=watch)
     assert watch.lines == ["resume: this run was finished after update 12; nothing is left to do"]
+    changed = replace(eventful(), decode=DecodeConfig(beam=3))
+    changed = replace(changed, train=replace(changed.train, tensorboard=not changed.train.tensorboard))
+    fit(changed, straight, resume=True, callback=watch)
+    assert watch.lines[1] == f"{watch.lines[0]}, and its model keeps its settings: decode.beam was 4, is 3"
     assert {path: path.stat().st_mtime_ns for path in straight.iterdir()} == before
     assert not result.model.training
 

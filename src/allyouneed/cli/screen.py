@@ -88,6 +88,8 @@ class TrainingScreen:
         self._since = time.monotonic()
 
     def _row(self, validation: "Validation") -> None:
+        from ..run import telling_scores  # imports PyTorch, as who calls this has
+
         if not self._header_shown:
             names = "".join(f"{name:>{_width(name)}}" for name in validation.scores)
             head = f"\n{'update':>7}{'loss':>8}{'valid loss':>11}{'perplexity':>11}{'right %':>8}{names}{'seconds':>9}"
@@ -99,7 +101,7 @@ class TrainingScreen:
             valid = f"{validation.valid_loss:>11.4f}{perplexity:>11.3f}{validation.accuracy:>8.2f}"
         scores = "".join(
             f"{'–' if value is None else f'{value:.2f}':>{_width(name)}}"
-            for name, value in validation.telling_scores.items()
+            for name, value in telling_scores(validation.scores).items()
         )
         mean = f"   the mean of the last {validation.averaged}" if validation.averaged > 1 else ""
         loss = " " * 8 if validation.loss is None else f"{validation.loss:>8.4f}"

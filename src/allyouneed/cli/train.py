@@ -187,7 +187,7 @@ def _preview(recipe: "Recipe | Draft", path: Path) -> None:
 
     with TrainingScreen() as screen:
         preview_training(recipe, path, callback=screen, evaluate=evaluate_greedily)
-    console.print(f"\nNothing was trained. {path}/data has the pairs; the same command without --dry-run uses them.")
+    console.print("\nNothing was trained; the same command without --dry-run trains.")
 
 
 def _follow(recipe: "Recipe | Draft", path: Path) -> None:

@@ -32,7 +32,7 @@ from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
 from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
-from ..nn import Transformer, rotary, sinusoids
+from ..nn import Transformer, rotary
 from ..nn.decoder import DecoderState, LayerState
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
@@ -213,15 +213,16 @@ def _write_graphs(bundle: Bundle, folder: Path) -> None:
 
 @contextmanager
 def _constant_angles(config: ModelConfig) -> Iterator[None]:
-    """Make rotary positions cut sines and cosines from a constant of the graph.
+    """Make rotary positions cut their sines and cosines from constants of the graph.
 
     The graph would compute them in float64, which not every runtime has.
     """
     if config.positions != "rotary":
         yield
         return
-    table = sinusoids(config.max_length, (config.d_k or config.d_model // config.heads) // 2 * 2)
-    with patch.object(rotary, "sinusoids", lambda length, _: table[:length]):
+    tables = rotary.turns(config.max_length, config.d_k or config.d_model // config.heads, torch.device("cpu"))
+    tables = tables[0][: config.max_length].clone(), tables[1][: config.max_length].clone()
+    with patch.object(rotary, "turns", lambda *_: tables):
         yield
 
 

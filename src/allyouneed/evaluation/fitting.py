@@ -13,7 +13,7 @@ from ..run.pairs import with_pairs
 from ..run.run import OptimizerFactory
 from ..train.optimizer import make_optimizer
 from .model_scores import evaluate_greedily
-from .user_metrics import RESERVED, UserMetric, collect_metrics, with_metrics
+from .user_metrics import MEASURED, UserMetric, collect_metrics, with_metrics
 
 
 def fit(
@@ -54,9 +54,9 @@ def fit(
     if more := collect_metrics(metrics or {}, stopping):
         if evaluate is None:
             raise ConfigError(f"metrics ({', '.join(more)}) need translations; leave out evaluate=None")
-        measured, evaluate = (*RESERVED, *more), with_metrics(evaluate, more)
+        measured, evaluate = (*MEASURED, *more), with_metrics(evaluate, more)
     else:
-        measured = RESERVED
+        measured = MEASURED
     if is_standard and stopping not in measured:
         raise ConfigError(
             f'train.early_stopping_metric must be one of {", ".join(measured)}, or "module:function"; got "{stopping}"'

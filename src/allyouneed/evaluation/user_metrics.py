@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -11,18 +11,21 @@ from ..bundle import Bundle
 from ..corpus.pair import Pair
 from ..errors import ConfigError, TrainingError
 from ..metrics import QUICK_METRICS
-from ..run import Evaluation, Evaluator
+from ..run import Evaluation, Evaluator, Validation
 
 # Translations and their references → a score, higher is better.
 UserMetric = Callable[[Sequence[str], Sequence[str]], float]
 
-RESERVED = ("loss", *QUICK_METRICS)
+MEASURED = ("loss", *QUICK_METRICS)  # in every run
+RECORDED = {*MEASURED, "perplexity", *(recorded.name for recorded in fields(Validation))}
 
 
 def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: str) -> dict[str, UserMetric]:
     """The metrics that a call gives, and that of a recipe if it is a "module:function". Refuses a reserved name."""
-    if taken := [name for name in metrics if name in RESERVED]:
-        raise ConfigError(f'a metric cannot be called "{taken[0]}", which every run measures; give it another name')
+    if "" in metrics:
+        raise ConfigError("a metric has no name; give it one")
+    if taken := [name for name in metrics if name in RECORDED]:
+        raise ConfigError(f'a metric cannot be called "{taken[0]}", which every run records; give it another name')
     named = [early_stopping_metric] if ":" in early_stopping_metric else []
     return {**metrics, **{name: load_metric(name) for name in named if name not in metrics}}
 

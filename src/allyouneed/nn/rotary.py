@@ -6,12 +6,15 @@ Each pair of numbers of a query or key at position m is rotated by m times a fre
 of `position.py`. The paper's model has no use for this file.
 """
 
+from functools import lru_cache
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .attention import MultiHeadAttention
 from .position import PositionalEncoding, sinusoids
+
+ROWS = 4096  # a table has a multiple of it, so that few are made
 
 
 def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
@@ -20,14 +23,25 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
     Number i of the first half and number i of the second half are a pair; of an odd width the last number stays.
     Shapes: (…, L, K), the positions from `start` on → the same.
     """
-    length, half = x.size(-2), x.size(-1) // 2
-    table = sinusoids(start + length, 2 * half).narrow(0, start, length).to(x.device)  # (L, 2·half): sine, cosine, …
-    sine, cosine = turn * table[:, 0::2], table[:, 1::2]
+    end, half = start + x.size(-2), x.size(-1) // 2
+    cosines, sines = (table.narrow(0, start, x.size(-2)) for table in turns(end, x.size(-1), x.device))
     first, second, last = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
     partners = torch.cat((second, first, last), -1)
-    cosines = F.pad(torch.cat((cosine, cosine), -1), (0, last.size(-1)), value=1.0)
-    sines = F.pad(torch.cat((-sine, sine), -1), (0, last.size(-1)))
-    return torch.addcmul(x * cosines, partners, sines).to(x.dtype)
+    return torch.addcmul(x * cosines, partners, turn * sines).to(x.dtype)
+
+
+def turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """What each number of a vector is multiplied by, and its partner, at `length` positions or more: two (≥ L, K)."""
+    return _tables(-(-length // ROWS) * ROWS, width, device)
+
+
+@lru_cache(maxsize=16)
+def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Computed once, since every layer of every update needs them."""
+    with torch.inference_mode(False):  # a later training may use what a translation has computed
+        table = sinusoids(length, width - width % 2)
+        sine, cosine, last = table[:, 0::2], table[:, 1::2], table.new_ones(length, width % 2)
+        return torch.cat((cosine, cosine, last), -1).to(device), torch.cat((-sine, sine, 0 * last), -1).to(device)
 
 
 class RotaryAttention(MultiHeadAttention):

@@ -3,7 +3,7 @@
 from ..auto import Draft
 from .budget import Stopwatch
 from .bundle_averaging import average_bundles
-from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation
+from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation, telling_scores
 from .fit import preview_training, run_training
 from .preparation import RunPairs, prepare_only
 from .processes import is_follower, was_restarted
@@ -26,5 +26,6 @@ __all__ = [
     "replaced",
     "run_training",
     "source_paths",
+    "telling_scores",
     "was_restarted",
 ]

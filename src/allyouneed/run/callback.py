@@ -64,14 +64,14 @@ class Validation:
     tokens_per_second: float | None = None
     samples: Sequence[Sample] = ()
 
-    @property
-    def telling_scores(self) -> dict[str, float | None]:
-        """The scores to show to a reader; None for a BLEU of 0 where translations equal their references.
 
-        BLEU counts runs of four words, so it is 0 for shorter texts, however good the model is.
-        """
-        means_nothing = self.scores.get("bleu") == 0 and self.scores.get("exact", 0.0) > 0
-        return {name: None if name == "bleu" and means_nothing else score for name, score in self.scores.items()}
+def telling_scores(scores: Mapping[str, float]) -> dict[str, float | None]:
+    """The scores to show to a reader; None for a BLEU of 0 where translations equal their references.
+
+    BLEU counts runs of four words, so it is 0 for shorter texts, however good the model is.
+    """
+    means_nothing = scores.get("bleu") == 0 and scores.get("exact", 0.0) > 0
+    return {name: None if name == "bleu" and means_nothing else score for name, score in scores.items()}
 
 
 class TrainingCallback(Protocol):

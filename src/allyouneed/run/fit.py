@@ -102,6 +102,7 @@ def preview_training(
             )  # fmt: skip
             for topic, text in [*setup.messages, *describe_plan(setup, optimizer, stopwatch)]:
                 callback.on_message(topic, text)
+            callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
     return setup.recipe
 
 
@@ -128,6 +129,8 @@ def _train(
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
+            if of_the_model := [change for change in changes if not change.startswith("train.")]:
+                text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
             callback.on_message("resume", text)
             with running_workers(1, plan.train, threads=setup.threads) as workers:
                 workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads, is_finished=True))

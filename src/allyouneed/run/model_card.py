@@ -6,7 +6,7 @@ from math import exp
 from ..language_tags import language_name
 from ..nn import Transformer
 from ..versions import versions
-from .callback import Validation
+from .callback import Validation, telling_scores
 
 
 def describe_model(model: Transformer) -> str:
@@ -58,7 +58,9 @@ def model_card(
             f"{validation.accuracy:.2f} % of tokens correct."
         )
     lines += [
-        f"Validation {score}: {value:.2f}." for score, value in validation.telling_scores.items() if value is not None
+        f"Validation {score}: {value:.2f}."
+        for score, value in telling_scores(validation.scores).items()
+        if value is not None
     ]
     lines += [
         f"Trained with {versions()}.",

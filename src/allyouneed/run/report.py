@@ -13,6 +13,7 @@ from ..auto.halving import TrialRecord
 from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
 from ..errors import OutputError
 from ..files import followed, locked, write_whole
+from .callback import telling_scores
 from .curves import Curve, Points, draw_curves
 from .held_out_result import HeldOutResult
 from .record import Lines, RunRecord, damaged
@@ -75,14 +76,15 @@ def _summary(validations: Lines) -> str:
             ("perplexity", f"{last['perplexity']:,.3f}"),
             ("tokens correct", f"{last['accuracy']:.2f} %"),
         ]
-    pairs += [(name, f"{value:.2f}") for name, value in last["scores"].items()]
+    scores = {name: score for name, score in telling_scores(last["scores"]).items() if score is not None}
+    pairs += [(name, f"{score:.2f}") for name, score in scores.items()]
     if speeds := [line["tokens_per_second"] for line in validations if line.get("tokens_per_second")]:
         pairs.append(("target tokens per second", f"{sum(speeds) / len(speeds):,.0f}"))
     if last["skipped"]:
         pairs.append(("updates skipped", f"{last['skipped']:,}"))
     best = ""
-    if last["scores"]:
-        name = next(iter(last["scores"]))
+    if scores:
+        name = next(iter(scores))
         top = max(validations, key=lambda validation: validation["scores"].get(name, float("-inf")))
         best = paragraph(
             f"After the last validation. The highest {name} was {top['scores'][name]:.2f}, "

@@ -70,6 +70,8 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     wrong = [text for key, text in changes.items() if key not in MAY_CHANGE and not key.startswith("decode.")]
     if "train.steps" in changes and then["train"]["minutes"] and now["train"]["minutes"]:
         wrong.append(f"{changes['train.steps']}, the length of the schedule that train.minutes compresses")
+    if "train.minutes" in changes and not now["train"]["minutes"]:
+        wrong.append(f"{changes['train.minutes']}, though a time budget can only be raised (--minutes N)")
     if wrong:
         may_change = sorted(MAY_CHANGE - ({"train.steps"} if now["train"]["minutes"] else set()))
         raise ConfigError(
