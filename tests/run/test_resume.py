@@ -16,6 +16,7 @@ import pytest
 from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import Interrupted
+from allyouneed.run import Validation
 from allyouneed.train import Update
 from runs import TINY, Notebook, StopAt, eventful, read_weights, run_slowly, run_until_write
 
@@ -157,6 +158,19 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
     assert f"resume: continuing after update {step}" in watch.lines
     assert read_weights(tmp_path / "run") == read_weights(straight)
     assert metrics(tmp_path / "run") == metrics(straight)
+
+
+def test_asked_to_stop_during_the_last_validation_it_ends_before_what_comes_after_the_run(tmp_path: Path) -> None:
+    class Ask(Notebook):
+        def on_validation(self, validation: Validation) -> None:
+            if validation.step == TINY.train.steps:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="stopped after update 12 and saved"):
+        fit(TINY, tmp_path / "run", callback=Ask())
+    watch = Notebook()
+    fit(TINY, tmp_path / "run", resume=True, callback=watch)
+    assert watch.lines == ["resume: this run was finished after update 12; nothing is left to do"]
 
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:

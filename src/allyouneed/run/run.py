@@ -142,6 +142,8 @@ class Run:
                     self._stop(signal, is_saved=validates or saves)
         self._on_first(lambda: self._validator.finish(self._whole, self.state))
         self.save()
+        if signal := self._workers.agree(interrupt.signal or 0):
+            self._stop(signal, is_saved=True)
 
     def save(self) -> None:
         """Write the checkpoint, from which a killed run resumes; all workers take part."""
