@@ -1,5 +1,6 @@
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -22,6 +23,33 @@ def test_bpe_dropout_spells_as_often_as_worked_out_by_hand() -> None:
     assert {key: round(count / 8_000, 1) for key, count in seen.items()} == pytest.approx(
         {"abc": 0.25, "ab|c": 0.25, "a|bc": 0.25, "a|b|c": 0.25}, abs=0.06
     )
+
+
+def plain_bpe(symbols: str, merges: dict[tuple[str, str], int], dropout: float, rng: random.Random) -> list[str]:
+    """The definition: the first of all merges that is not skipped, and all over again."""
+    pieces = list(symbols)
+    while True:
+        candidates = sorted((merges[pair], i) for i, pair in enumerate(pairwise(pieces)) if pair in merges)
+        for _, i in candidates:
+            if rng.random() >= dropout:
+                pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
+                break
+        else:
+            return pieces
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1, 0.5, 0.9])
+def test_long_words_are_segmented_as_by_the_definition(dropout: float) -> None:
+    rng = random.Random(1)
+    merges: dict[tuple[str, str], int] = {}
+    for rank in range(40):
+        made = ["a", "b", *map("".join, merges)]
+        merges.setdefault((rng.choice(made), rng.choice(made)), rank)
+    for length in (0, 1, 2, 30, 200):
+        word = "".join(rng.choices("abc", (5, 5, 1), k=length))
+        pieces = segment_bpe(word, merges, dropout=dropout, rng=random.Random(length))
+        assert pieces == plain_bpe(word, merges, dropout, random.Random(length))
+        assert "".join(pieces) == word
 
 
 def test_unigram_sampling_draws_by_probability() -> None:

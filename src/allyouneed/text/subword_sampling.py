@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
@@ -19,16 +20,33 @@ Merges = dict[tuple[str, str], int]
 
 
 def segment_bpe(symbols: Sequence[str], merges: Merges, *, dropout: float, rng: random.Random) -> list[str]:
-    """Merge neighbours, the earliest learned first; at every step each merge is skipped with probability `dropout`."""
-    symbols = list(symbols)
-    while True:
-        candidates = [
-            (merges[pair], i) for i, pair in enumerate(pairwise(symbols)) if pair in merges and rng.random() >= dropout
-        ]
-        if not candidates:
-            return symbols
-        _, i = min(candidates)
-        symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
+    """Merge neighbours, the earliest learned first; at every step each merge is skipped with probability `dropout`.
+
+    So the merges are taken in their order until one is not skipped; the next step begins with those that were.
+    """
+    pieces, end = list(symbols), len(symbols)
+    left, right = list(range(-1, end - 1)), list(range(1, end + 1))  # the neighbours of a piece
+    candidates = [(merges[pair], i) for i, pair in enumerate(pairwise(pieces)) if pair in merges]
+    heapify(candidates)
+    skipped = []
+    while candidates:
+        rank, i = candidate = heappop(candidates)
+        j = right[i]
+        if j == end or merges.get((pieces[i], pieces[j])) != rank:
+            continue  # one of both has been merged with another
+        if rng.random() < dropout:
+            skipped.append(candidate)
+            continue
+        pieces[i], pieces[j] = pieces[i] + pieces[j], ""
+        right[i] = right[j]
+        if right[j] < end:
+            left[right[j]] = i
+        for k in (left[i], i):
+            if k >= 0 and right[k] < end and (rank := merges.get((pieces[k], pieces[right[k]]), -1)) >= 0:
+                heappush(candidates, (rank, k))
+        while skipped:
+            heappush(candidates, skipped.pop())
+    return [piece for piece in pieces if piece]
 
 
 def segment_unigram(
