@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allyouneed.errors import ConfigError, DataError, InputError
+from allyouneed.text.backends import SplitRule
 from allyouneed.text.tokenizer import Tokenizer
 
 LINES = [
@@ -61,6 +62,7 @@ def test_learning_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
 UNIGRAM_PROGRAM = """
 import sys
 from pathlib import Path
+from allyouneed.text.backends import SplitRule
 from allyouneed.text.tokenizer import Tokenizer
 words = zip("abcdefgh" * 9, "xyzxz" * 20, "klmno" * 20)
 texts = [f"{a}{b}{c} {c}{a} {chr(0x4e00 + i)}" for i, (a, b, c) in enumerate(words)]
@@ -229,6 +231,12 @@ def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None
 
 
 CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]
+
+
+@pytest.mark.parametrize("split", ["words", "spaces"])
+def test_a_frequent_word_that_is_no_part_of_another_is_one_unigram(split: SplitRule) -> None:
+    tokenizer = Tokenizer.train_unigram(["alpha beta"] * 1000, vocab_size=400, split=split)
+    assert tokenizer.pieces(tokenizer.encode("beta alpha")) == ["<sos>", "␣beta", "␣alpha", "<eos>"]
 
 
 def test_given_merges_spell_what_subword_nmt_spells() -> None:

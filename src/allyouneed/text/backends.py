@@ -5,7 +5,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -24,6 +24,7 @@ SplitRule = Literal["words", "spaces"]  # where no token crosses
 _PATTERNS: dict[SplitRule, str] = {"words": WORDS, "spaces": SPACED}
 _WORD_END = "</w>"
 _STEP = 0.0001  # between the scores of letters that the library could not estimate
+_OFTEN = 5  # occurrences of a word that is a candidate for a token
 _DECIMALS = 5  # of a score that the library reads back from a file exactly
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
@@ -86,7 +87,7 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule =
         vocab_size=vocab_size - smallest, special_tokens=[], unk_token=None, show_progress=False
     )
     try:
-        backend.train_from_iterator(texts, trainer)
+        backend.train_from_iterator(_with_doubled_words(texts, split), trainer)
     except Exception as error:  # the library raises bare Exceptions
         if "all chars" not in str(error):
             raise
@@ -103,6 +104,20 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule =
     backend.model = models.Unigram(symbols, unk_id=len(symbols) - 1, byte_fallback=True)
     backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return _with_specials(backend)
+
+
+def _with_doubled_words(texts: Iterable[str], split: SplitRule) -> Iterator[str]:
+    """The texts, then each word that occurs often enough in them, twice without a space between.
+
+    The library takes as candidates what occurs at least twice in the list of different words, however often each of
+    them occurs in the texts. So a frequent word that is no part of another would be no token.
+    """
+    splitter = pre_tokenizers.Split(Regex(_PATTERNS[split]), "isolated")
+    counts = Counter[str]()
+    for text in texts:
+        counts.update(word for word, _ in splitter.pre_tokenize_str(" " + text))
+        yield text
+    yield from (2 * word.strip() for word, count in counts.items() if count >= _OFTEN)
 
 
 def codes_backend(codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool) -> Backend:
