@@ -272,11 +272,11 @@ def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"abc\nabX\n", "standard input, line 2: 'X' at position 3 of 'abX' is not in the vocabulary"),
-        (b"abc\n\xff\n", "standard input, line 2 is not UTF-8: byte 0xff at position 1"),
+        (b"abX\nabc\n", "standard input, line 1: 'X' at position 3 of 'abX' is not in the vocabulary"),
+        (b"\xff\nabc\n", "standard input, line 1 is not UTF-8: byte 0xff at position 1"),
         (
-            b"\n" + b"a" * 30 + b"\n",
-            "standard input, line 2: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'… has 32 tokens and no place to cut it; this",
+            b"a" * 30 + b"\n",
+            "standard input, line 1: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'… has 32 tokens and no place to cut it; this",
         ),
     ],
 )

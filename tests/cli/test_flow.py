@@ -185,6 +185,18 @@ def test_a_refused_line_keeps_the_lines_before_it(saved: Path, tmp_path: Path) -
     assert (tmp_path / "out").read_bytes().count(b"\n") == 41
 
 
+@pytest.mark.parametrize("line", [b"X", b"\xff", b"a" * 30])
+def test_the_lines_before_a_refused_line_are_printed(saved: Path, tmp_path: Path, line: bytes) -> None:
+    """Also if they are of one chunk with it."""
+    (tmp_path / "in").write_bytes(b"abc\n\nde\n" + line + b"\nf\n")
+    result = run_here("translate", saved, tmp_path / "in")
+    assert result.returncode == 2
+    assert b"line 4" in result.stderr
+    assert result.stdout == run_here("translate", saved, stdin=b"abc\n\nde\n").stdout
+    run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out")
+    assert (tmp_path / "out.partial").read_bytes() == result.stdout
+
+
 def test_standard_input_is_answered_as_it_comes(saved: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "allyouneed", "translate", str(saved)],

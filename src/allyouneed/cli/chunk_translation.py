@@ -26,13 +26,26 @@ class RowOptions:
     skip_refused: bool
 
     def rows(self, translator: Translator, chunk: Chunk) -> Iterator[str]:
-        """A row for each line of a chunk; with `skip_refused` the chunk records lines that are refused."""
+        """A row for each line of a chunk; with `skip_refused` the chunk records lines that are refused.
 
+        Otherwise such a line ends the rows with its error, after those of the lines before it.
+        """
+        written = 0
+        try:
+            for row in self._rows(translator, chunk, chunk.lines):
+                yield row
+                written += 1
+        except InputError as error:
+            if error.line and not written:  # the line was found before any was translated
+                yield from self._rows(translator, chunk, chunk.lines[: error.line - chunk.first])
+            raise
+
+    def _rows(self, translator: Translator, chunk: Chunk, lines: list[str]) -> Iterator[str]:
         def refuse(error: InputError) -> None:
             chunk.refused[cast(int, error.line)] = str(error)
 
         translations = translator.translations(
-            chunk.lines, prefix=self.prefix, alternatives=self.alternatives, align=self.align, first_line=chunk.first,
+            lines, prefix=self.prefix, alternatives=self.alternatives, align=self.align, first_line=chunk.first,
             on_refused=refuse if self.skip_refused else None,
         )  # fmt: skip
         for number, one in enumerate(translations, start=chunk.first):

@@ -27,7 +27,7 @@ def read_chunks(file: str, *, size: int, live: bool = False, skip_refused: bool 
 
     With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
     Only a line feed (or CR LF) ends a line. Refuses a line that is not UTF-8, has zero bytes or is too long, by
-    its number; with `skip_refused` the chunk records it instead.
+    its number, after a chunk of those before it; with `skip_refused` the chunk records it instead.
     """
     name = "standard input" if file == "-" else file
     first = 1
@@ -38,6 +38,8 @@ def read_chunks(file: str, *, size: int, live: bool = False, skip_refused: bool 
                 chunk.lines.append(_decoded(line, number))
             except ValueError as error:
                 if not skip_refused:
+                    if chunk.lines:
+                        yield chunk
                     raise DataError(f"{name}, line {number} {error}") from error
                 chunk.lines.append("")
                 chunk.refused[number] = str(error)

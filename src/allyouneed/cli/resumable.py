@@ -36,7 +36,7 @@ class LineWriter:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
-        self.lines, self.refused = 0, 0
+        self.lines, self.refused, self.has_text = 0, 0, False
 
     def has(self, chunk: Chunk) -> bool:
         """Whether the lines of a chunk are translated already."""
@@ -44,6 +44,7 @@ class LineWriter:
 
     def write(self, text: str) -> None:
         """Add some text."""
+        self.has_text = True
         self.file.write(text.encode())
 
     def done(self, chunk: Chunk) -> None:

@@ -255,7 +255,9 @@ def translate(
                     if stream:
                         out.file.flush()
             except InputError as error:
-                raise locate_error(error, name, partial_path(output) if output and out.lines else None) from error
+                raise locate_error(
+                    error, name, partial_path(output) if output and (out.lines or out.has_text) else None
+                ) from error
             for number, reason in sorted(chunk.refused.items()):
                 console.print(f"{name}, line {number}, left out: {reason}")
             out.done(chunk)
