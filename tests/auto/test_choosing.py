@@ -122,10 +122,16 @@ def test_without_a_budget_or_room_in_it_nothing_is_tried(pairs: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(("count", "share"), [(100, 0.25), (800, 0.1), (3_000, 0.05), (6_000, None)])
-def test_few_pairs_hold_out_a_larger_share_of_themselves(tmp_path: Path, count: int, share: float | None) -> None:
+def test_few_pairs_hold_out_a_larger_share_of_themselves(
+    saved: Path, tmp_path: Path, count: int, share: float | None
+) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{n}\t{n + 1}\n" for n in range(count)), encoding="utf-8")
     assert choose(path, tmp_path / "run", minutes=0.0).tables["data"].get("held_out") == share
+    from_a_model = Draft.from_tables({"data": {"train": str(path)}, "train": {"init_from": str(saved)}})
+    chosen, sample = choose_pairs(from_a_model)
+    assert chosen.tables["data"].get("held_out") == share
+    assert sample is None
 
 
 @pytest.mark.parametrize(("most", "limit", "total"), [(0, 0, 2_000), (0, 600, 600), (2_000, 0, 2_000)])

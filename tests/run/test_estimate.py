@@ -31,7 +31,15 @@ def test_measuring_changes_nothing(config: ModelConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(20, "20 seconds"), (600, "10 minutes"), (8_000, "2.2 hours"), (200_000, "2.3 days")]
+    ("seconds", "words"),
+    [
+        (0.2, "less than a second"),
+        (1, "a second"),
+        (20, "20 seconds"),
+        (600, "10 minutes"),
+        (8_000, "2.2 hours"),
+        (200_000, "2.3 days"),
+    ],
 )
 def test_times_in_words(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
@@ -57,3 +65,20 @@ def test_a_preview_tells_the_plan_and_leaves_only_prepared_pairs_and_the_speed(t
         assert lines[2].startswith("plan: 20,000 updates, ")
     train = replace(recipe.train, steps=1, warmup=1, cooldown=0, early_stopping_metric="loss")
     fit(replace(recipe, train=train), tmp_path / "run", evaluate=None)
+
+
+@pytest.mark.parametrize(("seconds", "budgets"), [(0.5, []), (0.75, ["2", "4"])])  # of an update
+def test_a_budget_is_proposed_with_the_epochs_that_it_buys_and_none_of_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, budgets: list[str]
+) -> None:
+    monkeypatch.setattr("allyouneed.run.estimate._measure", lambda *_: seconds)
+    draft = Draft({"data": TINY.tables()["data"], "train": {"steps": 100, "batch_tokens": 200, "tensorboard": False}})
+    watch = Notebook()
+    preview_training(draft, tmp_path / "run", callback=watch, evaluate=evaluate_greedily)
+    lines = [line for line in watch.lines if line.startswith("budget: ")]
+    assert [line.split()[2] for line in lines] == budgets
+    if budgets:
+        (plan,) = (line for line in watch.lines if line.startswith("plan: "))
+        epochs = [float(re.search(r"([\d.]+) epochs", line)[1]) for line in (*lines, plan)]  # type: ignore[index]
+        assert epochs[0] > 1.3 * epochs[2]  # 2 minutes, a tenth of which is not for updates, beside 75 seconds
+        assert epochs[1] == pytest.approx(2 * epochs[0], rel=0.02)

@@ -33,9 +33,9 @@ def choose_from_pairs(
 ) -> Draft:
     """The draft with the statistics of its pairs, a vocabulary that suits them, and what trials chose.
 
-    A run that starts from a model stays as it is: it has that model's vocabulary and sizes. With a time budget on a CPU
-    the speed of the machine with so many `workers` counts, too. That speed and the trials are recorded in `folder`;
-    what is recorded there already is not done again. Without a time budget there are no trials.
+    A run that starts from a model has that model's vocabulary and sizes, so only its pairs are split. With a time
+    budget on a CPU the speed of the machine with so many `workers` counts, too. That speed and the trials are recorded
+    in `folder`; what is recorded there already is not done again. Without a time budget there are no trials.
     """
     draft, sample = choose_pairs(draft)
     if sample is None or sample.statistics is None:
@@ -51,10 +51,10 @@ def choose_from_pairs(
 def choose_pairs(draft: Draft) -> tuple[Draft, CorpusSample | None]:
     """The draft with the share of the pairs to hold out and whether copies are kept, and a sample of the pairs.
 
-    A run that starts from a model, or that has no pairs to train on, stays as it is, without a sample.
+    A run that starts from a model has all else from it, so there is no sample; nor is there without training pairs.
     """
     plan = draft.preliminary
-    if plan.train.init_from or not any(corpus.train for corpus in plan.data.corpora()):
+    if not any(corpus.train for corpus in plan.data.corpora()):
         return draft, None
     no_choice = "held_out" in draft.tables.get("data", {}) or any(corpus.valid for corpus in plan.data.corpora())
     sample = read_corpus_sample(plan.data, plan.clean, choose_held_out=not no_choice)
@@ -65,7 +65,7 @@ def choose_pairs(draft: Draft) -> tuple[Draft, CorpusSample | None]:
     if sample.statistics.shared_words >= NEAR_COPIES and "drop_copies" not in draft.tables.get("clean", {}):
         draft = draft.with_choice({"clean.drop_copies": 0}, "many words stay as they are, so whole texts may")
         sample = read_corpus_sample(draft.preliminary.data, draft.preliminary.clean)
-    return draft, sample
+    return draft, None if plan.train.init_from else sample
 
 
 def _try(

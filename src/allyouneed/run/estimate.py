@@ -51,6 +51,8 @@ def seconds_per_update(
 
 def format_duration(seconds: float) -> str:
     """A duration in the unit that suits it, rounded."""
+    if seconds < 1.5:
+        return "a second" if seconds >= 0.5 else "less than a second"
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     if seconds < 90 * 60:
@@ -61,16 +63,21 @@ def format_duration(seconds: float) -> str:
 
 
 def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
-    """How long a run without a time budget takes, and which budget would suit it: topics and lines."""
+    """How long a run without a time budget takes, and, if minutes, which budget would suit it: topics and lines."""
     settings, seconds = setup.recipe.train, _measure(setup, optimizer)
-    whole, epochs = seconds * settings.steps, _epochs(setup, settings.steps)
-    minutes = ceil(whole / (1 - VALIDATION_SHARE - LAST_SHARE) / 60)
+    whole = seconds * settings.steps
+    time = (
+        "time",
+        f"about {format_duration(whole)} for {settings.steps:,} updates of {seconds:.3g} seconds, measured now; "
+        "validation takes additional time",
+    )
+    if whole < 60:
+        return [time]
+    share = 1 - VALIDATION_SHARE - LAST_SHARE
+    minutes = ceil(whole / share / 60)
+    epochs = _epochs(setup, int(60 * minutes * share / seconds))
     return [
-        (
-            "time",
-            f"about {format_duration(whole)} for {settings.steps:,} updates of {seconds:.3g} seconds, measured now; "
-            "validation takes additional time",
-        ),
+        time,
         (
             "budget",
             f"--minutes {minutes} would suit this: {epochs:.3g} epochs of {len(setup.data.train):,} pairs, "
