@@ -49,7 +49,7 @@ def test_the_angles_are_computed_once_and_those_of_a_translation_serve_a_trainin
         rotate(torch.randn(3, 22))
     monkeypatch.setattr("allyouneed.nn.rotary.sinusoids", None)
     x = torch.randn(5, 22, requires_grad=True)
-    rotate(x, start=4).sum().backward()
+    rotate(x, start=4).sum().backward()  # type: ignore[no-untyped-call]
     assert x.grad is not None
 
 

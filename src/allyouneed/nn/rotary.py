@@ -14,7 +14,7 @@ from torch import Tensor
 from .attention import MultiHeadAttention
 from .position import PositionalEncoding, sinusoids
 
-ROWS = 4096  # a table has a multiple of it, so that few are made
+TABLE_ROWS = 4096  # a table has a multiple of it, so that few are made
 
 
 def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
@@ -32,7 +32,7 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
 
 def turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """What each number of a vector is multiplied by, and its partner, at `length` positions or more: two (≥ L, K)."""
-    return _tables(-(-length // ROWS) * ROWS, width, device)
+    return _tables(-(-length // TABLE_ROWS) * TABLE_ROWS, width, device)
 
 
 @lru_cache(maxsize=16)
