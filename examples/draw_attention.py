@@ -8,6 +8,8 @@ import torch
 from allyouneed import Translator
 from allyouneed.explain import draw_attention, recorded_attention
 
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
 folder, text, picture = sys.argv[1:]
 translator = Translator.load(folder, device="cpu")
 model, tokenizer = translator.model, translator.source_tokenizer

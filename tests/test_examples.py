@@ -38,6 +38,14 @@ def test_draw_attention(saved: Path, tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("name", ["translate.py", "draw_attention.py"])
+def test_an_example_without_arguments_says_how_it_is_used(name: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        example(name)
+    (usage,) = refusal.value.stderr.splitlines()
+    assert f"python examples/{name} runs/dates 1845-01-05" in usage
+
+
 def test_train_tiny(tmp_path: Path) -> None:
     assert example("train_tiny.py", tmp_path / "run").splitlines() == [
         "abcd  →  dcba",
