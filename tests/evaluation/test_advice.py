@@ -73,6 +73,19 @@ def test_a_model_without_an_error_is_not_to_be_trained_longer() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        ({"train": "pairs.tsv"}, "check that both sides of each pair belong together"),
+        ({"train": ["pairs.en", "pairs.it"]}, "check that line n of the source belongs to line n of the target"),
+        ({"train": [], "corpus": [{"train": ["a", "b"]}]}, "check that line n of the source"),
+    ],
+)
+def test_the_alignment_to_check_is_that_of_the_files(data: dict[str, Any], advice: str) -> None:
+    run = make_run(FLAT)
+    assert advice in first_advice(replace(run, settings={**run.settings, "data": data}), make_result(copy=40.0))
+
+
 def test_few_and_noisy_pairs_are_named() -> None:
     part = PartReport(read=1_000, used=800)
     part.dropped["empty"] = RuleCount(150)

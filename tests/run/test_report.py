@@ -27,7 +27,7 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path, monkeypatch: pytest.Monk
         "nats per token",
         "Gradient norm",
         "target tokens/s",
-        "warm-up",
+        ">warmup<",
         "Environment and command",
         "allyouneed train mine",
         "Best outputs",
@@ -42,7 +42,7 @@ def test_a_page_that_needs_nothing_else(tmp_path: Path, monkeypatch: pytest.Monk
     assert "&lt;b&gt;39&lt;/b&gt;" in page
     assert "<b>39</b>" not in page
     best, worst = page.split("Worst outputs")
-    assert "output 39" in best
+    assert re.search(r"<dd dir='auto'[^>]*>output 39</dd>", best)  # a text of either direction
     assert "output 0<" in worst
 
 
@@ -55,6 +55,17 @@ def test_a_run_that_has_only_begun_has_a_page_too(tmp_path: Path) -> None:
     assert "Settings" in page
     assert "The first validation is still to come." in page
     assert page.count(NO_OUTPUTS) == 2
+
+
+def test_the_curves_leave_the_mean_of_checkpoints_out_and_say_so(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    *checkpoints, mean = read_jsonl_lines(tmp_path / "run/metrics.jsonl")
+    assert mean["averaged"] == 2
+    page = (tmp_path / "run/report.html").read_text()
+    correct = page.split("<b>Tokens predicted correctly</b>")[1].partition('<polyline class="line c2" points="')[2]
+    assert len(correct.partition('"')[0].split()) == len(checkpoints)
+    assert "The mean of the last checkpoints is not in the curves." in page
+    assert f"{mean['step']} (mean of 2)" in page
 
 
 def test_a_bleu_of_0_of_words_that_are_right_is_not_shown(tmp_path: Path) -> None:

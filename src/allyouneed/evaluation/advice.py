@@ -38,10 +38,7 @@ def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: 
             return [f"{beside}: both are right on all of these pairs, which need no model."]
         if is_good:
             return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
-        first = [
-            f"{beside}: check that line n of the source belongs to line n of the target; if so, train longer "
-            f"({_longer(run)})."
-        ]
+        first = [f"{beside}: check that {_alignment(run)}; if so, train longer ({_longer(run)})."]
     elif is_good:
         return []
     else:
@@ -56,9 +53,18 @@ def _best_baseline(result: HeldOutResult) -> str:
     return best if baselines[best] >= result.intervals[METRIC][0] else ""
 
 
+def _alignment(run: RunRecord) -> str:
+    """What holds of pairs that are aligned, in the words of their files."""
+    corpora = [run.settings.get("data", {}), *run.setting("data", "corpus", ())]
+    is_two_files = any(isinstance(one.get("train"), list) and len(one["train"]) == 2 for one in corpora)
+    if is_two_files:
+        return "line n of the source belongs to line n of the target"
+    return "both sides of each pair belong together, such as both columns of a line"
+
+
 def _course(run: RunRecord) -> Iterator[str]:
     """Advice by training and validation loss."""
-    validations = [line for line in run.validations if line["valid_loss"] is not None and line["averaged"] == 1]
+    validations = [line for line in run.checkpoints() if line["valid_loss"] is not None]
     if len(validations) < 3:
         return
     losses = [float(line["valid_loss"]) for line in validations]

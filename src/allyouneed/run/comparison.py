@@ -12,7 +12,7 @@ from ..metrics import PairedScore, paired_bootstrap
 from .callback import Sample
 from .curves import Curve, draw_curves
 from .record import RunRecord
-from .report import points_over_updates, training_points
+from .report import describe_means, points_over_updates, training_points
 from .report_page import AXES, build_report_page, facts, paragraph, section, wide_table
 
 MOST_CHANGED = 8  # sentences of each direction
@@ -165,7 +165,7 @@ def _curves(comparison: Comparison) -> Iterator[str]:
         return [
             Curve(
                 name,
-                training_points(run, path[0]) if training else points_over_updates(run.validations, *path),
+                training_points(run, path[0]) if training else points_over_updates(run.checkpoints(), *path),
                 number,
                 dashed=number == 2,
             )
@@ -187,12 +187,12 @@ def _curves_note(comparison: Comparison) -> str:
         tuple(run.setting("train", key, 0.0) for key in ("label_smoothing", "r_drop"))
         for run in (comparison.first, comparison.second)
     ]
-    if measures[0] == measures[1]:
-        return ""
-    return paragraph(
+    differ = (
         "The training losses are different measures, because label smoothing or R-Drop differ; the validation losses "
         "are without both."
     )
+    notes = [differ] * (measures[0] != measures[1]) + describe_means(comparison.first, comparison.second)
+    return "".join(map(paragraph, notes))
 
 
 def _flat(recipe: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -232,12 +232,12 @@ def _changed(comparison: Comparison) -> Iterator[str]:
 def _pair_item(pair: PairedOutput, names: tuple[str, str]) -> str:
     outputs = zip(names, mark_differences(*pair.outputs), pair.scores, strict=True)
     rows = "".join(
-        f"<dt>{escape(name)}, {score:.1f}</dt><dd class='output'>{output or '<i>nothing</i>'}</dd>"
+        f"<dt>{escape(name)}, {score:.1f}</dt><dd dir='auto' class='output'>{output or '<i>nothing</i>'}</dd>"
         for name, output, score in outputs
     )
     return (
-        f"<li><b>{pair.gain:+.1f}</b><dl><dt>source</dt><dd>{escape(pair.source)}</dd>{rows}"
-        f"<dt>reference</dt><dd>{escape(pair.reference)}</dd></dl></li>"
+        f"<li><b>{pair.gain:+.1f}</b><dl><dt>source</dt><dd dir='auto'>{escape(pair.source)}</dd>{rows}"
+        f"<dt>reference</dt><dd dir='auto'>{escape(pair.reference)}</dd></dl></li>"
     )
 
 

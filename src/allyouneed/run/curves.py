@@ -82,7 +82,7 @@ def _draw(
         start, end = x_axis.start, x_axis.to_pixel(warmup)
         parts.append(f'<rect class="band" x="{start}" y="{TOP}" width="{end - start:.1f}" height="{_plot_height()}"/>')
         anchor, x = ("end", end - 4) if end - start > 70 else ("start", end + 4)
-        parts.append(f'<text x="{x}" y="{HEIGHT - BOTTOM - 6}" text-anchor="{anchor}">warm-up</text>')
+        parts.append(f'<text x="{x}" y="{HEIGHT - BOTTOM - 6}" text-anchor="{anchor}">warmup</text>')
     for values, is_right, name in ((left, False, y_title), (right, True, right_title or y_title)):
         if values:
             axis = axes[is_right] = _y_axis(values, logarithmic=log)

@@ -65,6 +65,10 @@ class RunRecord:
             test=test if test and validations and test.step == validations[-1]["step"] else None,
         )
 
+    def checkpoints(self) -> Lines:
+        """The validations of checkpoints, without those of a mean of several."""
+        return [validation for validation in self.validations if validation["averaged"] == 1]
+
     def last_step(self) -> int:
         """The number of the update after which the run was last validated."""
         return int(self.validations[-1]["step"]) if self.validations else 0

@@ -125,12 +125,17 @@ def points_over_updates(lines: Lines, *path: str) -> Points:
 
 def training_points(run: RunRecord, key: str) -> Points:
     """Loss, gradient norm or learning rate over the updates; of an older run, at its validations."""
-    checkpoints = [validation for validation in run.validations if validation["averaged"] == 1]
-    return points_over_updates(run.updates or checkpoints, key)
+    return points_over_updates(run.updates or run.checkpoints(), key)
+
+
+def describe_means(*runs: RunRecord) -> list[str]:
+    """A sentence about the mean of checkpoints, which the curves leave out, if there is one."""
+    has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
+    return ["The mean of the last checkpoints is not in the curves."] * has_mean
 
 
 def _curves(run: RunRecord) -> Iterator[str]:
-    warmup, validations = _warmup_updates(run), run.validations
+    warmup, validations = _warmup_updates(run), run.checkpoints()
     same_axis = run.has_comparable_losses()
     yield draw_curves(
         "Loss",
@@ -179,6 +184,7 @@ def _loss_note(run: RunRecord) -> str:
     difference = f"the training loss is with {' and '.join(used)}, the validation loss without: " if used else ""
     return paragraph(
         f"Losses are means per target token; {difference}{axes}. The speed counts padding, and leaves out validations."
+        + "".join(f" {note}" for note in describe_means(run))
     )
 
 
@@ -220,9 +226,9 @@ def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:
 def _output_list(samples: Sequence[dict[str, Any]]) -> str:
     items = "".join(
         f"<li><b>{sample['score']:.1f}</b><dl>"
-        f"<dt>source</dt><dd>{escape(sample['source'])}</dd>"
-        f"<dt>output</dt><dd class='output'>{escape(sample['output']) or '<i>nothing</i>'}</dd>"
-        f"<dt>reference</dt><dd>{escape(sample['reference'])}</dd></dl></li>"
+        f"<dt>source</dt><dd dir='auto'>{escape(sample['source'])}</dd>"
+        f"<dt>output</dt><dd dir='auto' class='output'>{escape(sample['output']) or '<i>nothing</i>'}</dd>"
+        f"<dt>reference</dt><dd dir='auto'>{escape(sample['reference'])}</dd></dl></li>"
         for sample in samples
     )
     return f"<ul class='outputs'>{items}</ul>"
@@ -277,7 +283,7 @@ def _data(report: DataReport | None) -> str:
     rows += [("rule not used", line) for line in report.unused_rules()]
     dropped = "".join(
         f"<tr><th scope='row'>{name}: {escape(REASONS[rule])}</th><td>{broken.count:,}<br>"
-        + "<br>".join(f"<i>{escape(example)}</i>" for example in broken.examples)
+        + "<br>".join(f"<bdi><i>{escape(example)}</i></bdi>" for example in broken.examples)
         + "</td></tr>"
         for name, part in report.parts().items()
         for rule, broken in part.dropped.items()

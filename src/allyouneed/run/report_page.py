@@ -65,7 +65,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 def pairs_table(rows: Iterable[tuple[str, str]]) -> str:
     """A table of names and values, both plain text."""
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in rows)
+    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{_text_cell(value)}</tr>' for name, value in rows)
     return f"<table>{body}</table>"
 
 
@@ -73,13 +73,16 @@ def wide_table(label: str, header: Sequence[str], rows: Iterable[Sequence[str]],
     """A table of plain text that scrolls sideways in a region of its own, which the keyboard reaches."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in rest) + "</tr>"
-        for first, *rest in rows
+        f'<tr><th scope="row">{escape(first)}</th>' + "".join(map(_text_cell, rest)) + "</tr>" for first, *rest in rows
     )
     return (
         f'<div class="wide{" wraps" * wraps}" role="region" tabindex="0" aria-label="{escape(label)}">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _text_cell(text: str) -> str:
+    return f'<td dir="auto">{escape(text)}</td>'
 
 
 def section(title: str, *parts: str) -> str:
@@ -94,4 +97,4 @@ def paragraph(text: str) -> str:
 
 def details(summary: str, content: str, *, is_open: bool = False) -> str:
     """A part that the reader opens; `content` is HTML."""
-    return f"<details{' open' if is_open else ''}><summary>{escape(summary)}</summary>{content}</details>"
+    return f"<details{' open' if is_open else ''}><summary dir='auto'>{escape(summary)}</summary>{content}</details>"
