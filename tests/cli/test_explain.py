@@ -11,6 +11,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.cli import app
 from allyouneed.errors import InputError, OutputError
 from allyouneed.nn import Transformer
+from allyouneed.text.tokenizer import Tokenizer
 
 
 @pytest.fixture
@@ -36,6 +37,17 @@ def test_every_figure_is_a_file(saved: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     names = {path.name for path in tmp_path.glob("*.svg")}
     assert {"lens.svg", "tree.svg", "decoder-0-cross_attention.svg"} <= names
+
+
+def test_letters_that_the_font_lacks_are_named_in_one_sentence(bundle: Bundle, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.characters("中文字典一二三四五六")
+    config = replace(bundle.model.config, encoder_layers=1, decoder_layers=1)
+    Bundle(Transformer(config).eval(), tokenizer, tokenizer, bundle.decode).save(tmp_path / "bundle")
+    words = ["explain", str(tmp_path / "bundle"), "中文", "--output", str(tmp_path), "--format"]
+    png, svg = (CliRunner().invoke(app, [*words, kind]) for kind in ("png", "svg"))
+    assert (png.exit_code, svg.exit_code) == (0, 0), png.output + svg.output
+    assert png.stderr.count("The font lacks letters of this text") == 1
+    assert "The font lacks" not in svg.stderr
 
 
 def test_the_numbers_come_as_json(saved: Path, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,3 +20,19 @@ def test_a_picture_is_written(tmp_path: Path, heads: int) -> None:
 def test_pieces_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="need 3 target and 5 source tokens; got 3 and 4"):
         draw_attention(torch.rand(2, 3, 5), source=list("abcd"), target=list("xyz"), path=tmp_path / "p.png")
+
+
+@pytest.mark.parametrize("pieces", ["שלום␣", "привет", "中文x"])
+@pytest.mark.parametrize("name", ["picture.svg", "picture.png"])
+def test_letters_that_one_font_lacks_come_from_another_or_are_named_once(
+    tmp_path: Path, pieces: str, name: str
+) -> None:
+    weights = torch.rand(2, len(pieces), len(pieces)).softmax(-1)
+    expected: Any = nullcontext()
+    if pieces == "中文x" and name.endswith("png"):
+        expected = pytest.warns(
+            UserWarning, match=r"^picture.png has boxes for letters that the fonts lack; write an SVG"
+        )
+    with expected as caught:
+        draw_attention(weights, source=list(pieces), target=list(pieces), path=tmp_path / name, title=pieces)
+    assert caught is None or len(caught) == 1

@@ -71,6 +71,69 @@ def test_the_headline_is_what_translate_gives(page: Page, translator_of_tests: T
     expect(page.locator("h1")).to_have_text(f"abcd → {translator_of_tests('abcd')}")
 
 
+def test_texts_of_any_direction_leave_numbers_and_arrows_in_their_place(page: Page) -> None:
+    assert page.locator("h1 > bdi").count() == 2
+    page.locator("[data-part=target] button").first.click()
+    for part in ("reading", "heads", "steps"):
+        assert page.locator(f"[data-part={part}] bdi").count() >= 4
+    open_values(page, "tree")
+    assert page.locator("[data-part=tree] tbody bdi").count() > page.locator("[data-part=tree] tbody tr").count()
+
+
+def test_the_reading_stays_in_sight_below_many_tokens(page: Page) -> None:
+    page.set_viewport_size({"width": 400, "height": 500})
+    page.evaluate("""() => {
+      const tokens = document.querySelector("[data-part=source]");
+      for (let count = 0; count < 80; count++) tokens.append(tokens.firstElementChild.cloneNode(true));
+    }""")
+    inside = page.evaluate("""() => {
+      const [bar, reading] = [".bar", ".reading"].map((one) => document.querySelector(one).getBoundingClientRect());
+      return reading.bottom <= bar.bottom && bar.height <= 0.4 * innerHeight + 1;
+    }""")
+    assert inside
+
+
+def test_every_step_frames_its_chosen_token(page: Page, trace: Trace) -> None:
+    framed = page.locator("[data-part=steps] .candidate.chosen b").all_inner_texts()
+    assert framed == trace.decoder_targets[: len(framed)]
+    assert len(framed) == page.locator("[data-part=steps] li").count()
+
+
+def test_the_labels_of_the_tree_do_not_overlap(page: Page) -> None:
+    page.evaluate("""() => {
+      const nodes = [null, 0, 1, 2, 1].map((parent, index) => (
+        { piece: "abcde"[index], parent, total: -index, chosen: index < 4, ended: -1.2345 }));
+      document.querySelector("[data-part=tree]").replaceChildren(searchTree(nodes));
+    }""")
+    overlaps = page.eval_on_selector_all(
+        "[data-part=tree] text",
+        """all => {
+      const boxes = all.map((text) => text.getBoundingClientRect());
+      return boxes.some((a, i) => boxes.some((b, j) => i < j
+        && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4));
+    }""",
+    )
+    assert not overlaps
+
+
+def test_lines_draw_the_largest_weight_of_each_row_and_say_what_they_leave_out(page: Page) -> None:
+    drawn, note = page.evaluate("""() => {
+      const side = Array.from({ length: 30 }, (_, index) => ({ label: "a", key: `source:${index}` }));
+      const values = side.map((_, row) => side.map((_, column) => (row === column ? 0.036 : 0.033)));
+      return [lines({ rows: side, columns: side, values, label: "" }).querySelectorAll(".weight").length,
+        notDrawn(values)[0].textContent];
+    }""")
+    assert (drawn, note) == (30, "Weights below 4.0 % are not drawn, except the largest of each row.")
+
+
+def test_digits_that_are_tokens_are_no_numbers(page: Page) -> None:
+    open_values(page, "alignment")
+    assert page.evaluate("""() => {
+      const cells = table(["token", "attends to", numeric("weight")], [["1", "2", "3"]]).querySelectorAll("td");
+      return [...cells].map((cell) => cell.className);
+    }""") == ["", "number"]
+
+
 def test_a_token_lights_up_in_every_view(page: Page) -> None:
     page.locator("[data-part=target] button").nth(1).click()
     assert lit(page) >= {"target", "pieces", "attention", "steps", "tree", "alignment", "lens"}
@@ -193,7 +256,7 @@ def test_the_search_is_a_tree_where_it_branches_and_else_shows_the_runners_up(
     open_values(page, "tree")
     assert page.locator("[data-part=tree] tbody tr").count() > 2
     with open_file(browser, pages / "greedy.html") as greedy:
-        expect(greedy.locator("[data-part=search]")).to_contain_text("so there is no tree: the runners-up")
+        expect(greedy.locator("[data-part=search]")).to_contain_text("so there is no tree: the other candidates")
         assert greedy.locator("[data-part=tree] svg").count() == 0
         assert greedy.locator("[data-part=steps] .candidate:not(.chosen)").count() >= 4
 

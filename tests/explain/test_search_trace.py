@@ -1,11 +1,13 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.explain.search_trace import SearchTrace, trace_search
+from allyouneed.decode import Hypothesis
+from allyouneed.explain.search_trace import SearchTrace, percent, trace_search
 from allyouneed.nn import Transformer
 from allyouneed.translator import Translator
 
@@ -56,6 +58,63 @@ def test_the_end_of_the_search_is_explained(bundle: Bundle) -> None:
     assert "its limit of 2 tokens" in bounded.explain_ending()
 
 
+def ended_at_once(row: list[float], **settings: Any) -> SearchTrace:
+    """A search that wrote nothing but `<eos>`, the last of the tokens whose log-probabilities are given."""
+    hypothesis = Hypothesis([], row[-1], row[-1], finished=True)
+    config = DecodeConfig(**settings)
+    return SearchTrace(hypothesis, {(): torch.tensor(row).log_softmax(-1)}, len(row) - 1, 5, config)
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_forced_end_is_named(bundle: Bundle, beam: int) -> None:
+    with torch.no_grad():
+        bundle.model.projection.table[bundle.source_tokenizer.eos_id] = -9
+    decode = DecodeConfig(beam=beam, max_length=5, forced_eos=True, copy_untranslatable=False, retry_repetition=False)
+    ending = trace_text(Translator(bundle, decode=decode), "abcd").explain_ending()
+    assert ending.startswith(
+        "The output reached its limit of 5 tokens, where forced_eos ends it; the model gave <eos> a"
+    )
+
+
+def test_an_end_that_only_the_rules_make_most_probable_is_no_choice_of_the_model() -> None:
+    trace = ended_at_once([2.0, 0.0], beam=1)
+    assert "that the rules of the search allow (12 %)" in trace.explain_ending()
+    assert "next token (88 %)" in ended_at_once([0.0, 2.0], beam=1).explain_ending()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "its probability was 11 %"),
+        ({"temperature": 2.0}, "its probability with temperature=2 was 20 %"),
+        ({"top_k": 2, "top_p": 0.99}, "its probability with top_k=2 and top_p=0.99 was 12 %"),
+    ],
+)
+def test_the_probability_of_a_draw_is_that_of_the_draw(settings: dict[str, Any], words: str) -> None:
+    assert words in ended_at_once([2.0, -1.0, -1.0, 0.0], sample=True, **settings).explain_ending()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "can still get a better score, or, once 4 hypotheses have finished, when none can at the next token."),
+        ({"patience": 1.6, "nbest": 2}, "can get among the 2 best finished ones, or, once 7 hypotheses have finished"),
+        ({"early_stopping": "beam"}, "when 4 hypotheses have finished and none of the 4 best has a worse score than"),
+    ],
+)
+def test_the_rule_that_stops_a_beam_search_follows_the_settings(settings: dict[str, Any], words: str) -> None:
+    assert words in ended_at_once([0.0, 0.0], beam=4, **settings).explain_ending()
+    assert "The search stops" not in ended_at_once([0.0, 0.0], beam=4, beam_groups=2).explain_ending()
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (1e-6, "< 0.1 %"), (0.001, "0.1 %"), (0.0996, "10.0 %"), (0.5, "50 %"), (1, "100 %")],
+)
+def test_only_0_itself_is_0_percent(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
 def test_candidates_come_best_first(translator: Translator) -> None:
     best = trace_text(translator, "abc").best((), 5)
     probabilities = [probability for _, probability in best]
@@ -78,10 +137,12 @@ def test_a_trace_keeps_the_rules_and_the_guard(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_finished_hypotheses_are_those_of_the_search(bundle: Bundle, seed: int) -> None:
+@pytest.mark.parametrize("settings", [{}, {"min_length": 6}, {"max_length": 6, "forced_eos": True}])
+def test_the_finished_hypotheses_are_those_of_the_search(bundle: Bundle, seed: int, settings: dict[str, Any]) -> None:
     torch.manual_seed(seed)
     model = Transformer(bundle.model.config).eval()
-    decode = DecodeConfig(beam=4, nbest=4, extra_length=4, copy_untranslatable=False, retry_repetition=False)
+    plain: dict[str, Any] = {"extra_length": 4, "copy_untranslatable": False, "retry_repetition": False}
+    decode = DecodeConfig(beam=4, nbest=4, **plain | settings)
     translator = Translator(replace(bundle, model=model), decode=decode)
     (segment,) = translator.split(["abcd"]).segments
     (hypotheses,), _ = translator._generator.generate([segment.request])

@@ -1,8 +1,10 @@
 import json
+from typing import Any
 
 import pytest
 
-from allyouneed.explain import FIGURES, Trace, trace_values
+from allyouneed.explain import FIGURES, Trace, search_steps, trace_translation, trace_values
+from allyouneed.translator import Translator
 
 
 def test_a_trace_becomes_json_with_the_numbers_of_every_figure(trace: Trace) -> None:
@@ -19,5 +21,15 @@ def test_candidates_and_beginnings_are_those_of_the_search(trace: Trace) -> None
     data = trace_values(trace)
     assert data["tree"][0]["pieces"] == []
     assert len(data["tree"]) == len(trace.search.log_probabilities)
-    first = [candidate["probability"] for candidate in data["steps"][0]]
+    first = [candidate["probability"] for candidate in data["steps"][0]][:5]
     assert first == pytest.approx([probability for _, probability in trace.search.best((), 5)], abs=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{"beam": 2}, {"beam": 1, "sample": True, "temperature": 9.0, "extra_length": 20}])
+def test_every_step_has_its_chosen_token(translator_of_tests: Translator, settings: dict[str, Any]) -> None:
+    trace = trace_translation(translator_of_tests.using(**settings), "abcd")
+    steps = search_steps(trace)
+    chosen = [[candidate["piece"] for candidate in step if candidate["chosen"]] for step in steps]
+    assert chosen == [[piece] for piece in trace.decoder_targets[: len(steps)]]
+    assert {len(step) for step in steps} <= {5, 6}
+    assert all(candidate["probability"] > 0 for step in steps for candidate in step)

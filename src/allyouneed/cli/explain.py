@@ -111,9 +111,12 @@ def explain_command(
             for path in paths.values():
                 refuse_to_replace(path, what="a picture")
         destination.mkdir(parents=True, exist_ok=True)
+        complete = True
         for name, figure in figures.items():
-            save(figure, paths[name])
+            complete &= save(figure, paths[name])
             console.print(str(paths[name]))
+        if not complete:
+            console.print("The font lacks letters of this text, which are boxes in the pictures; use --format svg.")
     else:
         console.print(f"{trace.text} → {trace.translation}")
         if trace.note:

@@ -14,6 +14,7 @@ from .rules import (
     Limit,
     Order,
     Rule,
+    apply_rules,
     at_most,
     forced_end,
     forced_prefix,
@@ -23,7 +24,7 @@ from .rules import (
     repetition_penalty,
     with_rules,
 )
-from .sample import sample_search
+from .sample import sample_search, sampling_probabilities
 from .search import build_rules, can_be_joined, length_divisor, running_search, search, stream_tokens
 from .step import Admit, Hypothesis, Newcomers, SearchLimits, State, Step, make_step, never_cancelled
 from .stepwise import generate_stepwise
@@ -43,6 +44,7 @@ __all__ = [
     "WordBoundaries",
     "align_targets",
     "alignment_layer",
+    "apply_rules",
     "at_most",
     "beam_search",
     "beam_width",
@@ -73,6 +75,7 @@ __all__ = [
     "repetition_penalty",
     "running_search",
     "sample_search",
+    "sampling_probabilities",
     "search",
     "stream_tokens",
     "target_log_probabilities",

@@ -57,13 +57,22 @@ class RuledStep(Generic[AnyState]):
     def __call__(self, last: Tensor, state: TrackedState[AnyState]) -> tuple[Tensor, TrackedState[AnyState]]:
         log_probabilities, inner = self._step(last, state.inner)
         tokens = torch.cat((state.tokens, last[:, None]), 1)
-        for rule in self._rules:
-            changed = rule(tokens[:, 1:], state.sentences, log_probabilities)
-            if changed is log_probabilities:
-                continue
-            nothing_left = changed.isneginf().all(-1, keepdim=True)
-            log_probabilities = torch.where(nothing_left, log_probabilities, changed)
-        return log_probabilities, replace(state, inner=inner, tokens=tokens)
+        ruled = apply_rules(self._rules, tokens[:, 1:], state.sentences, log_probabilities)
+        return ruled, replace(state, inner=inner, tokens=tokens)
+
+
+def apply_rules(rules: Sequence[Rule], written: Tensor, sentences: Tensor, log_probabilities: Tensor) -> Tensor:
+    """What the rules, in their order, make of log-probabilities; shapes as in `Rule`.
+
+    A rule that would ban every token is ignored for that hypothesis.
+    """
+    for rule in rules:
+        changed = rule(written, sentences, log_probabilities)
+        if changed is log_probabilities:
+            continue
+        nothing_left = changed.isneginf().all(-1, keepdim=True)
+        log_probabilities = torch.where(nothing_left, log_probabilities, changed)
+    return log_probabilities
 
 
 def with_rules(

@@ -43,15 +43,20 @@ def sample_tokens(
     top_p: float,
 ) -> tuple[Tensor, Tensor]:
     """A `TokenChooser`: a random token of each row, and its log-probability at a temperature of 1."""
-    device = log_probabilities.device
-    exact = torch.float32 if device.type == "mps" else torch.float64  # a long vocabulary has many tiny probabilities
-    likely = keep_top_p(keep_top_k(log_probabilities / temperature, top_k), top_p)
-    reached = likely.softmax(-1, dtype=exact).cumsum(-1)
+    probabilities = sampling_probabilities(log_probabilities, temperature=temperature, top_k=top_k, top_p=top_p)
+    reached = probabilities.cumsum(-1)
     drawn = torch.cat([torch.rand(1, generator=generators[sentence], dtype=torch.float64) for sentence in sentences])
     # More than 0 and at most the last sum, so a token with a probability of 0 is never the first to reach it.
-    goal = (1 - drawn).to(device, exact)[:, None] * reached[:, -1:]
+    goal = (1 - drawn).to(reached)[:, None] * reached[:, -1:]
     tokens = torch.searchsorted(reached, goal)  # (N, V) → (N, 1)
     return log_probabilities.gather(1, tokens)[:, 0], tokens[:, 0]
+
+
+def sampling_probabilities(log_probabilities: Tensor, *, temperature: float, top_k: int, top_p: float) -> Tensor:
+    """The probabilities with which tokens are drawn. Shapes: (N, V) → (N, V)."""
+    exact = torch.float32 if log_probabilities.device.type == "mps" else torch.float64  # many of a long row are tiny
+    likely = keep_top_p(keep_top_k(log_probabilities / temperature, top_k), top_p)
+    return likely.softmax(-1, dtype=exact)
 
 
 def keep_top_k(scores: Tensor, k: int) -> Tensor:

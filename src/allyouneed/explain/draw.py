@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#D55E00")
 SHARES = "cividis"  # of 0 to 1; made for the colour-blind
 SIGNED = "PuOr"
+MONOSPACE = ("DejaVu Sans Mono", "DejaVu Sans", "monospace")  # a font takes the letters that those before it lack
 
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -45,7 +47,7 @@ def to_svg(figure: Figure) -> str:
         figure.patch.set_alpha(0)
         for axes in figure.axes:
             axes.patch.set_alpha(0)
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+        _write(figure, written, format="svg", metadata={"Date": None, "Creator": None})  # its reader chooses the fonts
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
     # Text without a fill is black in SVG; a fill on the whole drawing changes it too.
@@ -59,17 +61,29 @@ def _without_frames(figure: Figure) -> None:
             axes.spines[side].set_visible(False)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, by the suffix of the path."""
+def _write(figure: Figure, file: io.IOBase, **options: Any) -> bool:
+    """Write a figure; returns whether the fonts of Matplotlib have all its letters, instead of a warning for each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(file, **options)
+    others = [one for one in caught if not re.match(r"Glyph .* missing from", str(one.message), re.DOTALL)]
+    for one in others:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return len(others) == len(caught)
+
+
+def save(figure: Figure, path: Path) -> bool:
+    """Write a figure as SVG or PNG, by the suffix of the path; returns False if a PNG has boxes for missing letters."""
     if path.suffix == ".svg":
         svg = to_svg(figure)
         start = svg.index(">", svg.index("<svg")) + 1
         write_whole(path, svg[:start] + _BY_ITSELF + svg[start:])
-        return
+        return True
     _without_frames(figure)
     picture = io.BytesIO()
-    figure.savefig(picture, format="png")
+    has_all_letters = _write(figure, picture, format="png")
     write_whole(path, picture.getvalue())
+    return has_all_letters
 
 
 def draw_attention(
@@ -85,7 +99,8 @@ def draw_attention(
             f"weights of shape {tuple(weights.shape)} need {rows} target and {columns} source tokens; "
             f"got {len(target)} and {len(source)}"
         )
-    save(attention_figure(weights, source=source, target=target, title=title), path)
+    if not save(attention_figure(weights, source=source, target=target, title=title), path):
+        warnings.warn(f"{path.name} has boxes for letters that the fonts lack; write an SVG file instead", stacklevel=2)
 
 
 def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence[str], title: str = "") -> Figure:
@@ -105,7 +120,7 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
         image = matrix(axes, weights[head], low=0, high=1, colours=SHARES)
         axes.set_title(f"head {head + 1}", fontsize=10)
         label_columns(axes, source)
-        axes.set_yticks(range(rows), target, fontsize=9, family="monospace", parse_math=False)
+        axes.set_yticks(range(rows), target, fontsize=9, family=MONOSPACE, parse_math=False)
     figure.colorbar(image, ax=panels, shrink=0.6, label="weight")
     if title:
         figure.suptitle(title, fontsize=11, parse_math=False)
@@ -114,7 +129,7 @@ def attention_figure(weights: Tensor, *, source: Sequence[str], target: Sequence
 
 def label_columns(axes: Axes, pieces: Sequence[str]) -> None:
     """Write a token under each column: short ones upright, longer ones turned."""
-    axes.set_xticks(range(len(pieces)), pieces, fontsize=9, family="monospace", parse_math=False)
+    axes.set_xticks(range(len(pieces)), pieces, fontsize=9, family=MONOSPACE, parse_math=False)
     for label, piece in zip(axes.get_xticklabels(), pieces, strict=True):
         label.set_rotation(turned(piece))
 

@@ -10,6 +10,7 @@ from .draw import (
     BLUE,
     COLOURS,
     GREEN,
+    MONOSPACE,
     ORANGE,
     SHARES,
     SIGNED,
@@ -19,10 +20,11 @@ from .draw import (
     new_figure,
     turned,
 )
-from .search_trace import Prefix
+from .search_trace import Prefix, with_parents
 from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
 
 MAX_BRANCHES = 40  # prefixes of the search tree that are drawn
+LEAST_WEIGHT = 0.08  # that an alignment draws, but for the largest of each target token
 
 
 def embedding_figure(trace: Trace) -> Figure:
@@ -37,7 +39,7 @@ def embedding_figure(trace: Trace) -> Figure:
     for axes, part, title in zip(panels, parts, titles, strict=True):
         image = matrix(axes, part, low=-reach, high=reach, colours=SIGNED)
         axes.set(title=title, xlabel="dimension")
-    panels[0].set_yticks(range(rows), trace.source_pieces, family="monospace", fontsize=8, parse_math=False)
+    panels[0].set_yticks(range(rows), trace.source_pieces, family=MONOSPACE, fontsize=8, parse_math=False)
     figure.colorbar(image, ax=panels, shrink=0.8)
     return figure
 
@@ -76,7 +78,7 @@ def lens_figure(trace: Trace) -> Figure:
             piece = trace.pieces.get(int(tokens[row, column]), "?")
             colour = "#111111" if probabilities[row, column] > 0.55 else "#fefefe"
             axes.text(
-                column, row, piece, ha="center", va="center", color=colour, fontsize=8, family="monospace",
+                column, row, piece, ha="center", va="center", color=colour, fontsize=8, family=MONOSPACE,
                 parse_math=False,
             )  # fmt: skip
     axes.set_yticks(range(len(layers)), [f"after layer {i + 1}" for i in range(len(layers))])
@@ -87,7 +89,7 @@ def lens_figure(trace: Trace) -> Figure:
 
 
 def alignment_figure(trace: Trace) -> Figure:
-    """Lines from each target token to the source tokens that it attends to."""
+    """Lines from each target token to the source tokens that it attends to: weights above 8 %, and the largest."""
     weights = alignment_matrix(trace)
     most = max(len(trace.source_pieces), len(trace.decoder_targets))
     figure = new_figure(max(5.0, 0.42 * most), 3.2)
@@ -96,9 +98,10 @@ def alignment_figure(trace: Trace) -> Figure:
     below = [(t + 0.5) * most / len(trace.decoder_targets) for t in range(len(trace.decoder_targets))]
     for t, row in enumerate(weights):
         for i, weight in enumerate(row.tolist()):
-            if weight > 0.08:
-                axes.plot([above[i], below[t]], [0.86, 0.14], color=BLUE, alpha=min(1.0, weight), linewidth=4 * weight)
-    style: Any = {"ha": "center", "family": "monospace", "fontsize": 10}
+            if weight > LEAST_WEIGHT or i == int(row.argmax()):
+                strength = max(0.2, min(1.0, weight))
+                axes.plot([above[i], below[t]], [0.86, 0.14], color=BLUE, alpha=strength, linewidth=4 * strength)
+    style: Any = {"ha": "center", "family": MONOSPACE, "fontsize": 10}
     for x, piece in zip(above, trace.source_pieces, strict=True):
         axes.text(x, 0.9, piece, va="bottom", parse_math=False, rotation=turned(piece), **style)
     for x, piece in zip(below, trace.decoder_targets, strict=True):
@@ -111,8 +114,8 @@ def alignment_figure(trace: Trace) -> Figure:
 def tree_figure(trace: Trace) -> Figure:
     """The search as a tree of all expanded prefixes, the translation in another colour."""
     answer = tuple(trace.search.hypothesis.ids)
-    branches = sorted(trace.search.log_probabilities, key=lambda b: (answer[: len(b)] != b, len(b)))
-    kept = _with_roots(branches[: MAX_BRANCHES + len(answer)])
+    branches = trace.search.ranked()
+    kept = with_parents(branches[: MAX_BRANCHES + len(answer)])
     rows = _rows(kept, answer)
     deepest = max(map(len, kept))
     piece = max((len(trace.pieces.get(b[-1], "")) for b in kept if b), default=1)
@@ -130,7 +133,7 @@ def tree_figure(trace: Trace) -> Figure:
             axes.plot([start, x - 0.05], [rows[prefix[:-1]], y], color=colour, linewidth=2.5 if right else 1)
         label = trace.pieces.get(prefix[-1], "?") if prefix else "<sos>"
         axes.text(
-            x or 0.4, y, label, ha="left" if x else "right", va="center", fontsize=8, family="monospace",
+            x or 0.4, y, label, ha="left" if x else "right", va="center", fontsize=8, family=MONOSPACE,
             parse_math=False, color=GREEN if right else "#888888", weight="bold" if right else "normal",
         )  # fmt: skip
     occupied = {(len(prefix), row) for prefix, row in rows.items()}
@@ -142,14 +145,11 @@ def tree_figure(trace: Trace) -> Figure:
                 len(sentence) + behind, rows[sentence] + 0.45 * below, f"end {round(score, 2) + 0.0:.2f}",  # no -0.00
                 va="center", fontsize=8, color=COLOURS[5],
             )  # fmt: skip
+    if len(kept) < len(branches):
+        axes.set_title(f"the {len(kept)} most probable of {len(branches)} prefixes", loc="left", fontsize=9)
     axes.set(xlim=(-0.8, deepest + 2), ylim=(max(rows.values()) + 0.7, -0.7))
     axes.axis("off")
     return figure
-
-
-def _with_roots(branches: list[Prefix]) -> list[Prefix]:
-    whole = {branch[:t] for branch in branches for t in range(len(branch) + 1)}
-    return sorted(whole, key=lambda branch: (len(branch), branch))
 
 
 def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:

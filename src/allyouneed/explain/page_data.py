@@ -5,10 +5,10 @@ from typing import Any
 from ..decode import alignment_layer
 from ..translator import Translator
 from .heads import describe_finding, describe_heads
-from .search_trace import Prefix
+from .search_trace import with_parents
 from .tensors import all_tensors, attention_tensors, count_drawn_tokens
 from .trace import Trace, attentions, residual_stream
-from .values import lens_values, search_steps
+from .values import lens_values, search_steps, significant
 
 MAX_NODES = 120  # of the tree of a search
 
@@ -45,7 +45,7 @@ def build_page_data(trace: Trace, translator: Translator) -> dict[str, Any]:
             for number, tokens in enumerate(lens_values(trace).values(), start=1)
         ],
         "stream": [
-            {"stack": stack, "part": stage.part, "norm": round(stage.norm, 4), "change": round(stage.change, 4)}
+            {"stack": stack, "part": stage.part, "norm": significant(stage.norm), "change": significant(stage.change)}
             for stack in ("encoder", "decoder")
             for stage in residual_stream(trace, stack)
         ],
@@ -63,8 +63,13 @@ def _tokens(pieces: list[str], ids: list[int]) -> list[dict[str, Any]]:
 
 def _cropped(trace: Trace, drawn: int) -> str:
     lengths = {"source": len(trace.source_pieces), "translation": len(trace.decoder_targets)}
-    long = [f"{count} of the {side}" for side, count in lengths.items() if count > drawn]
-    return f"Of {' and '.join(long)} tokens the first {drawn} are drawn." if long else ""
+    long = [f"{count} {side} tokens" for side, count in lengths.items() if count > drawn]
+    if not long:
+        return ""
+    return (
+        f"Only the first {drawn} of {' and of '.join(long)} are drawn. Weights of tokens that are not drawn are "
+        "missing, so those in a row can sum to less than 1."
+    )
 
 
 def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
@@ -81,7 +86,7 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
                 "head": head.head,
                 "finding": describe_finding(head),
                 "entropy": round(head.entropy, 3),
-                "strongest": {"row": row, "column": column, "weight": round(float(weights[row, column]), 4)},
+                "strongest": {"row": row, "column": column, "weight": significant(float(weights[row, column]))},
             }
         )
     return heads
@@ -90,25 +95,18 @@ def _heads(trace: Trace, drawn: int) -> list[dict[str, Any]]:
 def _tree(trace: Trace, drawn: int) -> dict[str, Any]:
     """The prefixes that the search expanded, up to `drawn` tokens: the translation's, then the most probable ones."""
     answer = tuple(trace.search.hypothesis.ids)
-    prefixes = list(trace.search.log_probabilities)
-    totals = {prefix: trace.search.log_probability(prefix) for prefix in prefixes}
-    order = sorted(prefixes, key=lambda prefix: (answer[: len(prefix)] != prefix, -totals[prefix] / (len(prefix) or 1)))
-    kept = _with_parents([prefix for prefix in order if len(prefix) <= drawn][:MAX_NODES])
+    prefixes = trace.search.ranked()
+    kept = with_parents([prefix for prefix in prefixes if len(prefix) <= drawn][:MAX_NODES])
     number = {prefix: index for index, prefix in enumerate(kept)}
     ended = trace.search.ended()
     nodes = [
         {
             "piece": trace.pieces[prefix[-1]] if prefix else "<sos>",
             "parent": number[prefix[:-1]] if prefix else None,
-            "total": round(totals.get(prefix, 0.0), 4),
+            "total": significant(trace.search.log_probability(prefix)),
             "chosen": answer[: len(prefix)] == prefix,
-            "ended": round(ended[prefix], 4) if prefix in ended else None,
+            "ended": significant(ended[prefix]) if prefix in ended else None,
         }
         for prefix in kept
     ]
     return {"nodes": nodes, "expanded": len(prefixes)}
-
-
-def _with_parents(prefixes: list[Prefix]) -> list[Prefix]:
-    whole = {prefix[:length] for prefix in prefixes for length in range(len(prefix) + 1)}
-    return sorted(whole, key=lambda prefix: (len(prefix), prefix))

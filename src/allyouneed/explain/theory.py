@@ -8,7 +8,7 @@ from matplotlib.patches import Circle
 
 from ..nn import causal_mask, padding_mask, sinusoids
 from ..train.schedule import paper_learning_rate
-from .draw import COLOURS, SHARES, SIGNED, matrix, new_figure
+from .draw import COLOURS, MONOSPACE, SHARES, SIGNED, matrix, new_figure
 
 
 def positions_figure(*, length: int = 64, d_model: int = 64) -> Figure:
@@ -81,8 +81,8 @@ def masks_figure() -> Figure:
     for axes, mask, title in zip(panels, (future, padding, future & padding), titles, strict=True):
         matrix(axes, mask.float() * 0.8 + 0.1, low=0, high=1, colours=SHARES)
         axes.set_title(title, fontsize=10)
-        axes.set_xticks(range(len(tokens)), tokens, rotation=90, family="monospace", fontsize=9)
-        axes.set_yticks(range(len(tokens)), tokens, family="monospace", fontsize=9)
+        axes.set_xticks(range(len(tokens)), tokens, rotation=90, family=MONOSPACE, fontsize=9)
+        axes.set_yticks(range(len(tokens)), tokens, family=MONOSPACE, fontsize=9)
         for row in range(len(tokens)):
             for column in range(len(tokens)):
                 if mask[row, column]:

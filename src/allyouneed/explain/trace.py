@@ -58,6 +58,7 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     alone = {name: (x if name.endswith(".position") else x[0]).float().cpu() for name, x in recording.items()}
     mentioned = {token for prefix in search.log_probabilities for token, _ in search.best(prefix, 8)}
     mentioned |= {token for prefix in search.log_probabilities for token in prefix}
+    mentioned |= {*search.hypothesis.ids, search.eos_id}
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
     translation = target_tokenizer.decode(search.hypothesis.ids)
     (whole,) = translator.translations([text])

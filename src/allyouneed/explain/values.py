@@ -13,7 +13,7 @@ MOST_CANDIDATES = 5
 
 
 def trace_values(trace: Trace) -> dict[str, Any]:
-    """The trace as plain data for JSON; weights, probabilities and vectors are rounded to four decimals."""
+    """The trace as plain data for JSON: weights and vectors with four decimals, probabilities with four digits."""
     return {
         "text": trace.text,
         "translation": trace.translation,
@@ -39,18 +39,28 @@ def _plain(x: Tensor) -> Any:
     return [_plain(row) for row in x] if x.dim() > 1 else [round(v, 4) for v in x.tolist()]
 
 
+def significant(value: float) -> float:
+    """A number with four significant digits, so that a small one does not become 0."""
+    return float(f"{value:.4g}")
+
+
 def search_steps(trace: Trace) -> list[list[dict[str, Any]]]:
-    """The most probable tokens at every step of the translation."""
-    answer = trace.search.hypothesis.ids
-    prefixes = [tuple(answer[:t]) for t in range(len(answer) + 1)]
-    return [
-        [
-            {"piece": trace.pieces[i], "probability": round(probability, 4)}
-            for i, probability in trace.search.best(prefix, MOST_CANDIDATES)
-        ]
-        for prefix in prefixes
-        if prefix in trace.search.log_probabilities
-    ]
+    """The most probable tokens at every step of the translation, and the chosen one where it is not among them."""
+    search = trace.search
+    steps = []
+    for t, chosen in enumerate([*search.hypothesis.ids, search.eos_id]):
+        prefix = tuple(search.hypothesis.ids[:t])
+        if prefix not in search.log_probabilities:
+            break
+        candidates = dict(search.best(prefix, MOST_CANDIDATES))
+        candidates.setdefault(chosen, float(search.log_probabilities[prefix][chosen].exp()))
+        steps.append(
+            [
+                {"piece": trace.pieces[i], "probability": significant(probability), "chosen": i == chosen}
+                for i, probability in candidates.items()
+            ]
+        )
+    return steps
 
 
 def _tree(trace: Trace) -> list[dict[str, Any]]:
@@ -72,7 +82,7 @@ def lens_values(trace: Trace) -> dict[str, list[dict[str, Any]]]:
         if name.startswith("decoder.layers.") and name.endswith(".logits"):
             probabilities, tokens = torch.max(logits.softmax(-1), -1)
             lens[name.removesuffix(".logits")] = [
-                {"piece": trace.pieces[i], "probability": round(probability, 4)}
+                {"piece": trace.pieces[i], "probability": significant(probability)}
                 for i, probability in zip(tokens.tolist(), probabilities.tolist(), strict=True)
             ]
     return lens

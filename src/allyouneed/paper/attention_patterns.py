@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..explain import recorded
-from ..explain.draw import BLUE, ORANGE, new_figure
+from ..explain.draw import BLUE, MONOSPACE, ORANGE, new_figure
 from ..translator import Translator
 
 SURE = 0.3  # attention weight from which on a head attends clearly
@@ -172,8 +172,8 @@ def _lines(pieces: Sequence[str], heads: Sequence[Tensor], title: str, numbers: 
                     style = {"color": colour, "alpha": min(1.0, weight), "linewidth": 3 * weight}
                     axes.plot([left + 0.02, right - 0.02], [query, other], **style)
         for y, piece in enumerate(pieces):
-            axes.text(left, y, piece, ha="right", va="center", fontsize=8, family="monospace", parse_math=False)
-            axes.text(right, y, piece, ha="left", va="center", fontsize=8, family="monospace", parse_math=False)
+            axes.text(left, y, piece, ha="right", va="center", fontsize=8, family=MONOSPACE, parse_math=False)
+            axes.text(right, y, piece, ha="left", va="center", fontsize=8, family=MONOSPACE, parse_math=False)
         axes.set(xlim=(0, 1), ylim=(len(pieces) - 0.5, -0.5))
         axes.axis("off")
     return figure

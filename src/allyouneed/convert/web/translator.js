@@ -13,8 +13,8 @@
 // The result; a token is named by its piece, in which ␣ stands for a blank:
 //   source            pieces of the text, with <sos> and <eos>
 //   hypotheses        the best first: { text, score, finished, steps }; `finished` is false where one was cut off
-//     steps           for each token { piece, probability, top: [{ piece, probability }], attention }, where `top` has
-//                     the five likeliest tokens, and attention[layer][head][key] says what this step attends to
+//     steps           for each token { piece, probability, top: [{ piece, probability, chosen }], attention }, where `top`
+//                     has the five likeliest tokens, and attention[layer][head][key] says what this step attends to
 //   beam              for each step of the search its candidates, the best first: { piece, total, parent, fate }; `total`
 //                     is a log-probability, `parent` counts those kept in the step before, and `fate` is "kept" (goes
 //                     on), "ended" (a hypothesis) or "dropped"
@@ -54,7 +54,7 @@ class Translator {
         text: this.target.decode(hypothesis.ids),
         score: hypothesis.score,
         finished: hypothesis.finished,
-        steps: hypothesis.steps.map((step) => ({ ...likely(step), attention: step.attention, top: step.top.map(likely) })),
+        steps: hypothesis.steps.map((step) => ({ ...likely(step), attention: step.attention, top: step.top.map((one) => ({ ...likely(one), chosen: one.token === step.token })) })),
       })),
     };
   }

@@ -20,7 +20,12 @@ function draw(name, attributes = {}, ...children) {
   return node;
 }
 
-const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`);
+// A text of any direction that leaves what stands beside it in its place.
+const isolated = (text) => make("bdi", {}, text);
+const quoted = (text) => ["“", isolated(text), "”"];
+
+// As percent() in search_trace.py: only 0 itself is 0 %.
+const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`);
 const number = (value) => (value === null ? "masked" : Number(value.toPrecision(4)).toString().replace("-", "−"));
 const textWidth = (text) => 7.4 * [...text].length; // of the 12 px monospace font
 
@@ -58,15 +63,14 @@ function wide(content, label) {
   return whole;
 }
 
+// The heading of a column of numbers; other columns have a text.
+const numeric = (name) => ({ name, class: "number" });
+
 function table(header, rows, attributes = {}) {
-  const cell = (content, scope) => {
-    const plain = typeof content !== "object";
-    const isNumber = plain && /^[−\d.]/.test(String(content)) && !scope;
-    return make(scope ? "th" : "td", { scope, class: isNumber ? "number" : undefined }, content);
-  };
   return make("table", attributes,
-    make("thead", {}, make("tr", {}, ...header.map((name) => make("th", { scope: "col" }, name)))),
-    make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, cell(first, "row"), ...rest.map((one) => cell(one))))));
+    make("thead", {}, make("tr", {}, ...header.map((one) => make("th", { scope: "col" }, one.name ?? one)))),
+    make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row" }, first),
+      ...rest.map((one, index) => make("td", { class: header[index + 1].class }, one))))));
 }
 
 // A table that is made when it is opened.

@@ -8,7 +8,8 @@
 //   target            tokens of the translation, with <eos>, and `inputs`, what the decoder reads: target[t] is what it
 //                     predicts after reading inputs[t]
 //   search            { kind: "greedy" | "beam" | "sample", beam, ending }; `ending` is a sentence
-//   steps             for each target token the likeliest: [{ piece, probability }], the best first
+//   steps             for each target token the likeliest: [{ piece, probability, chosen }], the best first, then the
+//                     chosen one if it is none of them
 //   tree              { nodes, expanded }: prefixes [{ piece, parent, total, chosen, ended }], a parent before its
 //                     children; `total` is a log-probability, `ended` a score or null, `expanded` the number of all
 //   attention         [{ name, title, rows, columns, weights }], `rows` and `columns` "source", "target" or "inputs";
@@ -32,7 +33,7 @@ function showExplanation(root, trace) {
     const needs = { steps: "steps", tree: "search", attention: "attention" }[view.dataset.view] ?? view.dataset.view;
     view.hidden = trace[needs] === undefined || trace[needs].length === 0;
   }
-  parts.headline.textContent = `${trace.text} → ${trace.output}`;
+  parts.headline.replaceChildren(isolated(trace.text), " → ", isolated(trace.output));
   parts.model.textContent = trace.model ?? "";
   parts.notes.replaceChildren(...(trace.notes ?? []).map((note) => make("p", {}, note)));
 
@@ -45,9 +46,10 @@ function showExplanation(root, trace) {
     if (keys.length > 1) return;
     const [key] = keys;
     const about = key && attention?.describe(key);
-    selection.say(key ? `“${piece(key)}” (${key.startsWith("source") ? "text" : "translation"}): ${about || "not in this attention"}` : "Point at a token, or move to one by keyboard.");
+    if (!key) return selection.say("Point at a token, or move to one by keyboard.");
+    selection.say(...quoted(piece(key)), ` (${key.startsWith("source") ? "text" : "translation"}): `, ...(about?.length ? about : ["not in this attention"]));
   }, signal);
-  selection.say = (text) => { parts.reading.textContent = text; };
+  selection.say = (...words) => parts.reading.replaceChildren(...words);
 
   tokenToolbar(parts.source, trace.source, "source", signal);
   tokenToolbar(parts.target, trace.target, "target", signal);

@@ -1,6 +1,14 @@
 // Attention as lines from queries, on the left, to keys, on the right. Both are { label, key }.
 
-const LEAST = 0.04; // weight that is drawn
+const LEAST = 0.04; // weight that is drawn, but for the largest of each row
+
+const isDrawn = (weight, line) => weight >= LEAST || weight === Math.max(...line);
+
+// What the lines leave out, as a paragraph if there is something.
+function notDrawn(values) {
+  const isWhole = values.every((line) => line.every((weight) => weight === 0 || isDrawn(weight, line)));
+  return isWhole ? [] : [make("p", { class: "soft" }, `Weights below ${percent(LEAST)} are not drawn, except the largest of each row.`)];
+}
 
 function lines({ rows, columns, values, label }) {
   const left = 12 + Math.max(...rows.map((one) => textWidth(one.label)));
@@ -11,7 +19,7 @@ function lines({ rows, columns, values, label }) {
   svg.append(draw("text", { x: left - 6, y: 13, "text-anchor": "end", class: "soft" }, "query"));
   svg.append(draw("text", { x: left + gap + 6, y: 13, class: "soft" }, "key"));
   values.forEach((line, r) => line.forEach((weight, c) => {
-    if (weight < LEAST) return;
+    if (!isDrawn(weight, line)) return;
     svg.append(draw("line", { class: "weight", "data-token": rows[r].key, "data-other": columns[c].key,
       x1: left, y1: from(r), x2: left + gap, y2: to(c), "stroke-opacity": Math.min(1, 0.15 + weight).toFixed(3),
       "stroke-width": (1 + 5 * weight).toFixed(2) }));

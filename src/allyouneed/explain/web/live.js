@@ -23,7 +23,7 @@ function traceOfTranslation(text, result, layers) {
     text, output: best.text, source, target, attention,
     inputs: [{ piece: result.source[0] }, ...target.slice(0, -1)],
     search: { kind: beam > 1 ? "beam" : "greedy", beam, ending: best.finished ? "" : "The translation was cut off at its longest." },
-    steps: best.steps.map(({ top }) => top),
+    steps: best.steps.map(({ top, piece, probability }) => (top.some(({ chosen }) => chosen) ? top : [...top, { piece, probability, chosen: true }])),
     tree: treeOfBeam(result.beam, target),
     alignment: crossing.at(crossing.length >= 6 ? -2 : -1).name, // as alignment_layer in decode/cross_attention.py
   };

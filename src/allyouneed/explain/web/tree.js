@@ -8,10 +8,17 @@ function searchTree(nodes) {
     depth[index] = depth[node.parent] + 1;
   });
   const row = placeRows(nodes, children, depth);
-  const step = 26 + Math.max(...nodes.map((node) => textWidth(node.piece)));
-  const ends = Math.max(...nodes.map((node) => (node.ended === null ? 0 : 76)));
-  const width = step * (Math.max(...depth) + 1) + ends + 10, height = 24 * (Math.max(...row) + 1) + 12;
-  const x = (index) => 6 + step * depth[index], y = (index) => 20 + 24 * row[index];
+  const ending = (node) => `end ${number(node.ended)}`;
+  const isInner = (index) => children[index].length > 0;
+  const widths = Array(Math.max(...depth) + 1).fill(0); // of columns: the label of an inner node that has ended is below it
+  nodes.forEach((node, index) => {
+    const below = node.ended !== null && isInner(index) ? textWidth(ending(node)) : 0;
+    widths[depth[index]] = Math.max(widths[depth[index]], 26 + Math.max(textWidth(node.piece), below));
+  });
+  const starts = widths.map((_, column) => widths.slice(0, column).reduce((sum, one) => sum + one, 6));
+  const ends = Math.max(...nodes.map((node) => (node.ended === null ? 0 : textWidth(ending(node)))));
+  const width = starts.at(-1) + widths.at(-1) + ends, height = 24 * (Math.max(...row) + 1) + 12;
+  const x = (index) => starts[depth[index]], y = (index) => 20 + 24 * row[index];
   const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `Tree of ${nodes.length} prefixes; the table below has their scores` });
   nodes.forEach((node, index) => {
@@ -24,9 +31,8 @@ function searchTree(nodes) {
     const key = node.chosen && depth[index] ? `target:${depth[index] - 1}` : undefined;
     svg.append(draw("text", { x: x(index), y: y(index), class: node.chosen ? "chosen" : undefined, "data-token": key }, node.piece));
     if (node.ended === null) return;
-    const isLeaf = !children[index].length;
-    svg.append(draw("text", { class: "soft", x: isLeaf ? x(index) + textWidth(node.piece) + 6 : x(index), y: isLeaf ? y(index) : y(index) + 11 },
-      `end ${number(node.ended)}`));
+    const place = isInner(index) ? { x: x(index), y: y(index) + 11 } : { x: x(index) + textWidth(node.piece) + 6, y: y(index) };
+    svg.append(draw("text", { class: "soft", ...place }, ending(node)));
   });
   return svg;
 }
@@ -50,8 +56,8 @@ function placeRows(nodes, children, depth) {
   return row;
 }
 
-// The text of each prefix.
-function prefixText(nodes, index) {
+// The tokens of a prefix.
+function prefixPieces(nodes, index) {
   const { parent, piece } = nodes[index];
-  return parent === null ? piece : `${prefixText(nodes, parent)} ${piece}`;
+  return parent === null ? [piece] : [...prefixPieces(nodes, parent), piece];
 }

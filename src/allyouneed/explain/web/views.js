@@ -53,25 +53,26 @@ class AttentionView {
     const name = `${this.attention.title}, ${this.head ? `head ${this.head}` : "mean of all heads"}`;
     const found = this.head && this.trace.heads?.find(({ attention, head }) => attention === this.attention.name && head === this.head);
     parts.finding.textContent = found ? `Head ${this.head}: ${found.finding}.` : "The mean of all heads.";
-    const read = (r, c) => selection.say(`“${rows[r].label}” attends to “${columns[c].label}”: ${percent(weights[r][c])}`);
+    const read = (r, c) => selection.say(...quoted(rows[r].label), " attends to ", ...quoted(columns[c].label), `: ${percent(weights[r][c])}`);
     const figure = this.drawing === 0
       ? heatmap({ rows, columns, values: weights, label: name, onRead: read, onKeys: (keys) => selection.show(keys) })
       : lines({ rows, columns, values: weights, label: `${name}, as lines; the table below has the values` });
-    const header = ["query", ...columns.map((one) => one.label)];
+    const header = ["query", ...columns.map((one) => numeric(one.label))];
     const numbers = () => rows.map((one, r) => [one.label, ...weights[r].map((weight) => weight.toFixed(3))]);
-    parts.attention.replaceChildren(wide(figure, name), valuesTable(header, numbers, `Weights of ${name}`));
+    parts.attention.replaceChildren(wide(figure, name), ...(this.drawing ? notDrawn(weights) : []), valuesTable(header, numbers, `Weights of ${name}`));
     selection.refresh();
   }
 
   // What a token attends to in the present head, and what attends to it.
   describe(key) {
     const { rows, columns, weights } = this;
-    const best = (pairs) => pairs.sort((a, b) => b[1] - a[1]).slice(0, 3).map(([piece, weight]) => `“${piece}” ${percent(weight)}`).join(", ");
+    const best = (pairs) => pairs.sort((a, b) => b[1] - a[1]).slice(0, 3).flatMap(([piece, weight], n) => [n ? ", " : "", ...quoted(piece), ` ${percent(weight)}`]);
     const r = rows.findIndex((one) => one.key === key), c = columns.findIndex((one) => one.key === key);
     const parts = [];
-    if (r >= 0) parts.push(`attends to ${best(columns.map((one, index) => [one.label, weights[r][index]]))}`);
-    if (c >= 0) parts.push(`most attended to by ${best(rows.map((one, index) => [one.label, weights[index][c]]))}`);
-    return parts.join("; ");
+    if (r >= 0) parts.push("attends to ", ...best(columns.map((one, index) => [one.label, weights[r][index]])));
+    if (r >= 0 && c >= 0) parts.push("; ");
+    if (c >= 0) parts.push("most attended to by ", ...best(rows.map((one, index) => [one.label, weights[index][c]])));
+    return parts;
   }
 }
 
@@ -85,9 +86,9 @@ function headsView(part, trace, attentionView) {
       attentionView.parts["attention-choice"].scrollIntoView({ block: "center" });
       attentionView.parts["attention-choice"].focus({ preventScroll: true });
     } }, thumbnail(headsOf(attention)[head - 1]), ` ${head}`);
-    return [attention.title, show, finding, `“${query}” → “${key}” ${percent(strongest.weight)}`, entropy.toFixed(2)];
+    return [attention.title, show, finding, make("span", {}, ...quoted(query), " → ", ...quoted(key), ` ${percent(strongest.weight)}`), entropy.toFixed(2)];
   });
-  part.replaceChildren(wide(table(["attention", "head", "finding", "largest weight", "entropy, bits"], rows, { class: "heads" }), "What each head does"));
+  part.replaceChildren(wide(table(["attention", "head", "finding", "largest weight", numeric("entropy, bits")], rows, { class: "heads" }), "What each head does"));
 }
 
 function stepsView(part, trace) {
@@ -95,8 +96,8 @@ function stepsView(part, trace) {
     const written = trace.target[step]?.piece;
     return make("li", { "data-token": `target:${step}` },
       make("span", { class: "soft" }, String(step + 1)), make("span", { class: "written mono" }, written ?? ""),
-      ...candidates.map(({ piece, probability }) => make("span", { class: piece === written ? "candidate chosen" : "candidate" },
-        make("span", {}, make("b", { class: "mono" }, piece), ` ${percent(probability)}`),
+      ...candidates.map(({ piece, probability, chosen }) => make("span", { class: chosen ? "candidate chosen" : "candidate" },
+        make("span", {}, make("b", { class: "mono" }, isolated(piece)), ` ${percent(probability)}`),
         make("meter", { min: "0", max: "1", value: String(probability), "aria-hidden": "true" }))));
   }));
 }
@@ -108,15 +109,15 @@ function searchView(parts, trace) {
   const branches = nodes.some((node) => !node.chosen);
   if (!branches) {
     const how = kind === "sample" ? "Sampling draws one token at each step" : "Greedy search (a beam of 1) takes the most probable token at each step and keeps one hypothesis";
-    parts.search.textContent = `${how}, so there is no tree: the runners-up of each step are the candidates without a frame above.`;
+    parts.search.textContent = `${how}, so there is no tree: the other candidates of each step are those without a frame above.`;
     parts.tree.replaceChildren();
     return;
   }
   const left = expanded > nodes.length ? ` The ${nodes.length} most probable of ${expanded} prefixes are drawn.` : "";
   parts.search.textContent = `A beam of ${beam} keeps ${beam} hypotheses at each step. This tree has the prefixes that were expanded; the translation is green, and what could end there has its score.${left}`;
-  const rows = () => nodes.map((node, index) => [prefixText(nodes, index), number(node.total), node.ended === null ? "" : number(node.ended), node.chosen ? "yes" : ""]);
+  const rows = () => nodes.map((node, index) => [make("span", {}, ...prefixPieces(nodes, index).flatMap((piece) => [isolated(piece), " "])), number(node.total), node.ended === null ? "" : number(node.ended), node.chosen ? "yes" : ""]);
   parts.tree.replaceChildren(wide(searchTree(nodes), "The search as a tree"),
-    valuesTable(["prefix", "log-probability", "score if it ends here", "translation"], rows, "Prefixes of the search"));
+    valuesTable(["prefix", numeric("log-probability"), numeric("score if it ends here"), "translation"], rows, "Prefixes of the search"));
 }
 
 function alignmentView(parts, trace) {
@@ -127,8 +128,8 @@ function alignmentView(parts, trace) {
     const most = values[r].indexOf(Math.max(...values[r]));
     return [one.label, columns[most].label, percent(values[r][most])];
   });
-  parts.alignment.replaceChildren(wide(lines({ rows, columns, values, label: "Alignment, as lines; the table below has the values" }), "Alignment"),
-    valuesTable(["token of the translation", "attends most to", "weight"], numbers, "Alignment"));
+  parts.alignment.replaceChildren(wide(lines({ rows, columns, values, label: "Alignment, as lines; the table below has the values" }), "Alignment"), ...notDrawn(values),
+    valuesTable(["token of the translation", "attends most to", numeric("weight")], numbers, "Alignment"));
 }
 
 function lensView(part, trace) {
@@ -162,14 +163,14 @@ function tensorsView(parts, trace, selection, signal) {
     const rows = side[tensor.rows](trace).slice(0, values.length);
     const named = Array.isArray(tensor.columns) ? tensor.columns.map((piece) => ({ label: piece })) : side[tensor.columns]?.(trace);
     const columns = named?.slice(0, values[0].length) ?? values[0].map((_, index) => ({ label: index % 8 && index + 1 < values[0].length ? "" : String(index + 1) }));
-    const columnName = (c) => (named ? `“${columns[c].label}”` : `dimension ${c + 1}`);
+    const columnName = (c) => (named ? quoted(columns[c].label) : [`dimension ${c + 1}`]);
     const name = `${tensor.group}, ${tensor.title}${heads ? `, head ${head + 1}` : ""}`;
-    const read = (r, c) => selection.say(`“${rows[r].label}”, ${columnName(c)}: ${number(values[r][c])}`);
+    const read = (r, c) => selection.say(...quoted(rows[r].label), ", ", ...columnName(c), `: ${number(values[r][c])}`);
     const numbers = () => rows.map((one, r) => [one.label, ...values[r].map((value) => (value === null ? "masked" : number(value)))]);
     const flat = values.flat().filter((value) => value !== null);
     parts["tensor-about"].textContent = `${rows.length} rows, one a token, and ${columns.length} columns; values from ${number(Math.min(...flat))} to ${number(Math.max(...flat))}. ${tensor.note}`;
     parts.tensor.replaceChildren(wide(heatmap({ rows, columns, values, label: name, onRead: read, onKeys: (keys) => selection.show(keys) }), name),
-      valuesTable(["token", ...columns.map((_, c) => columnName(c))], numbers, `Values of ${name}`));
+      valuesTable(["token", ...columns.map((_, c) => numeric(make("span", {}, ...columnName(c))))], numbers, `Values of ${name}`));
     selection.refresh();
   };
   const showTensor = () => {

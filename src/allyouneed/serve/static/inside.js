@@ -57,8 +57,8 @@ function showSteps() {
   $("steps").replaceChildren(...trace.steps.map((candidates, number) => {
     const written = trace.decoder_targets[number];
     return make("li", {}, make("span", { class: "number" }, String(number + 1)), make("span", { class: "written" }, written),
-      make("div", { class: "candidates" }, ...candidates.map(({ piece, probability }) => make("span", {
-        class: piece === written ? "candidate chosen" : "candidate",
+      make("div", { class: "candidates" }, ...candidates.map(({ piece, probability, chosen }) => make("span", {
+        class: chosen ? "candidate chosen" : "candidate",
       }, make("b", {}, piece), make("span", {}, share(probability)),
       make("meter", { min: "0", max: "1", value: String(probability), "aria-hidden": "true" })))));
   }));
