@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def _without_frames(figure: Figure) -> None:
             axes.spines[side].set_visible(False)
 
 
-def _write(figure: Figure, file: io.IOBase, **options: Any) -> bool:
+def _write(figure: Figure, file: IO[Any], **options: Any) -> bool:
     """Write a figure; returns whether the fonts of Matplotlib have all its letters, instead of a warning for each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
