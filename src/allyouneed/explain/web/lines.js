@@ -21,7 +21,7 @@ function lines({ rows, columns, values, label }) {
   values.forEach((line, r) => line.forEach((weight, c) => {
     if (!isDrawn(weight, line)) return;
     svg.append(draw("line", { class: "weight", "data-token": rows[r].key, "data-other": columns[c].key,
-      x1: left, y1: from(r), x2: left + gap, y2: to(c), "stroke-opacity": Math.min(1, 0.15 + weight).toFixed(3),
+      x1: left, y1: from(r), x2: left + gap, y2: to(c), "stroke-opacity": Math.min(1, 0.3 + weight).toFixed(3),
       "stroke-width": (1 + 5 * weight).toFixed(2) }));
   }));
   rows.forEach((one, r) => svg.append(draw("text", { x: left - 6, y: from(r) + 4, "text-anchor": "end", "data-token": one.key }, one.label)));
