@@ -125,8 +125,8 @@ class SearchTrace:
         changed = [
             f"{name}={getattr(config, name):g}" for name, value in plain.items() if getattr(config, name) != value
         ]
-        given = f" with {' and '.join(changed)}" if changed else ""
-        return f"<eos> was drawn; its probability{given} was {percent(float(drawn[0, self.eos_id]))}."
+        setting = f" with {' and '.join(changed)}" if changed else ""
+        return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[0, self.eos_id]))}."
 
     def _explain_stopping(self) -> str:
         """The rule by which a beam search stops (decode/ended.py)."""
