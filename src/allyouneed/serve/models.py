@@ -29,15 +29,19 @@ class LoadedModel:
         states = [bundle.model.state_dict() for bundle in self.base.bundles]
         tensors = {tensor.data_ptr(): tensor.nbytes for state in states for tensor in state.values()}
         self.bytes = sum(tensors.values())
-        # Requests with equal settings must get the same object, so that they share batches.
-        self._configured = lru_cache(64)(self._configure)
+        base = self.base
+
+        # Requests with equal settings must get the same object, so that they share batches. It does not refer to
+        # `self`: in a cycle, an old model would stay in memory until the garbage collector looks, or for ever.
+        @lru_cache(64)
+        def configured(decode: tuple[tuple[str, Any], ...]) -> Translator:
+            return base.using(**dict(decode))
+
+        self._configured = configured
 
     def translator(self, options: TranslationOptions) -> Translator:
         """The translator with the search of some options. Refuses settings that cannot be."""
         return self._configured(options.decode) if options.decode else self.base
-
-    def _configure(self, decode: tuple[tuple[str, Any], ...]) -> Translator:
-        return self.base.using(**dict(decode))
 
     def is_current(self) -> bool:
         """Whether the files on disk are still those that were read."""
