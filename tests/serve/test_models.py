@@ -100,3 +100,19 @@ def test_an_old_model_leaves_the_memory_at_once(served: tuple[Path, Path], tmp_p
         assert old() is None
     finally:
         gc.enable()
+
+
+def test_files_that_cannot_be_looked_at_are_left_for_now(
+    served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models, key = ModelStore([ModelSource.parse(served[0])], ServeConfig(device="cpu")), ModelKey("en", "it")
+    before = models.load(key)
+
+    def fail(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("allyouneed.serve.models.model_files", fail)
+        assert models.reload_changed() == {key: "not reloaded: [Errno 13] Permission denied"}
+    assert models.reload_changed() == {}
+    assert models.load(key) is before

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bundle import model_files
-from ..errors import AllYouNeedError, ConfigError, LanguageError
+from ..errors import ConfigError, LanguageError
 from ..files import named_folders
 from ..language_tags import language_name as language_name
 from ..translator import Translator
@@ -120,13 +120,13 @@ class ModelStore:
             models = dict(self._loaded)
         outcome: dict[ModelKey, str] = {}
         for key, model in models.items():
-            if not model.is_current():
-                try:
+            try:
+                if not model.is_current():
                     with self._loading[key]:
                         self._read(key)
                     outcome[key] = "reloaded"
-                except (AllYouNeedError, OSError) as error:
-                    outcome[key] = f"not reloaded: {error}"
+            except Exception as error:  # the model that is in memory serves on, whatever the new one has
+                outcome[key] = f"not reloaded: {error}"
         return outcome
 
     def memory(self) -> dict[ModelKey, int]:
