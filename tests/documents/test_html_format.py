@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree, html
 
+from allyouneed.documents import DocumentOptions, UnitTranslation, read_document
 from allyouneed.errors import DocumentError
 from allyouneed.translator import translate_document
 from document_checks import assert_identity, read, texts, translated
@@ -133,6 +134,13 @@ def test_the_encoding_of_a_page_stays(data: bytes) -> None:
     assert len(texts(data, "html")) == 1
 
 
+def test_an_encoding_that_is_named_counts_more_than_that_of_the_page() -> None:
+    data = "<meta charset=utf-16><p>ä</p>".encode("latin-1")
+    document = read_document(data, "html", DocumentOptions(encoding="latin-1"))
+    assert [unit.text for unit in document.units] == ["ä"]
+    assert document.write([UnitTranslation("ö")]) == data.replace(b"\xe4", b"\xf6")
+
+
 def test_what_an_encoding_lacks_becomes_a_reference() -> None:
     data = '<meta charset="latin-1"><p>a</p>'.encode("latin-1")
     assert translated(data, "html", FakeTranslator(lambda _: "ä日")).endswith(b"<p>\xe4&#26085;</p>")
@@ -152,7 +160,7 @@ def test_a_text_with_broken_bytes_is_left_as_it_is() -> None:
     [
         (b'<meta charset="klingon">', "test.html names the encoding 'klingon', which is not known"),
         (b"\xff\xfe<", "test.html is not utf-16-le"),
-        (b"<p>\0</p>", "test.html is not text in utf-8"),
+        (b"<p>\0</p>", "test.html has a zero byte, at line 1"),
     ],
 )
 def test_what_is_no_text_is_refused(data: bytes, reason: str) -> None:

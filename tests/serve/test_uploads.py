@@ -226,6 +226,25 @@ def test_pieces_of_html_keep_their_tags(client: TestClient, html: str) -> None:
     assert answer["translatedText"] != html
 
 
+@pytest.mark.parametrize("head", [
+    '<meta charset="iso-8859-1">', '<meta charset="shift_jis">', '<meta charset="utf-16">', '<meta charset="klingon">',
+    '<?xml version="1.0" encoding="iso-8859-1"?>',
+])  # fmt: skip
+def test_text_with_tags_is_unicode_whatever_it_declares(client: TestClient, head: str) -> None:
+    html = f"{head}<p>Città è ş 日</p>"
+    expected = f"{head}<p>cITTÀ È Ş 日</p>"
+    answer = client.post("/translate", json={"q": html, "format": "html", **LANGUAGES})
+    assert answer.json() == {"translatedText": expected}
+    for handling in ("html", "xml"):
+        fields = {"text": [html], "target_lang": "IT", "source_lang": "EN", "tag_handling": handling}
+        assert client.post("/v2/translate", json=fields).json()["translations"][0]["text"] == expected
+
+
+def test_a_zero_byte_in_text_with_tags_is_dropped(client: TestClient) -> None:
+    answer = client.post("/translate", json={"q": "<p>Hel\0lo</p>", "format": "html", **LANGUAGES})
+    assert answer.json() == {"translatedText": "<p>hELLO</p>"}
+
+
 def test_a_disk_that_is_full_is_answered_503(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -72,7 +72,7 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
     Not translated: scripts, styles, code, `pre`, `textarea`, and what has translate="no" or the class notranslate.
     With a target language the `lang` of the page becomes this.
     """
-    page, encoding = decode_page(data)
+    page, encoding = decode_page(data, options.encoding)
     pieces, attributes, languages = _read(page, options.tags.for_html())
     items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True, numbers=options.numbers), *attributes]
     items.sort(key=_position)
@@ -116,11 +116,11 @@ def is_xhtml(page: str) -> bool:
     return page.lstrip("\ufeff \t\r\n").startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2_048]
 
 
-def decode_page(data: bytes) -> tuple[str, str]:
-    """The characters of a page and its encoding: by its byte order mark, its declaration, else UTF-8."""
+def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
+    """The characters of a page and its encoding: by its byte order mark, `encoding`, its declaration, else UTF-8."""
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-    encoding = next((name for mark, name in marks.items() if data.startswith(mark)), None)
-    if encoding is None:
+    encoding = next((name for mark, name in marks.items() if data.startswith(mark)), encoding)
+    if not encoding:
         declared = _CHARSET.search(data[:2048])
         encoding = declared[1].decode() if declared else "utf-8"
     for name in dict.fromkeys([_WIDER_ENCODINGS.get(encoding.lower().replace("_", "-"), encoding), encoding]):
@@ -131,7 +131,12 @@ def decode_page(data: bytes) -> tuple[str, str]:
             raise DocumentError(f"names the encoding {name!r}, which is not known; convert it to UTF-8") from None
         except UnicodeError as error:
             raise DocumentError(f"is not {name}, as it says it is: {error}; convert it to UTF-8") from error
-        if is_lossless and "\0" not in page:
+        if "\0" in page:
+            line = page.count("\n", 0, page.index("\0")) + 1
+            raise DocumentError(
+                f"has a zero byte, at line {line}: it is in another encoding, or no page; convert it to UTF-8"
+            )
+        if is_lossless:
             return page, name
     raise DocumentError(f"is not text in {encoding}; convert it to UTF-8")
 

@@ -61,10 +61,11 @@ class UnitTranslation:
 class DocumentOptions:
     """What a format needs to know besides the bytes. Languages are codes such as "en" or "pt-BR"; "" is unknown.
 
-    `encoding` is that of a text file without a byte order mark; "" is UTF-8. `column` of a table is translated, and its
-    translation goes to the column `into`, or takes its place; a column is a name or a number. Of a JSON document, only
-    strings whose path matches one of `keys` are translated (`menu.*.title`); without any, all are. `tags` are rules for
-    those of HTML. With `numbers` a text without a letter is translated too, such as a date in digits.
+    `encoding` is that of a text file without a byte order mark; "" is UTF-8, or what a page declares. `column` of a
+    table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
+    number. Of a JSON document, only strings whose path matches one of `keys` are translated (`menu.*.title`); without
+    any, all are. `tags` are rules for those of HTML. With `numbers` a text without a letter is translated too, such as
+    a date in digits.
     """
 
     source_language: str = ""

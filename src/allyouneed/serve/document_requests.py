@@ -36,8 +36,11 @@ class Markup:
         """The units of a text to translate from and into the languages of `key`."""
         if self.kind == "xml":
             return read_xml_text(text, self.rules, keep_lines=self.keep_lines)
-        options = DocumentOptions(source_language=key.source, target_language=key.target, tags=self.rules)
-        return read_document(text.encode(), "html", options, name="the text")
+        options = DocumentOptions(
+            source_language=key.source, target_language=key.target, encoding="utf-8", tags=self.rules
+        )
+        # Zero bytes are dropped, as from plain texts; a file with them would be none.
+        return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
 
 
 async def translate_markup(
