@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from allyouneed import Recipe, fit, recipe_path
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.corpus.normalize import Normalization
-from allyouneed.errors import BundleError
+from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import weights
 from allyouneed.text.tokenizer import Tokenizer
@@ -176,12 +177,29 @@ def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
         ({"model": None}, "must be a table of settings"),
         ({"decode": {"beam": 0}}, "beam must be at least 1"),
         ({"normalization": {"unicode": "NFD"}}, "unicode must be"),
+        (
+            {"languages": {"source": "en\n\x1b[31mRED"}},
+            r"languages, must be tags of letters, digits and -; got {'source",
+        ),
+        (
+            {"learned_from": {"longest_source": math.inf, "copies": {}}},
+            "longest_source must be a whole number; got inf",
+        ),
+        ({"learned_from": {"longest_source": -5, "copies": {}}}, "longest_source must be at least 0; got -5"),
+        ({"learned_from": {"longest_source": 5, "copies": 5}}, "learned_from, is not what `allyouneed train` writes"),
+        ({"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": 1}}}}, "is not what `allyouneed train`"),
+        (
+            {"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": {"seen": -1, "same": 0}}}}},
+            "copies of 'urls', 'seen', must be at least 0; got -1",
+        ),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(saved: Path, change: dict[str, object], message: str) -> None:
     config = json.loads((saved / "config.json").read_text()) | change
     (saved / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError if "format" not in change else BundleError, match=message):
+    with pytest.raises(
+        ConfigError if change.keys() & {"model", "decode", "normalization"} else BundleError, match=message
+    ):
         Bundle.load(saved)
 
 

@@ -30,7 +30,7 @@ from .legacy import upgrade_table, upgrade_weight_name
 from .nn import Transformer
 from .nn.uninitialized import UninitializedWeights
 from .nn.weights import require_shapes, set_weights, weights
-from .settings import build_settings
+from .settings import build_settings, require_whole
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
@@ -262,7 +262,11 @@ def _languages(folder: Path, config: dict[str, Any]) -> tuple[str, str]:
     table = config.get("languages", {})  # a bundle of an earlier version has none
     if not isinstance(table, dict) or not all(isinstance(table.get(side, ""), str) for side in ("source", "target")):
         raise BundleError(f"{folder}/config.json, languages, must name a source and a target; got {table!r:.80}")
-    return table.get("source", ""), table.get("target", "")
+    source, target = table.get("source", ""), table.get("target", "")
+    # Imported bundles may have names that are no tags ("de_DE"), but none has signs that a terminal would act on.
+    if not re.fullmatch(r"[\w-]*", source) or not re.fullmatch(r"[\w-]*", target):
+        raise BundleError(f"{folder}/config.json, languages, must be tags of letters, digits and -; got {table!r:.80}")
+    return source, target
 
 
 def _probes(folder: Path, config: dict[str, Any]) -> tuple[str, ...]:
@@ -276,8 +280,9 @@ def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, int]:
     if table is None:  # a bundle of an earlier version
         return CopyStatistics(), 0
     try:
-        return CopyStatistics.from_table(table["copies"]), int(table["longest_source"])
-    except (KeyError, TypeError, ValueError) as error:
+        require_whole("longest_source", table["longest_source"], least=0)
+        return CopyStatistics.from_table(table["copies"]), table["longest_source"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(
             f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"
         ) from error

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Literal
 
 from ..config import SPANS
+from ..settings import require_whole
 
 # Quantifiers are possessive (`++`) wherever backtracking could take quadratic time.
 
@@ -118,7 +119,11 @@ class CopyStatistics:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Mapping[str, Mapping[str, int]]]) -> "CopyStatistics":
-        """From what `dataclasses.asdict` made of it."""
+        """From what `dataclasses.asdict` made of it. Refuses counts that are no whole numbers of at least 0."""
+        for part in table.values():
+            for kind, counts in part.items():
+                for name, count in counts.items():
+                    require_whole(f"copies of {kind!r:.40}, {name!r:.40},", count, least=0)
         return cls(
             **{name: {kind: CopyCount(**counts) for kind, counts in part.items()} for name, part in table.items()}
         )
