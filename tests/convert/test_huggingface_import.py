@@ -25,7 +25,9 @@ from marian_checkpoints import ENGLISH, ITALIAN, TEXTS, write_checkpoint
 
 @pytest.mark.parametrize("tied", ["none", "target", "all"])
 def test_what_was_exported_comes_back_equal(tmp_path: Path, tied: str) -> None:
-    bundle = replace(make_bundle(tied_embeddings=tied), normalization=Normalization(unicode="NFKC"))
+    bundle = replace(
+        make_bundle(tied_embeddings=tied), normalization=Normalization(unicode="NFKC"), languages=("en", "pt-BR")
+    )
     export_bundle(bundle, tmp_path / "marian", to="huggingface", sentences=1)
     import_checkpoint(tmp_path / "marian", tmp_path / "bundle")
     again = Bundle.load(tmp_path / "bundle")
@@ -34,7 +36,7 @@ def test_what_was_exported_comes_back_equal(tmp_path: Path, tied: str) -> None:
     for name, tensor in ours.items():
         torch.testing.assert_close(imported[name], tensor, rtol=0, atol=0)
     assert again.source_tokenizer.fingerprint() == bundle.source_tokenizer.fingerprint()
-    assert again.normalization == bundle.normalization
+    assert (again.normalization, again.languages) == (bundle.normalization, bundle.languages)
     texts = ["abc", "ja", "ijabcdefg"]
     assert Translator(again, decode=bundle.decode).translate(texts) == Translator(bundle).translate(texts)
 

@@ -25,7 +25,7 @@ from ..nn.weights import weights
 from .exported_tokenizer import save_tokenizer
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
-from .sentencepiece_export import save_sentencepiece
+from .sentencepiece_export import named_languages, save_sentencepiece
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel
@@ -256,6 +256,7 @@ def _save_tokenizer(library: Any, bundle: Bundle, folder: Path) -> None:
         pad_token="<pad>",
         model_max_length=bundle.model.config.max_length,
         **unknown,
+        **named_languages(bundle),
     ).save_pretrained(str(folder))
 
 

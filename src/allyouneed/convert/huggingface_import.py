@@ -208,9 +208,9 @@ def _decode_config(table: dict[str, Any], tokenizer: Tokenizer, *, eos_id: int) 
 
 
 def _languages(folder: Path) -> tuple[str, str]:
-    """Those that the tokenizer names, as in `"source_lang": "en"`."""
+    """Those that the tokenizer names, as in `"source_lang": "pt-BR"`."""
     path = folder / "tokenizer_config.json"
     table = read_json_table(path) if path.is_file() else {}
     tags = [str(table.get(f"{side}_lang") or "") for side in ("source", "target")]
-    source, target = (tag if re.fullmatch("[a-z]{2,3}", tag) else "" for tag in tags)
+    source, target = (tag if re.fullmatch("[a-z]{2,3}(-[A-Za-z0-9]{1,8})*", tag) else "" for tag in tags)
     return source, target

@@ -24,9 +24,14 @@ def save_sentencepiece(bundle: Bundle, folder: Path) -> None:
     table: dict[str, Any] = {
         "tokenizer_class": "MarianTokenizer",
         "model_max_length": bundle.model.config.max_length,
-        **{f"{side}_lang": tag for side, tag in zip(("source", "target"), bundle.languages, strict=True) if tag},
+        **named_languages(bundle),
     }
     write_whole(folder / "tokenizer_config.json", to_json(table, indent=2) + "\n")
+
+
+def named_languages(bundle: Bundle) -> dict[str, str]:
+    """The languages of a bundle as the settings of a tokenizer; without those that are unknown."""
+    return {f"{side}_lang": tag for side, tag in zip(("source", "target"), bundle.languages, strict=True) if tag}
 
 
 def spm_content(tokenizer: Tokenizer) -> bytes:
