@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 from fastapi.testclient import TestClient
 
 from serve.live import running
@@ -29,6 +30,35 @@ def test_terms_that_are_added_count_for_the_limit() -> None:
         assert "glossary (4) exceeds the limit of terms (3)" in refused.json()["message"]
         stored = client.get(path).json()
     assert (stored["name"], stored["dictionaries"][0]["entry_count"]) == ("mine", 3)  # nothing of it was changed
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"entries": "a\tb\na\tc"}, "line 2 of 'entries' has 'a' for a second time"),
+        ({"entries": "a b\tb\n\na  b \tb"}, "line 3 of 'entries' has 'a b' for a second time"),
+        ({"entries": "a\tb\ten\tit"}, "line 1 of 'entries' must be a term and its translation"),
+        ({"entries": "a,b,c", "entries_format": "csv"}, "line 1 of 'entries' must be a term and its translation"),
+        ({"target_lang": "en"}, "no model here translates en-en"),
+        ({"source_lang": "it", "target_lang": "de"}, "no model here translates it-de"),
+    ],
+)
+def test_no_term_is_lost_silently(change: dict[str, str], reason: str) -> None:
+    body = dictionary("a\tb") | change
+    with TestClient(stub_app(), base_url=BASE) as client:
+        for answer in (
+            client.post("/v2/glossaries", json={"name": "mine", **body}),
+            client.post("/v3/glossaries", json={"name": "mine", "dictionaries": [body]}),
+        ):
+            assert answer.status_code == 400
+            assert reason in answer.json()["message"]
+
+
+def test_a_pair_of_languages_has_one_dictionary() -> None:
+    with TestClient(stub_app(), base_url=BASE) as client:
+        body = {"name": "mine", "dictionaries": [dictionary("a\tb"), dictionary("c\td")]}
+        answer = client.post("/v3/glossaries", json=body)
+    assert (answer.status_code, "has en-it twice" in answer.json()["message"]) == (400, True)
 
 
 def test_requests_about_glossaries_and_usage_count_for_the_limit() -> None:

@@ -72,6 +72,9 @@ def test_a_full_disk_is_answered_503_and_leaves_no_half_line(path: Path) -> None
     ("change", "error"),
     [
         ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": " \n"}, "Invalid request: q and s parameters must have text"),
+        ({"s": "\t"}, "Invalid request: q and s parameters must have text"),
+        ({"target": "en"}, "English (en) is not available as a target language from English (en)"),
         ({"s": None}, "Invalid request: missing s parameter"),
         ({"source": None}, "Invalid request: missing source parameter"),
         ({"target": None}, "Invalid request: missing target parameter"),

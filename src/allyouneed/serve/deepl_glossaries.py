@@ -28,8 +28,7 @@ _MAX_NAME = 1_000  # characters
 async def list_glossary_pairs(request: Request, server: Server) -> JSONResponse:
     """List the pairs of languages that glossaries can have: those that are served."""
     await _admit(request, server)
-    pairs = dict.fromkeys((base_language(key.source), base_language(key.target)) for key in server.models.pairs())
-    return JSONResponse({"supported_languages": [_languages(pair) for pair in pairs]})
+    return JSONResponse({"supported_languages": [_languages(pair) for pair in _served_pairs(server)]})
 
 
 @router.post("/v2/glossaries", status_code=201, **schema.CREATE_GLOSSARY)
@@ -158,11 +157,19 @@ def _read_dictionaries(server: ServerState, fields: Fields) -> dict[LanguagePair
         raise Refusal(400, "Bad request: 'dictionaries' must be a list of objects")
     if len(values) > _MAX_DICTIONARIES:
         raise Refusal(400, f"Bad request: a glossary has at most {_MAX_DICTIONARIES} dictionaries")
-    return dict(_read_dictionary(server, value) for value in values)
+    dictionaries: dict[LanguagePair, Entries] = {}
+    for value in values:
+        pair, terms = _read_dictionary(server, value)
+        if pair in dictionaries:
+            raise Refusal(400, f"Bad request: 'dictionaries' has {'-'.join(pair)} twice; join their entries")
+        dictionaries[pair] = terms
+    return dictionaries
 
 
 def _read_dictionary(server: ServerState, values: dict[str, object]) -> tuple[LanguagePair, Entries]:
     pair = _read_pair(server, values.get("source_lang"), values.get("target_lang"))
+    if pair not in _served_pairs(server):
+        raise Refusal(400, f"Bad request: no model here translates {'-'.join(pair)}, so that it has no glossaries")
     entries, form = values.get("entries"), values.get("entries_format") or "tsv"
     if not isinstance(entries, str) or form not in ("tsv", "csv"):
         raise Refusal(400, "Bad request: 'entries' must be a string, and 'entries_format' must be tsv or csv")
@@ -178,9 +185,12 @@ def _read_dictionary(server: ServerState, values: dict[str, object]) -> tuple[La
     for number, row in enumerate(rows, start=1):
         if not any(cell.strip() for cell in row):
             continue
-        if len(row) not in (2, 4):  # CSV may have the two language codes as well
-            raise Refusal(400, f"Bad request: line {number} of 'entries' needs a term and its translation")
-        terms[row[0].strip()] = row[1].strip()
+        if len(row) != 2 and not (form == "csv" and len(row) == 4):  # CSV may have the two language codes as well
+            raise Refusal(400, f"Bad request: line {number} of 'entries' must be a term and its translation")
+        term = " ".join(row[0].split())
+        if term in terms:
+            raise Refusal(400, f"Bad request: line {number} of 'entries' has {term!r:.60} for a second time")
+        terms[term] = row[1].strip()
     if not terms:
         raise Refusal(400, "Bad request: Value for 'entries' not specified.")
     return pair, dict(checked_terms(terms, server.config))
@@ -191,6 +201,11 @@ def _read_pair(server: ServerState, source: object, target: object) -> LanguageP
         raise Refusal(400, "Bad request: Value for 'source_lang' or 'target_lang' not specified.")
     codes = known_codes(server.models)
     return base_language(require_code(source, codes)), base_language(require_code(target, codes))
+
+
+def _served_pairs(server: ServerState) -> list[LanguagePair]:
+    keys = server.models.pairs()
+    return list(dict.fromkeys((base_language(key.source), base_language(key.target)) for key in keys))
 
 
 async def _with_one_pair(server: ServerState, client: Client, identifier: str) -> StoredGlossary:

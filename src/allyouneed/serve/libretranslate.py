@@ -91,10 +91,12 @@ async def suggest_translation(request: Request, server: Server) -> JSONResponse:
         raise Refusal(403, "Suggestions are disabled on this server.")
     fields, client = await read_request(request, server)
     text, better = require_text(fields, "q"), require_text(fields, "s")
+    if not (text.strip() and better.strip()):
+        raise Refusal(400, "Invalid request: q and s parameters must have text")
     refuse_too_much([text, better], server.config)
     codes = known_codes(server.models)
     source, target = (require_text(fields, name) for name in ("source", "target"))
-    key = require_code(source, codes), require_code(target, codes)
+    key = server.models.pair(require_code(source, codes), require_code(target, codes))
     server.access.charge(client)
     await asyncio.to_thread(server.suggestions.add, text, better, *key)
     return JSONResponse({"success": True})
