@@ -69,6 +69,8 @@ def test_a_server_finishes_what_runs_and_stops(server: Server, served: tuple[Pat
     assert server.lines[0] == "Serving English → Italian (en-it)\n"
     before = Translator.load(served[0], device="cpu").translate(["abc dig"])
     assert server.translate("abc dig") == before
+    form = {"Content-Type": "multipart/form-data; boundary=a"}
+    assert server.client.post("/translate", content=b"xx", headers=form).status_code == 400  # a library warns of it
 
     Bundle.load(served[1]).save(tmp_path / "bundle")
     server.process.send_signal(signal.SIGHUP)

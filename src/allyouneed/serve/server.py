@@ -82,7 +82,6 @@ class _Server(uvicorn.Server):
 def _log_as_json() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
-    for name, level in (("allyouneed.serve", logging.INFO), ("uvicorn.error", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)  # what libraries warn of
+    logging.getLogger("allyouneed.serve").setLevel(logging.INFO)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a client's mistake, which its answer names
