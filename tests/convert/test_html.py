@@ -66,7 +66,7 @@ def test_an_imported_vocabulary_for_each_side_can_be_a_page(tmp_path: Path) -> N
     assert proof.passed
     page = HTMLFolder(tmp_path / "out", bundle)
     ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
-    texts = [*ENGLISH[:5], "The ½ ﬁlm is  new…"]
+    texts = [*ENGLISH[:5], "The ½ ﬁlm is  new…", "\ufeffThe river"]
     assert [page.text(text, beam=4) for text in texts] == ours.translate(texts)
     page.close()
 

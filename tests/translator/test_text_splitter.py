@@ -28,6 +28,12 @@ def test_a_stranger_is_refused_by_line(bundle: Bundle) -> None:
     assert refused.value.line == 3
 
 
+def test_a_byte_order_mark_before_a_text_is_not_translated(bundle: Bundle) -> None:
+    translator = Translator(bundle)
+    assert translator("\ufeffabc") == translator("abc")
+    assert "".join(translator.stream("\ufeffabc")) == "".join(translator.stream("abc"))
+
+
 def test_text_of_every_road_is_put_into_the_form_of_training() -> None:
     """`é` in two characters, and a tab, as files have them: the vocabulary has neither."""
     tokenizer = Tokenizer.characters("abcdéè {}")

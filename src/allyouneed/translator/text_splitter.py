@@ -12,6 +12,7 @@ from .segments import Segment, Segmenter
 from .split_texts import SplitTexts
 from .translation import Translation
 
+BYTE_ORDER_MARK = "\ufeff"  # what may be left of one at the start of a text, which no model knows
 Terms = Glossary | Mapping[str, str | Iterable[str]]
 
 
@@ -45,7 +46,7 @@ class TextSplitter:
         is_cancelled: Callable[[int], bool] = never_cancelled,
     ) -> SplitTexts:
         """As `Translator.split`."""
-        normalized = [self._normalize(text) for text in texts]
+        normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
         prefix_ids = self._encode_prefix(self._normalize(prefix))
         ready = {
             number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))

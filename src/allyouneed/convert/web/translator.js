@@ -38,7 +38,7 @@ class Translator {
 
   translate(text, options = {}) {
     if (!text.trim()) return { source: [], hypotheses: [], beam: [], encoderAttention: {} };
-    const ids = this.source.encode(text);
+    const ids = this.source.encode(text.replace(/^\ufeff/, "")); // a byte order mark is no text
     if (ids.length > this.config.max_length) {
       throw new Error(`the text has ${ids.length} tokens; the model reads at most ${this.config.max_length}`);
     }
