@@ -55,6 +55,23 @@ def test_a_document_is_translated_and_fetched(client: TestClient, name: str, con
     assert fetched.headers["content-type"] == "application/octet-stream"
 
 
+def test_the_encoding_of_a_file_can_be_named(client: TestClient) -> None:
+    answer = upload(client, "a.txt", "Città".encode("latin-1"), encoding="latin-1")
+    assert client.get(answer.json()["translatedFileUrl"]).content == "cITTÀ".encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("a.txt", b"\xff", "name its encoding with the field encoding"),
+        ("a.csv", b"a,b\n1,x\n", "say which to translate with the field column"),
+    ],
+)
+def test_a_refusal_names_fields_of_the_request(client: TestClient, name: str, content: bytes, advice: str) -> None:
+    answer = upload(client, name, content)
+    assert (answer.status_code, advice in answer.json()["error"], "--" in answer.text) == (400, True, False)
+
+
 @pytest.mark.parametrize("before", [1, 70, 200])
 def test_a_refusal_names_the_line_of_the_document(client: TestClient, before: int) -> None:
     lines = "".join(f"<p>Line <b>{number}x</b></p>\n" for number in range(before))

@@ -163,6 +163,8 @@ TRANSLATE_FILE = describe_route(
             "target": CODE,
             "api_key": KEY,
             "numbers": FLAG | {"description": "beyond LibreTranslate: translate texts without a letter too"},
+            "encoding": TEXT
+            | {"description": "beyond LibreTranslate: of a text file without a byte order mark; default: UTF-8"},
             "column": TEXT | {"description": "beyond LibreTranslate: the column of a table to translate"},
             "into": TEXT | {"description": "beyond LibreTranslate: the column that the translation goes to"},
             "glossary": TEXT | {"description": "beyond LibreTranslate: terms and their translations, as JSON"},

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -9,10 +10,19 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ..errors import AllYouNeedError, DataError, DeadlineExceeded, MissingExtraError, OutputError, Overloaded
+from ..errors import (
+    AllYouNeedError,
+    DataError,
+    DeadlineExceeded,
+    DocumentError,
+    MissingExtraError,
+    OutputError,
+    Overloaded,
+)
 
 _LOG = logging.getLogger("allyouneed.serve")
 QUOTA_EXCEEDED = 456  # DeepL's own status code
+_OPTIONS = re.compile(r"--(column|encoding|into|numbers)\b")  # of the command; fields of a request have the same names
 
 
 class Refusal(AllYouNeedError):  # noqa: N818  an answer, not a mistake of the program
@@ -57,6 +67,8 @@ def as_refusal(error: Exception) -> Refusal:
         case MissingExtraError():
             _LOG.error("%s", error)
             return Refusal(501, "this server does not have the library that this needs; its log names it")
+        case DocumentError():
+            return Refusal(400, _OPTIONS.sub(r"the field \1", str(error)))
         case ValueError() | DataError():  # InputError and ConfigError are ValueErrors: the request is at fault
             return Refusal(400, str(error))
         case OutputError():

@@ -59,10 +59,11 @@ async def translate_file(request: Request, server: Server) -> Response:
     languages = document_languages(server, require_text(fields, "source"), require_text(fields, "target"))
     filename, content = upload
     name = check_upload(server, filename, content)
-    table = DocumentOptions(column=fields.text("column"), into=fields.text("into"), numbers=fields.flag("numbers"))
+    encoding, column, into = (fields.text(name) for name in ("encoding", "column", "into"))
+    options = DocumentOptions(encoding=encoding, column=column, into=into, numbers=fields.flag("numbers"))
     glossary = read_glossary(fields.get("glossary"), server.config)
     server.access.charge(client, cost=file_cost(server, content))
-    document = await read_upload(name, content, *languages, table)
+    document = await read_upload(name, content, *languages, options)
     server.access.charge(client, cost=0, characters=document.characters)
 
     async def work(on_progress: Progress = lambda *_: None) -> dict[str, str]:
