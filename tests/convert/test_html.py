@@ -273,7 +273,7 @@ def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
 
 def test_nothing_of_an_earlier_text_stands_beside_one_that_is_refused(tmp_path: Path) -> None:
     HTMLExporter().write(replace(make_bundle(), probes=("xyz",)), tmp_path, "float32")
-    parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "candidates", "matrix")]
+    parts = [f"#{name}" for name in ("output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption")]
     with open_page(tmp_path / "index.html") as page:
         page.wait_for_selector("#error:not([hidden])")
         page.fill("#input", "abc")
@@ -305,6 +305,10 @@ def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
         without_positions = search_without_positions(tmp_path, bundle, "ab")
         page.uncheck("[data-switch=positions]")
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(without_positions)}")
+        token = page.locator(".bar span").first
+        assert token.get_attribute("title") == token.text_content()
+        is_whole = "(parts) => parts.every((part) => part.scrollWidth <= part.clientWidth)"
+        assert page.locator(".bar span, #matrix-caption").evaluate_all(is_whole)
         page.select_option("#layer", "encoder.layers.0.attention")
         assert page.locator("#matrix tbody tr").count() == 4  # <sos> a b <eos>
         assert page.locator("#candidates tr.kept").count() == 4  # the beam

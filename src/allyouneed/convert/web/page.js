@@ -69,7 +69,7 @@ function draw(result) {
   chosen = 0;
   element("empty").hidden = result === null || answer !== null;
   for (const part of document.querySelectorAll(".answer")) part.hidden = !answer;
-  for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix"]) element(id).replaceChildren();
+  for (const id of ["output", "time", "hypotheses", "steps", "candidates", "matrix", "matrix-caption"]) element(id).replaceChildren();
   element("steps").removeAttribute("aria-activedescendant");
   if (!answer) return;
   element("output").textContent = answer.hypotheses[0].text;
@@ -95,12 +95,12 @@ function drawSteps() {
       box.id = `step-${i}`;
       box.setAttribute("role", "option");
       box.setAttribute("aria-selected", String(i === chosen));
-      box.append(make("b", step.piece));
+      box.append(titled("b", step.piece));
       for (const { piece, probability } of step.top) {
         const row = make("div", "", "bar");
         const bar = make("i", "");
         bar.style.width = `${Math.max(1, 100 * probability)}%`;
-        row.append(make("span", piece), bar, make("span", `${(100 * probability).toFixed(probability < 0.1 ? 1 : 0)} %`));
+        row.append(titled("span", piece), bar, make("span", `${(100 * probability).toFixed(probability < 0.1 ? 1 : 0)} %`));
         box.append(row);
       }
       box.onclick = () => choose(i);
@@ -181,7 +181,8 @@ function drawMatrix() {
     });
     body.append(row);
   });
-  element("matrix").replaceChildren(make("caption", `${element("layer").selectedOptions[0].text}: rows attend to columns`), head_, body);
+  element("matrix-caption").textContent = `${element("layer").selectedOptions[0].text}: rows attend to columns`;
+  element("matrix").replaceChildren(head_, body);
 }
 
 function make(tag, text, className) {
@@ -189,6 +190,11 @@ function make(tag, text, className) {
   made.textContent = text;
   if (className) made.className = className;
   return made;
+}
+
+// A text that may be cut where there is no room for it.
+function titled(tag, text) {
+  return Object.assign(make(tag, text), { title: text });
 }
 
 function build(layers) {
