@@ -394,6 +394,21 @@ def test_export_proves_what_it_made_and_refuses_to_replace(saved: Path, tmp_path
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_export_that_is_asked_to_stop_leaves_nothing(
+    saved: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    folder = tmp_path / "folder"
+    words = ["export", str(saved), str(folder / "out"), "--to", "html", "--sentences", "1000000"]
+    process = subprocess.Popen([sys.executable, "-m", "allyouneed", *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    while not (folder / ".out.partial").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=60) == code
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

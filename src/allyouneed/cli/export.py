@@ -1,5 +1,7 @@
 """`allyouneed export`: a bundle in the format of another program, or as a web page."""
 
+import signal
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -64,6 +66,7 @@ def export(
     from ..bundle import Bundle
     from ..convert.formats import export_bundle
 
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the unfinished folder is removed
     proof = export_bundle(
         Bundle.load(bundle, device=torch.device("cpu")),
         output,
