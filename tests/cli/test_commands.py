@@ -241,6 +241,8 @@ def test_a_test_set_is_read_as_training_reads_pairs(tmp_path: Path) -> None:
     file.write_text("source\ttarget\n\n a\tb \nc\t\nd\te\t\tf\t\n")
     _, sources, references = read_test_set([], None, None, file, ())
     assert (sources, references) == (["a", "c", "d"], [["b"], [""], ["e", "f"]])
+    file.write_text("Target\tSource\nb\ta\n")
+    assert read_test_set([], None, None, file, ())[1:] == (["a"], [["b"]])
 
 
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:

@@ -30,12 +30,13 @@ class PandasFrame:
         ((list(pair) for pair in PAIRS), ()),
         ([{"source": source, "target": target, "id": 3} for source, target in PAIRS], ()),
         ([{"translation": {"en": source, "de": target}} for source, target in PAIRS], ()),
+        ([{"en": "a dog", "de": "ein Hund"}, {"de": "eine Katze", "en": "a cat"}], ()),
         ([{"de": target, "en": source, "id": 3} for source, target in PAIRS], ("en", "de")),
         (polars.DataFrame(PAIRS, schema=["en", "de"], orient="row"), ()),
         (polars.LazyFrame(PAIRS, schema=["en", "de"], orient="row").select("de", "en"), ("en", "de")),
         (PandasFrame(), ("en", "de")),
     ],
-    ids=["list", "generator", "rows", "data set of two languages", "named columns", "polars", "lazy polars", "pandas"],
+    ids=["list", "generator", "rows", "two languages", "any order", "named columns", "polars", "lazy polars", "pandas"],
 )  # fmt: skip
 def test_pairs_in_memory_have_many_forms(pairs: Any, columns: tuple[str, ...]) -> None:
     assert list(iterate_pairs(pairs, columns=columns)) == PAIRS

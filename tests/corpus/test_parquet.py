@@ -32,6 +32,7 @@ def test_two_columns_by_name(tmp_path: Path) -> None:
         ({"a": "a dog", "target": "un cane"}, ()),
         ({"id": "1", "target": "un cane", "source": "a dog"}, ("source", "target")),
         ({"id": "1", "target": "un cane", "source": "a dog"}, ()),
+        ({"id": "1", "tgt": "un cane", "src": "a dog"}, ()),
         ({"source": "x", "target": "y", "translation": {"en": "a dog", "it": "un cane"}}, ("en", "it")),
     ],
 )

@@ -28,6 +28,19 @@ DOG, CAT = Pair("a dog", "un cane"), Pair('a "cat"', "un gatto")
         ("a.csv", 'a dog,un cane\n"a ""cat""",un gatto\n', ()),
         ("a.csv", '"a dog";"un cane"\n"a ""cat""";un gatto\n', ()),
         ("a.csv", 'source;target\na dog;un cane\n"a ""cat""";un gatto\n', ()),
+        ("a.csv", 'sep=;\nsource;target\na dog;un cane\n"a ""cat""";un gatto\n', ()),
+        ("a.csv", '"SEP=|"\na dog|un cane\n"a ""cat"""|un gatto\n', ()),
+        ("a.csv", 'Target;Source\nun cane;a dog\nun gatto;"a ""cat"""\n', ()),
+        ("a.tsv", 'tgt\tsrc\nun cane\ta dog\nun gatto\ta "cat"\n', ()),
+        ("a.tsv", 'a dog\tun cane\n   \na "cat"\tun gatto\n \n', ()),
+        ("a.csv", 'a dog,un cane\n  \n"a ""cat""",un gatto\n', ()),
+        ("a.jsonl", '{"en":"a dog","it":"un cane"}\n \n{"it":"un gatto","en":"a \\"cat\\""}\n', ()),
+        ("a.jsonl", '{"trg":"un cane","src":"a dog"}\n{"src":"a \\"cat\\"","trg":"un gatto"}\n', ()),
+        (
+            "a.jsonl",
+            '{"translation":{"en":"a dog","it":"un cane"}}\n{"translation":{"it":"un gatto","en":"a \\"cat\\""}}\n',
+            (),
+        ),
         ("a.jsonl", '{"source":"a dog","target":"un cane"}\n{"id":1,"target":"un gatto","source":"a \\"cat\\""}\n', ()),
         ("a.jsonl", '{"q":"a dog","a":"un cane"}\n\n{"q":"a \\"cat\\"","a":"un gatto"}\n', ()),
         (
@@ -56,7 +69,8 @@ def test_tables_of_every_kind(tmp_path: Path, name: str, content: str, columns: 
         ("a.jsonl", '{"a":"a","b":"b"}\n' + "[" * 100_000 + '\n{"a":"c","b":"d"}\n', 2, "is nested too deeply"),
         ("a.jsonl", '{"a":"a","b":"b"}\n["a","b"]\n{"a":"c","b":"d"}\n', 2, "is no object but \\['a', 'b'\\]"),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a","b":null}\n{"a":"c","b":"d"}\n', 2, 'has None under "b"'),
-        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, "has the keys a; name two of them"),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"a"}\n{"a":"c","b":"d"}\n', 2, 'has no "b"; a string is needed'),
+        ("a.jsonl", '{"a":"a","b":"b"}\n{"b":"a","c":"b"}\n{"b":"d","a":"c"}\n', 2, 'has no "a"; a string is needed'),
         ("a.jsonl", '{"a":"a","b":"b"}\n{"a":"\\ud800","b":"b"}\n{"a":"c","b":"d"}\n', 2, "has half a character"),
     ],
 )
@@ -95,10 +109,15 @@ def test_a_row_of_other_columns_counts_the_lines_it_takes(tmp_path: Path) -> Non
     assert rows(tmp_path / "a.csv", 'a,b\na,"b\nb\nb",c\n')[1] == Fault(2, "has 3 columns, not 2", lines=3)
 
 
+def test_a_cell_of_csv_may_be_as_long_as_a_line(tmp_path: Path) -> None:
+    assert rows(tmp_path / "a.csv", f'"{"x" * 1_000_000}",b\n') == [Pair("x" * 1_000_000, "b")]
+
+
 @pytest.mark.parametrize(
     ("content", "columns", "why"),
     [
         ("a\tb\tc\n", (), "line 1 has 3 columns, .*expected source and target. Name two in data.columns"),
+        ("tgt\ttarget\n", (), "line 1 names one side twice, .*expected source and target.*number the columns"),
         ("a b\n", (), "line 1 has 1 column, .*expected source and target"),
         ("a\tb\n", ("en", "it"), 'line 1 is no heading with "en" but .*number its columns'),
         ("a\tb\n", ("1", "3"), "line 1 has 2 columns; data.columns asks for .*counted from 1"),

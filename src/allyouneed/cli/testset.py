@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..corpus.lines import ARCHIVES, require_memory_for
 from ..corpus.pair import Pair
 from ..corpus.readers import READERS, pair_lines, read_pairs
-from ..corpus.tabular import is_heading, tsv_rows
+from ..corpus.tabular import heading_order, tsv_rows
 from ..errors import ConfigError, DataError
 from ..evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
 
@@ -50,18 +50,22 @@ def read_test_set(
 
 
 def _with_all_references(file: Path) -> EvaluationSet:
-    """Sources with one or several references, separated by tabs. Like `read_tsv` it leaves out a heading."""
+    """Sources with one or several references, separated by tabs. Like `read_tsv` it follows a heading."""
     sources, references = list[str](), list[list[str]]()
+    order = (0, 1)
     rows = require_memory_for(tsv_rows(file), lambda row: sum(map(len, row.cells)), str(file))
     for number, row in enumerate(rows):
         if isinstance(row.cells, str):
             raise DataError(f"{file}, line {row.line} {row.cells}")
-        source, *translations = map(str.strip, row.cells)
-        if not translations:
+        cells = [cell.strip() for cell in row.cells]
+        if len(cells) < 2:
             raise DataError(f"{file}, line {row.line} has no tab: expected a source, a tab and its translation")
-        if number or not is_heading(row.cells[:2]):
-            sources.append(source)
-            references.append([*translations[:1], *filter(None, translations[1:])])
+        if not number and (heading := heading_order(cells[:2], f"{file}, line {row.line}")):
+            order = heading
+        else:
+            source, target = order
+            sources.append(cells[source])
+            references.append([cells[target], *filter(None, cells[2:])])
     if not sources:
         raise DataError(f"{file} is empty; expected a source, a tab and its translation on every line")
     return EvaluationSet(str(file), sources, references)

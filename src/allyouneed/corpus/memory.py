@@ -5,21 +5,23 @@ from typing import Any
 
 from ..errors import DataError
 from .pair import Fault, Pair
-from .tabular import row_to_pair
+from .tabular import pair_names, row_to_pair
 
 
 def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
     """The pairs of an iterable or a frame, one after another; `name` is what they are in error messages.
 
     A row is a (source, target) pair of strings, or a mapping such as a row of a data set. `columns` names the source
-    and the target of a frame or a mapping; without it, these are `source` and `target`, the two languages of its
-    `translation`, or its only two. Refuses a string, a mapping of splits, and, by its number, a row that is not a pair.
+    and the target of a frame or a mapping; without it, these are `source` and `target` (or `src`, `tgt`, `trg`), the
+    two languages of its `translation`, or its only two; the first mapping decides for all. Refuses a string, a mapping
+    of splits, and, by its number, a row that is not a pair.
     """
     for number, row in enumerate(_rows(pairs, name), start=1):
         if isinstance(row, Mapping):
+            columns = columns or pair_names(row)
             pair = row_to_pair(row, columns, number)
         elif isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
-            pair = row_to_pair({"source": row[0], "target": row[1]}, (), number)
+            pair = row_to_pair({"source": row[0], "target": row[1]}, ("source", "target"), number)
         else:
             pair = Fault(number, f"must be (source, target), two strings; got {row!r:.60}")
         if isinstance(pair, Fault):

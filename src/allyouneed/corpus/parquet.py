@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import DataError, MissingExtraError
 from .pair import Rows
-from .tabular import row_to_pair
+from .tabular import find_sides, rows_to_pairs
 
 if TYPE_CHECKING:
     import polars
@@ -17,7 +17,7 @@ def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
     """Rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
 
     An address may end in .parquet, .jsonl or .csv and may contain `*`; one without a file ending names all
-    parquet files under it. `row_to_pair` says which columns make the pair.
+    parquet files under it. `rows_to_pairs` says which columns make the pair.
     """
     try:
         import polars
@@ -44,23 +44,21 @@ def _scan(where: str) -> "polars.LazyFrame":
 
 
 def _rows(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
-    number = 0
-    for chunk in _chunks(table.select(_needed(table.collect_schema(), columns))):
-        for row in chunk.iter_rows(named=True):
-            number += 1
-            yield row_to_pair(row, columns, number)
+    chunks = _chunks(table.select(_needed(table.collect_schema(), columns)))
+    rows = (row for chunk in chunks for row in chunk.iter_rows(named=True))
+    return rows_to_pairs(enumerate(rows, start=1), columns)
 
 
 def _needed(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
-    """The columns that `row_to_pair` takes the pair from, in the order of the file; all, if none has such a name."""
+    """The columns that `rows_to_pairs` takes the pair from, in the order of the file; all, if none has such a name."""
     import polars
 
     if columns and schema.keys() >= {*columns}:
         needed = {*columns}
     elif isinstance(schema.get("translation"), polars.Struct):
         needed = {"translation"}
-    elif not columns and schema.keys() >= {"source", "target"}:
-        needed = {"source", "target"}
+    elif not columns and (sides := find_sides(schema)):
+        needed = {*sides}
     else:
         needed = {*schema}
     return [name for name in schema if name in needed]

@@ -6,20 +6,21 @@ Python's readers get one row at a time, so that a malformed line is reported wit
 import csv
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import DataError
 from ..files import parse_json
-from .lines import not_utf8, raw_lines
+from .lines import LONGEST_LINE, not_utf8, raw_lines
 from .pair import Fault, Pair, Rows
 
-_HEADINGS = {"source", "target", "src", "tgt", "trg"}
+_SOURCE, _TARGET = ("source", "src"), ("target", "tgt", "trg")  # names of a column with this side
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
+_DECLARED = re.compile(rb'"?sep=([,;:|\t])"?', re.IGNORECASE)  # Excel's first line, which names the delimiter
 _LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that is not closed
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
 
@@ -38,8 +39,9 @@ def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
 
 
 def tsv_rows(path: Path) -> Iterator[NumberedCells]:
-    """All rows of such a file, with all their cells. An empty line is none."""
-    return (NumberedCells(number, _split(line)) for number, line in enumerate(raw_lines(path), start=1) if line)
+    """All rows of such a file, with all their cells. A line of nothing but spaces is none."""
+    lines = enumerate(raw_lines(path), start=1)
+    return (NumberedCells(number, _split(line)) for number, line in lines if line.strip(b" "))
 
 
 def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
@@ -51,32 +53,58 @@ def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
 
 
 def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
-    """One JSON object a line; `row_to_pair` says which of its values make the pair."""
+    """One JSON object a line; `rows_to_pairs` says which of its values make the pair."""
+    return rows_to_pairs(_json_rows(path), columns)
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, object]]:
     for number, line in enumerate(raw_lines(path), start=1):
-        if not line:
+        if not line.strip():
             continue
         try:
-            row = parse_json(line.decode())
+            yield number, parse_json(line.decode())
         except UnicodeDecodeError as error:
-            yield Fault(number, not_utf8(error))
+            yield number, Fault(number, not_utf8(error))
         except ValueError as error:
-            yield Fault(number, str(error))
-        else:
-            yield row_to_pair(row, columns, number)
+            yield number, Fault(number, str(error))
 
 
-def row_to_pair(row: object, columns: Sequence[str], number: int) -> Pair | Fault:
-    """The pair in the object on line `number`, or why it has none.
+def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) -> Rows:
+    """The pair in each numbered object, or why it has none.
 
-    The two `columns` are looked up in the object itself and in its `translation`. Without them the
-    object, or its `translation`, must have `source` and `target`, or exactly two keys.
+    The two `columns` are looked up in the object itself and in its `translation`. Without them the first object with a
+    pair names those of all: it, or its `translation`, must have `source` and `target` (or `src`, `tgt`, `trg`), or
+    exactly two keys.
     """
-    if not isinstance(row, Mapping):
-        return Fault(number, f"is no object but {row!r:.40}")
+    for number, row in rows:
+        if isinstance(row, Mapping):
+            names = columns or pair_names(row)
+            pair = row_to_pair(row, names, number)
+            columns = names if isinstance(pair, Pair) else columns
+            yield pair
+        else:
+            yield row if isinstance(row, Fault) else Fault(number, f"is no object but {row!r:.40}")
+
+
+def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
+    """Of some names that of the source and that of the target, such as src and tgt; None if one of them is missing."""
+    plain = {str(name).strip().lower(): name for name in names}
+    source, target = (next((plain[name] for name in side if name in plain), None) for side in (_SOURCE, _TARGET))
+    return None if source is None or target is None else (source, target)
+
+
+def pair_names(row: Mapping[str, object]) -> tuple[str, ...]:
+    """The names of the two sides in an object or its `translation`; all its names if it is not known which two."""
     inner = row.get("translation")
-    if isinstance(inner, Mapping) and not (columns and all(name in row for name in columns)):
+    names = tuple(inner if isinstance(inner, Mapping) else row)
+    return find_sides(names) or names
+
+
+def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pair | Fault:
+    """The pair that has these names in an object, or in its `translation`, or why there is none."""
+    inner = row.get("translation")
+    if isinstance(inner, Mapping) and not all(name in row for name in names):
         row = inner
-    names = columns or (("source", "target") if "source" in row and "target" in row else tuple(row))
     if len(names) != 2:
         return Fault(number, f"has the keys {', '.join(map(str, row))}; name two of them in data.columns")
     for name in names:
@@ -97,10 +125,16 @@ def _split(line: bytes) -> list[str] | str:
 
 def _csv_rows(path: Path) -> Iterator[NumberedCells]:
     """Rows of CSV by RFC 4180. After a malformed line, reading continues at the next one."""
+    csv.field_size_limit(LONGEST_LINE)
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
-    first = re.sub(rb'"[^"]*"', b"", ahead[0][1]) if ahead else b""
-    delimiter = ";" if b";" in first and b"," not in first else ","
+    first = ahead[0][1] if ahead else b""
+    if declared := _DECLARED.fullmatch(first):
+        delimiter = declared[1].decode()
+        ahead.popleft()
+    else:
+        unquoted = re.sub(rb'"[^"]*"', b"", first)
+        delimiter = ";" if b";" in unquoted and b"," not in unquoted else ","
     while ahead:
         number, taken = ahead[0][0], 1
         rows = csv.reader((line.decode() + "\n" for _, line in ahead), delimiter=delimiter, strict=True)
@@ -113,7 +147,7 @@ def _csv_rows(path: Path) -> Iterator[NumberedCells]:
             yield NumberedCells(number, _UNCLOSED if unclosed else f"is not CSV: {error}")
         else:
             taken = rows.line_num
-            if row:
+            if len(row) > 1 or "".join(row).strip(" "):
                 yield NumberedCells(number, row, taken)
         for _ in range(taken):
             ahead.popleft()
@@ -158,12 +192,23 @@ def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple
             f"{where} has {len(first)} column{'s' * (len(first) != 1)}, {first!r:.80}; expected source and target. "
             'Name two in data.columns, by name (["en","it"]) or number (["2","4"])'
         )
-    return 0, 1, is_heading(first)
+    order = heading_order(first, where)
+    return (*order, True) if order else (0, 1, False)
 
 
-def is_heading(cells: list[str]) -> bool:
-    """Whether two cells are the names of columns: source and target, or two language codes, such as en and it."""
-    return all(cell.strip().lower() in _HEADINGS for cell in cells) or _are_language_codes(cells)
+def heading_order(cells: list[str], where: str) -> tuple[int, int] | None:
+    """The columns of source and target if two cells are their names, or two language codes such as en and it, or None.
+
+    Refuses two names of the same side.
+    """
+    if sides := find_sides(cells):
+        return cells.index(sides[0]), cells.index(sides[1])
+    if all(cell.strip().lower() in (*_SOURCE, *_TARGET) for cell in cells):
+        raise DataError(
+            f"{where} names one side twice, {cells!r:.80}; expected source and target. If it is no heading, number the "
+            'columns, data.columns=["1","2"]'
+        )
+    return (0, 1) if _are_language_codes(cells) else None
 
 
 def _are_language_codes(cells: list[str]) -> bool:
