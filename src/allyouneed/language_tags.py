@@ -54,7 +54,7 @@ def guess_languages(files: str | Sequence[str], columns: Sequence[str] = ()) -> 
         return columns[0], columns[1]
     if isinstance(files, str) or len(files) != 2:
         return None
-    endings = [[suffix for suffix in Path(file).suffixes if suffix not in _COMPRESSED] for file in files]
+    endings = [[suffix for suffix in Path(file.lower()).suffixes if suffix not in _COMPRESSED] for file in files]
     source, target = ((some[-1][1:] if some else "") for some in endings)
     is_clear = source != target and source in LANGUAGE_NAMES and target in LANGUAGE_NAMES
     return (source, target) if is_clear else None

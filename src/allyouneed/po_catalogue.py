@@ -1,7 +1,8 @@
-r"""The messages of a gettext catalogue (.po). polib reads them, except for escapes and line ends that it mistakes.
+r"""The messages of a gettext catalogue (.po). polib reads them, except for what it mistakes.
 
 It keeps C's octal and hexadecimal escapes and `\a` as they are written, and ends a line where Python's `str` does, at
-U+2028 for example. So these characters are private ones until it has read the catalogue.
+U+2028 for example. So these characters are private ones until it has read the catalogue. A string that is not closed it
+would leave out.
 """
 
 import re
@@ -9,6 +10,8 @@ import re
 import polib
 
 _ESCAPES = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9A-Fa-f]{1,2}))+)|\\.")  # a run of bytes, or one of another kind
+_STRING_LINE = re.compile(r'(?:msg\w+(?:\[\d+\])?\s*)?"')
+_CLOSED = re.compile(r'[^"]*"(?:[^"\\]|\\.)*"')
 _LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _PRIVATE = 0x100000  # where Unicode has only private characters
 _HIDDEN = {_PRIVATE + code: code for code in range(0x2100)}
@@ -16,6 +19,9 @@ _HIDDEN = {_PRIVATE + code: code for code in range(0x2100)}
 
 def read_catalogue(text: str) -> polib.POFile:
     """The messages of a catalogue. Raises a ValueError, with the line, if it does not follow the format."""
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        if _STRING_LINE.match(line) and not _CLOSED.fullmatch(line):
+            raise ValueError(f"line {number} has a string that is not closed, or a quotation mark without a backslash")
     try:
         catalogue = polib.pofile(_hide(_LINE_ENDS, _ESCAPES.sub(_read_escapes, text)) + "\n")  # never a file's name
     except (OSError, IndexError) as error:

@@ -19,13 +19,13 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", PACK)
+@pytest.mark.parametrize("ending", [*PACK, ".GZ"])
 def test_archives_are_read_and_those_cut_short_are_refused(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"text{ending}"
-    path.write_bytes(PACK[ending](b"\xef\xbb\xbfone\r\ntwo\n"))
+    path.write_bytes(PACK[ending.lower()](b"\xef\xbb\xbfone\r\ntwo\n"))
     assert read_lines(path) == ["one", "two"]
     assert count_lines(path) == 2
-    path.write_bytes(PACK[ending](b"line\n" * 10_000)[:-5])
+    path.write_bytes(PACK[ending.lower()](b"line\n" * 10_000)[:-5])
     with pytest.raises(DataError, match=f"text{ending} is not a complete .* file"):
         read_lines(path)
 

@@ -35,6 +35,10 @@ msgstr "potere"
 #~ msgid "older"
 #~ msgstr "più vecchio"
 
+msgid "\\"all\\" \\\\"
+msgstr ""
+  "\\"tutto\\" \\\\"
+
 #~ msgid "old"
 #~ msgstr "vecchio"
 """
@@ -49,6 +53,7 @@ def test_messages_are_pairs_and_fuzzy_ones_are_not_translated(tmp_path: Path) ->
         Pair("%d birds", "%d uccelli"),
         Pair("May", "maggio"),
         Pair("May", "potere"),
+        Pair('"all" \\', '"tutto" \\'),
     ]
 
 
@@ -63,7 +68,12 @@ def test_of_plurals_the_first_form_and_the_last_make_pairs(tmp_path: Path, forms
     ("content", "why"),
     [
         (b'msgid "a"\nmsgstr "b"\nnonsense\n', "it.po is no gettext catalogue: .*line 3"),
-        (b'msgid "a"\nmsgstr "\xff"\n', "it.po, line 2 is not UTF-8"),
+        (b'msgid "a"\nmsgstr "\xff"\n', "it.po, line 2 is not UTF-8: byte 0xff at position 9 of the line"),
+        (b'msgid "a\nmsgstr "b"\n', "it.po is no gettext catalogue: line 1 has a string that is not closed"),
+        (b'msgid "a"\nmsgstr ""\n"b\n', "it.po is no gettext catalogue: line 3 has a string that is not closed"),
+        (b'msgid "a"\nmsgstr[0] "b\\"\n', "it.po is no gettext catalogue: line 2 has a string that is not closed"),
+        (b'msgid "a \n', "it.po is no gettext catalogue: line 1 has a string that is not closed"),
+        (b'msgid "say "a""\nmsgstr "b"\n', "line 1 has .* a quotation mark without a backslash"),
     ],
 )
 def test_what_is_no_catalogue_is_refused_by_line(tmp_path: Path, content: bytes, why: str) -> None:

@@ -71,6 +71,17 @@ def test_a_limit_draws_by_seed_and_keeps_the_order(tmp_path: Path) -> None:
     assert len(read_pairs(where, limit=1000)) == 100
 
 
+@pytest.mark.parametrize("ending", [".tsv", ".jsonl", ".po.gz"])
+def test_two_files_that_each_hold_pairs_are_not_two_sides(tmp_path: Path, ending: str) -> None:
+    files = (str(write(tmp_path / f"a{ending}", b"a\tb\n")), str(write(tmp_path / "B.TSV", b"c\td\n")))
+    with pytest.raises(DataError, match=rf"a{ending} and .*B.TSV each hold pairs.*\[\[data.corpus\]\] of its own"):
+        read_pairs(files)
+
+
+def test_endings_may_be_in_capitals(tmp_path: Path) -> None:
+    assert read_pairs(str(write(tmp_path / "A.TSV.GZ", gzip.compress(b"a\tb\n")))) == [Pair("a", "b")]
+
+
 def test_dates_are_made_on_the_spot() -> None:
     assert len(read_pairs("dates:valid", limit=7, seed=2)) == 7
 

@@ -214,6 +214,7 @@ def test_a_catalogue_is_read_in_its_charset() -> None:
         (b'msgid "\xff"\nmsgstr ""\n', "is not UTF-8, at line 1; convert"),
         (b'msgid "a"\nnonsense\n', "is no gettext catalogue: .*line 2"),
         (b'msgstr[x] "a"\n', "is no gettext catalogue"),
+        (b'msgid "a\nmsgstr ""\n', "is no gettext catalogue: line 1 has a string that is not closed"),
         (b'"Content-Type: text/plain; charset=no-such\\n"', "cannot be read as 'no-such'"),
     ],
 )

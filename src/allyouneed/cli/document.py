@@ -67,7 +67,7 @@ def document_kind(file: str, form: str | None) -> str | None:
             raise ConfigError(f"--format must be {LINES} or one of {', '.join(FORMATS)}; got {form!r}")
         return None if form == LINES else form
     path = Path(file)
-    is_archive = path.suffix in ARCHIVES
+    is_archive = path.suffix.lower() in ARCHIVES
     name = path.stem if is_archive else path.name
     kind = document_format(name)
     if kind not in (None, "txt") and is_archive:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..corpus.lines import ARCHIVES, require_memory_for
+from ..corpus.lines import file_ending, require_memory_for
 from ..corpus.pair import Pair
 from ..corpus.readers import READERS, pair_lines, read_pairs
 from ..corpus.tabular import heading_order, tsv_rows
@@ -43,7 +43,7 @@ def read_test_set(
         return as_test_set(str(source), pair_lines(source, target))
     if not pairs or source or target:
         raise ConfigError(f"{NAME_A_TEST_SET}, or leave them out to score the test set of the run")
-    kind = Path(pairs.stem).suffix if pairs.suffix in ARCHIVES else pairs.suffix
+    kind = file_ending(pairs)
     if columns or (kind in READERS and kind not in (".tsv", ".txt")):
         return as_test_set(str(pairs), read_pairs(str(pairs), columns=columns))
     return _with_all_references(pairs)

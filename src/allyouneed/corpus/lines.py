@@ -24,6 +24,12 @@ TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end li
 _T = TypeVar("_T")
 
 
+def file_ending(path: Path) -> str:
+    """The ending of a file's name in small letters, of an archive the one before."""
+    path = Path(path.name.lower())
+    return Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
+
+
 @contextmanager
 def opened(path: str | Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked if its name ends in .gz, .bz2, .xz or .zst.
@@ -40,18 +46,19 @@ def opened(path: str | Path) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{path} could not be read: {error.strerror or error}") from error
         if isinstance(error, EOFError | OSError | zlib.error | lzma.LZMAError) or type(error).__name__ == "ZstdError":
-            raise DataError(f"{path} is not a complete {ARCHIVES[path.suffix]} file: {error}") from error
+            raise DataError(f"{path} is not a complete {ARCHIVES[path.suffix.lower()]} file: {error}") from error
         raise
 
 
 def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
+    ending = path.suffix.lower()
+    if ending == ".gz":
         return cast(IO[bytes], gzip.open(path))
-    if path.suffix == ".bz2":
+    if ending == ".bz2":
         return bz2.open(path)
-    if path.suffix == ".xz":
+    if ending == ".xz":
         return lzma.open(path)
-    if path.suffix == ".zst":
+    if ending == ".zst":
         return _open_zstandard(path)
     return path.open("rb")
 

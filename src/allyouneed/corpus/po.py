@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from ..po_catalogue import read_catalogue
-from .lines import MAX_IN_MEMORY, not_utf8, opened
+from .lines import MAX_IN_MEMORY, decode_lines, opened
 from .pair import Pair, Rows
 
 
@@ -18,13 +18,9 @@ def read_po(path: Path) -> Rows:
         content = stream.read(MAX_IN_MEMORY + 1)
     if len(content) > MAX_IN_MEMORY:
         raise DataError(f"{path} is too large to be read into memory: more than {MAX_IN_MEMORY >> 20:,} MiB")
+    lines = decode_lines(content, name=str(path))
     try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}, line {line} {not_utf8(error)}; convert the file to UTF-8 first") from error
-    try:
-        catalogue = read_catalogue(text)
+        catalogue = read_catalogue("\n".join(lines))
     except ValueError as error:
         raise DataError(f"{path} is no gettext catalogue: {error}") from error
     for entry in catalogue:

@@ -12,6 +12,7 @@ from .lines import (
     ARCHIVES,
     count_lines,
     decode_lines,
+    file_ending,
     not_utf8,
     raw_lines,
     read_lines,
@@ -52,6 +53,7 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
     ".tmx": read_tmx,
     ".po": lambda path, _: read_po(path),
 }
+_TABLES = READERS.keys() - {".txt"}  # files that hold both sides whatever is in them
 _LINE_ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")  # of these, those with a pair a line
 
 
@@ -61,7 +63,8 @@ def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), l
     `where` is one file, whose kind follows from its ending (before .gz and others); two aligned text files; an
     `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit` pairs are drawn by
     `seed`. `folder` is put before relative paths; `columns` names the two that make the pair.
-    Refuses at once an unknown ending, a file that does not exist, and files of different length.
+    Refuses at once an unknown ending, a file that does not exist, files of different length, and two files that each
+    hold pairs.
     """
     if isinstance(where, tuple):
         return _aligned(*(Path(folder, name) for name in where))
@@ -71,7 +74,7 @@ def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), l
         task, _, split = where.partition(":")
         return (Pair(*pair) for pair in task_pairs(task, cast(Split, split), count=limit, seed=seed))
     path = Path(folder, where)
-    reader = READERS.get(_ending(path))
+    reader = READERS.get(file_ending(path))
     if reader is None:
         raise DataError(
             f"no pairs are known under {where!r}; name two aligned files, a file that ends in "
@@ -131,7 +134,7 @@ def has_a_pair_a_line(where: Where) -> bool:
     """Whether these pairs are in files that have about as many lines as pairs."""
     if isinstance(where, tuple):
         return True
-    return not is_task(where) and not where.startswith("hf://") and _ending(Path(where)) in _LINE_ENDINGS
+    return not is_task(where) and not where.startswith("hf://") and file_ending(Path(where)) in _LINE_ENDINGS
 
 
 def local_paths(where: Where, *, folder: str = "") -> list[Path]:
@@ -149,6 +152,11 @@ def source_name(where: Where) -> str:
 def _aligned(source: Path, target: Path) -> Rows:
     for path in (source, target):
         require_file(path)
+    if all(file_ending(path) in _TABLES for path in (source, target)):
+        raise DataError(
+            f"{source} and {target} each hold pairs by their endings, but two files of one source are read as aligned "
+            "text, line n with line n; name each in a [[data.corpus]] of its own"
+        )
     lines = [count_lines(path) for path in (source, target)]
     if lines[0] != lines[1]:
         raise _unequal(source, target, lines)
@@ -167,7 +175,3 @@ def _pair_up(source: Path, target: Path) -> Rows:
         except UnicodeDecodeError as error:
             name = source if error.object == sides[0] else target
             yield Fault(number, f"of {name} {not_utf8(error)}")
-
-
-def _ending(path: Path) -> str:
-    return Path(path.stem).suffix if path.suffix in ARCHIVES else path.suffix
