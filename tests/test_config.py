@@ -69,7 +69,11 @@ def test_learned_positions_may_have_an_odd_width() -> None:
         (lambda: TrainConfig(r_drop=-1), "r_drop must be at least 0"),
         (lambda: TrainConfig(label_smoothing=1), "label_smoothing must be at least 0 and less than 1"),
         (lambda: DecodeConfig(alpha=-0.1), "alpha must be at least 0 and at most 10; got -0.1"),
-        (lambda: DataConfig(train=("one",)), r"train must name a file of pairs or two files, \[source, target\]"),
+        (lambda: DataConfig(columns=("1", "1")), r"columns must name two different ones, \[source, target\]; got"),
+        (
+            lambda: DataConfig(train=("one", "two", "three")),
+            r"train must name a file of pairs or two files, \[source, target\]",
+        ),
         (lambda: DataConfig(max_train_samples=-1), "max_train_samples must be at least 0"),
         (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
         (lambda: DataConfig(train=7), "train must be a string or a list of strings; got 7"),  # type: ignore[arg-type]
@@ -93,6 +97,12 @@ def test_a_recipe_is_read_and_overridden(tmp_path: Path) -> None:
     assert recipe.data.valid == ("c", "d")
     assert (recipe.train.steps, recipe.train.learning_rate, recipe.decode.alpha) == (9, 2.0, 1.0)
     assert recipe.model.norm == "pre"
+
+
+def test_a_list_of_one_file_is_that_file() -> None:
+    data = DataConfig(train=("a.tsv",), test=("t.tsv",), corpus=(CorpusConfig(train=("b.tsv",)),))
+    assert (data.train, data.test) == ("a.tsv", "t.tsv")
+    assert [corpus.train for corpus in data.corpora()] == ["a.tsv", "b.tsv"]
 
 
 @pytest.mark.parametrize(

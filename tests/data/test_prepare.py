@@ -99,7 +99,9 @@ def test_where_files_are_does_not_change_what_they_are(data: DataConfig, tmp_pat
 
 
 def test_what_fails_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="has no pair to use"):
+    with pytest.raises(
+        DataError, match="has no pair to use: 60 read, 0 used; 36 dropped: with too many tokens; a 1 dog"
+    ):
         prepare(data, CLEAN, tmp_path / "run/data", max_length=2)
     assert not (tmp_path / "run").exists()
     with pytest.raises(ConfigError, match=r"data\.train is missing"):

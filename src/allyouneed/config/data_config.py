@@ -7,6 +7,7 @@ from ..errors import ConfigError
 from ..language_tags import require_language
 from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, setting
 
+_PARTS = ("train", "valid", "test")
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
 
 
@@ -32,12 +33,13 @@ class CorpusConfig(Checked):
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        for name in ("train", "valid", "test"):
+        _unpack_single_files(self)
+        for name in _PARTS:
             where = getattr(self, name)
             if isinstance(where, tuple) and len(where) not in (0, 2):
                 raise ConfigError(f"{name} must name a file of pairs or two files, [source, target]; got {list(where)}")
-        if len(self.columns) not in (0, 2):
-            raise ConfigError(f"columns must name two, [source, target]; got {list(self.columns)}")
+        if len(self.columns) not in (0, 2) or len(set(self.columns)) != len(self.columns):
+            raise ConfigError(f"columns must name two different ones, [source, target]; got {list(self.columns)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +121,7 @@ class DataConfig(Checked):
             )
             object.__setattr__(self, "corpus", tuple(several))
         Checked.__post_init__(self)
+        _unpack_single_files(self)
         self.corpora()
         for key in ("source_language", "target_language"):
             if getattr(self, key):
@@ -167,6 +170,14 @@ class DataConfig(Checked):
         """Every corpus: the one of `train`, `valid` and `test`, then those of `corpus`."""
         first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns)
         return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
+
+
+def _unpack_single_files(config: CorpusConfig | DataConfig) -> None:
+    """Take a list of one file for that file."""
+    for name in _PARTS:
+        where = getattr(config, name)
+        if isinstance(where, tuple) and len(where) == 1:
+            object.__setattr__(config, name, where[0])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,7 +46,7 @@ def skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed
     if faults > max_malformed * count:
         raise DataError(
             f"{name} has {faults:,} malformed of {count:,} lines, more than data.max_malformed={max_malformed} "
-            "allows:\n  " + "\n  ".join(first)
+            "allows: " + "; ".join(first)
         )
 
 

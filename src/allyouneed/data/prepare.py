@@ -97,7 +97,7 @@ def _build(
     encoder = BlockEncoder("train", vocabulary, max_length, dtype)
     weights = _write_ids(train, selected.train, encoder, folder, report, progress, ray)
     if not report.train.used:
-        raise DataError("data.train has no pair to use: " + "\n".join(report.train.lines()))
+        raise DataError("data.train has no pair to use: " + "; ".join(map(str.strip, report.train.lines())))
     if selected.valid:
         block = PairsToEncode(columns(selected.valid), range(len(selected.valid)))
         encoded = BlockEncoder("valid", vocabulary, max_length, dtype)(block)

@@ -39,9 +39,12 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
 
 
 def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
-    """Refuse no pairs, and a pair that alone is longer than `batch_tokens`."""
+    """Refuse no pairs, weights that leave an epoch none, and a pair that alone is longer than `batch_tokens`."""
     if len(pairs) == 0:
         raise ConfigError("there is no pair to train on")
+    ends, weights = zip(*pairs.weights or ((len(pairs), 1.0),), strict=True)
+    if (expected := float(np.diff(ends, prepend=0) @ weights)) < 1:
+        raise ConfigError(f"the weights of data.corpus leave {expected:.2g} pairs an epoch; at least 1 is needed")
     if (longest := max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))) > batch_tokens:
         raise ConfigError(f"train.batch_tokens must hold the longest sentence, {longest} tokens; got {batch_tokens}")
 
