@@ -43,6 +43,17 @@ def test_what_is_no_xml_is_refused_by_line(tmp_path: Path) -> None:
         list(read_tmx(memory(tmp_path / "a.tmx", unit(en="a", it="b"), "<tu></tuv>\n")))
 
 
+def test_an_entity_without_a_document_type_is_refused_by_line(tmp_path: Path) -> None:
+    path = memory(tmp_path / "a.tmx", unit(en="a", it="b"), unit(en="a&nbsp;b", it="c"))
+    with pytest.raises(DataError, match=r"a.tmx, line 6 is not XML: Entity 'nbsp' not defined; .* add .*DOCTYPE tmx"):
+        list(read_tmx(path))
+    path.write_text(path.read_text().replace("<tmx ", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx '))
+    assert list(read_tmx(path)) == [Pair("a", "b"), Pair("a\xa0b", "c")]
+    path.write_text("")
+    with pytest.raises(DataError, match="a.tmx, line 1 is not XML: no element found"):
+        list(read_tmx(path))
+
+
 def test_entities_are_never_expanded(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     bombs = f'<!DOCTYPE tmx [<!ENTITY a "bomb"><!ENTITY s SYSTEM "file://{tmp_path}/secret">]>\n'

@@ -24,39 +24,43 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
     """
     languages, first = tuple(columns), ""
     with opened(path) as stream:
-        try:
-            for element in _elements(stream):
-                if etree.QName(element).localname == "header":
-                    first = element.get("srclang") or ""
-                    continue
-                texts: dict[str, str] = {}
-                try:
-                    for language, text in _variants(element):
-                        texts[language] = texts.get(language) or text  # of several the first that is not empty
-                except ValueError as error:
-                    yield Fault(element.sourceline, str(error))
-                    _free(element)
-                    continue
-                if not languages:
-                    languages = _two_languages(texts, first, f"{path}, line {element.sourceline}")
-                pair = [_in_language(texts, language) for language in languages]
-                missing = [name for name, text in zip(languages, pair, strict=True) if text is None]
-                if missing:
-                    yield Fault(element.sourceline, f'has no "{missing[0]}"; it has {", ".join(texts) or "none"}')
-                else:
-                    yield Pair(pair[0] or "", pair[1] or "")
+        for element in _elements(stream, path):
+            if etree.QName(element).localname == "header":
+                first = element.get("srclang") or ""
+                continue
+            texts: dict[str, str] = {}
+            try:
+                for language, text in _variants(element):
+                    texts[language] = texts.get(language) or text  # of several the first that is not empty
+            except ValueError as error:
+                yield Fault(element.sourceline, str(error))
                 _free(element)
-        except etree.XMLSyntaxError as error:
-            why = str(error.msg).partition("\n")[0]
-            raise DataError(f"{path}, line {error.lineno} is not XML: {why}") from error
+                continue
+            if not languages:
+                languages = _two_languages(texts, first, f"{path}, line {element.sourceline}")
+            pair = [_in_language(texts, language) for language in languages]
+            missing = [name for name, text in zip(languages, pair, strict=True) if text is None]
+            if missing:
+                yield Fault(element.sourceline, f'has no "{missing[0]}"; it has {", ".join(texts) or "none"}')
+            else:
+                yield Pair(pair[0] or "", pair[1] or "")
+            _free(element)
 
 
-def _elements(stream: Any) -> Iterator[Any]:
+def _elements(stream: Any, path: Path) -> Iterator[Any]:
     events = etree.iterparse(
         stream, events=("end",), tag=("{*}header", "{*}tu"), resolve_entities=False, no_network=True, load_dtd=False
     )
-    for _, element in events:
-        yield element
+    try:
+        for _, element in events:
+            yield element
+    except etree.XMLSyntaxError as error:
+        line, why = error.lineno, str(error.msg).partition("\n")[0]
+        if not line and events.error_log:  # as with an entity that is not declared
+            line, why = events.error_log[0].line, events.error_log[0].message
+        if why.startswith("Entity"):
+            why += '; before <tmx> add the line <!DOCTYPE tmx SYSTEM "tmx14.dtd">, with which names of HTML are read'
+        raise DataError(f"{path}, line {line or 1} is not XML: {why}") from error
 
 
 def _variants(unit: Any) -> Iterator[tuple[str, str]]:

@@ -56,12 +56,15 @@ def select_pairs(
     if not valid.ends and data.held_out:
         parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
         parts[_mask_corpora(train, lambda corpus: corpus.is_synthetic)] = 0
-        usable = int(keep.sum())
+        usable = keep.copy()
         for number in range(1, parts.max(initial=1) + 1):
             mask = _first_shuffled(
                 keys, keep & (parts == number), count=data.max_valid_samples or MAX_HELD_OUT, seed=data.seed
             )
-            _refuse_too_small(int(mask.sum()), usable, data)
+            if mask.sum() < MIN_HELD_OUT:
+                _report_all(dropped, train, report.train)
+                different = len(np.unique(keys.hashes("exact")[usable]))
+                raise _too_small(int(mask.sum()), int(usable.sum()), different, data, report.train.sentence())
             held_out[number - 1] = list(train.pairs(np.flatnonzero(mask)))
             for side in _SIDES:
                 held_out_hashes[side].append(keys.hashes(side)[mask])
@@ -86,8 +89,7 @@ def select_pairs(
         dropped["max_train_samples"] = beyond
         keep &= ~beyond
 
-    for rule, mask in dropped.items():
-        _report(rule, np.flatnonzero(mask), train, report.train)
+    _report_all(dropped, train, report.train)
     report.valid.used, report.test.used = map(len, held_out)
     return SelectedPairs(np.flatnonzero(keep).astype(np.int32), *held_out)
 
@@ -129,6 +131,11 @@ def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, re
             dropped[rule] = broken
             keep &= ~broken
     return dropped
+
+
+def _report_all(dropped: dict[str, Mask], pairs: ReadPairs, report: PartReport) -> None:
+    for rule, mask in dropped.items():
+        _report(rule, np.flatnonzero(mask), pairs, report)
 
 
 def _report(rule: str, indices: NDArray[np.intp], pairs: ReadPairs, report: PartReport) -> None:
@@ -186,11 +193,13 @@ def _shuffle_keys(keys: PairKeys, seed: int) -> Hashes:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _refuse_too_small(held: int, pairs: int, data: DataConfig) -> None:
-    if held < MIN_HELD_OUT:
-        share = min(0.4, max(2 * data.held_out, 3 * MIN_HELD_OUT / max(1, pairs)))
-        raise DataError(
-            f"the corpus is too small to split: of {pairs:,} usable pairs, data.held_out={data.held_out} holds out "
-            f"{held}, where at least {MIN_HELD_OUT} are needed; name your own pairs in data.valid, hold out more "
-            f"(data.held_out={share:.2f}), or train without validation (data.held_out=0)"
-        )
+def _too_small(held: int, usable: int, different: int, data: DataConfig, dropped: str) -> DataError:
+    share = min(0.4, max(2 * data.held_out, 3 * MIN_HELD_OUT / max(1, different)))
+    more = f"hold out more (data.held_out={share:.2f}), " if different * share >= MIN_HELD_OUT else ""
+    return DataError(
+        f"the corpus is too small to split: of {usable:,} usable pairs"
+        + (f" ({different:,} different)" if different < usable else "")
+        + (f" (dropped: {dropped})" if dropped else "")
+        + f", data.held_out={data.held_out} holds out {held}, where at least {MIN_HELD_OUT} are needed; name your own "
+        f"pairs in data.valid, {more}or train without validation (data.held_out=0)"
+    )
