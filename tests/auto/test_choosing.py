@@ -1,3 +1,4 @@
+import errno
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from allyouneed.auto.halving import Trial, TrialRecord
 from allyouneed.auto.trial_records import TRIALS, read_trials
 from allyouneed.auto.trials import Trials
 from allyouneed.config import CleanConfig, DataConfig
+from allyouneed.errors import OutputError
 from allyouneed.run.report import write_report
 from allyouneed.text.vocabulary import train_vocabulary
 from allyouneed.train.loop import add_gradients
@@ -148,6 +150,16 @@ def test_the_number_of_pairs_is_estimated_where_only_the_first_are_read(
     sample = corpus_sample.read_corpus_sample(data, CleanConfig())
     assert corpus_sample.estimate_total(sample, data) == total
     assert len(sample.train) == min(most or 500, total)
+
+
+def test_a_full_folder_for_temporary_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(corpus_sample, "read_part", fill)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(OutputError, match=f"the disk is full: {tmp_path}/"):
+        corpus_sample.read_corpus_sample(DataConfig(train="pairs.tsv"), CleanConfig())
 
 
 def test_nothing_is_chosen_to_hold_out_beside_validation_pairs_of_a_corpus(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared_data import PreparedData
 from allyouneed.data.sampler import batches, epoch_of_batches
 from allyouneed.errors import ConfigError, DataError
+from allyouneed.files import locked
 
 CLEAN = CleanConfig()
 
@@ -114,6 +115,25 @@ def test_a_store_serves_several_runs(data: DataConfig, tmp_path: Path) -> None:
         prepare(data, CLEAN, tmp_path / run, max_length=64)
     assert len(list((tmp_path / "store").iterdir())) == 1
     assert not (tmp_path / "a").exists()
+
+
+def test_a_store_loses_what_killed_processes_left_and_nothing_else(data: DataConfig, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for name in ("." + "a" * 16, "." + "b" * 16, ".mine"):
+        (store / f"{name}.partial").mkdir(parents=True)
+    (store / f".{'a' * 16}.lock").touch()
+    with locked(store / ("b" * 16), what="another process"):
+        prepared(replace(data, cache_dir=str(store)))
+        hidden = {path.name for path in store.glob(".*")}
+    assert hidden == {f".{'b' * 16}.partial", f".{'b' * 16}.lock", ".mine.partial"}
+
+
+def test_a_character_of_validation_alone_is_refused_with_what_to_do(data: DataConfig, tmp_path: Path) -> None:
+    (tmp_path / "valid.tsv").write_text("a dog\tein Hünd\n")
+    data = replace(data, valid="valid.tsv", vocabulary="characters", vocab_size=0)
+    with pytest.raises(DataError, match="data.valid: 'ü' at .* data.byte_fallback=true .*, and data.alphabet names"):
+        prepared(data)
+    assert prepared(replace(data, byte_fallback=True)).valid_pairs == [("a dog", "ein Hünd")]
 
 
 def test_weights_say_how_often_an_epoch_shows_a_pair(data: DataConfig, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ..corpus.pair import Pair
 from ..corpus.readers import has_a_pair_a_line, local_paths
 from ..data.filter import select_pairs
 from ..data.read import read_part
+from ..files import refusing_errors
 from .choice_rules import held_out_share
 from .statistics import PairStatistics, measure_pairs
 
@@ -41,7 +42,7 @@ def read_corpus_sample(data: DataConfig, clean: CleanConfig, *, choose_held_out:
     `data.held_out` by the share that suits the number of pairs. Refuses what `prepare` refuses.
     """
     report = DataReport()
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, refusing_errors(Path(folder)):
         train, valid, test = (
             read_part(part, data, clean, Path(folder), report, most=MOST_READ) for part in ("train", "valid", "test")
         )

@@ -69,19 +69,23 @@ def clean_block(block: Columns, clean: CleanConfig) -> CleanedBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockEncoder:
-    """Encodes pairs of one part as ids of type `dtype`, without those of more than `max_length` tokens on a side."""
+    """Encodes pairs of one part as ids of type `dtype`, without those of more than `max_length` tokens on a side.
+
+    `advice` ends the message about a text that the vocabulary cannot encode.
+    """
 
     part: Part
     vocabulary: Vocabulary
     max_length: int
     dtype: str
+    advice: str = ""
 
     def __call__(self, block: PairsToEncode) -> EncodedBlock:
         pairs = list(map(Pair, *block.columns))
         try:
             ids = encode_within(pairs, self.vocabulary.source, self.vocabulary.target, max_length=self.max_length)
         except InputError as error:
-            raise DataError(f"data.{self.part}: {error}") from error
+            raise DataError(f"data.{self.part}: {error}{self.advice}") from error
         too_long = RuleCount()
         for i in sorted(set(range(len(pairs))).difference(ids.kept)):
             too_long.add(as_example(pairs[i]))

@@ -3,6 +3,7 @@
 import json
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
 from .blocks import BlockEncoder, PairsToEncode, clean_block, columns
 from .filter import select_pairs
-from .prepared import open_prepared, replacing_folder, stored_provenance, write_prepared
+from .prepared import open_prepared, remove_abandoned, replacing_folder, stored_provenance, write_prepared
 from .prepared_data import PreparedData
 from .provenance import compute_provenance, describe_difference, fingerprint
 from .read import CHUNK, ProgressCallback, ReadPairs, read_part
@@ -62,6 +63,7 @@ def prepare(
         progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs
         with locked(folder, what=str(folder), wait=True):
             build_unless_there()
+        remove_abandoned(folder.parent)
     else:
         build_unless_there()
     return open_prepared(folder, data, max_length=max_length)
@@ -88,19 +90,22 @@ def _build(
         train = read_part("train", data, clean, folder, report, cleaned=cleaned, progress=progress)
     valid, test = (read_part(part, data, clean, folder, report) for part in ("valid", "test"))
     selected = select_pairs(data, clean, train, valid, test, report)
+    advice = ""
     if vocabulary is None:
+        if data.vocabulary == "characters":
+            advice = "; data.byte_fallback=true encodes it as bytes, and data.alphabet names other characters"
         progress("learning a vocabulary", 0, None)
         vocabulary = _train_vocabulary(data, train, selected.train)
     sizes = [len(vocabulary.source), len(vocabulary.target)]
     report.vocabulary = sizes[:1] if vocabulary.joint else sizes
     dtype = "uint16" if max(sizes) <= 2**16 else "int32"
-    encoder = BlockEncoder("train", vocabulary, max_length, dtype)
+    encoder = BlockEncoder("train", vocabulary, max_length, dtype, advice)
     weights = _write_ids(train, selected.train, encoder, folder, report, progress, ray)
     if not report.train.used:
         raise DataError("data.train has no pair to use: " + "; ".join(map(str.strip, report.train.lines())))
     if selected.valid:
         block = PairsToEncode(columns(selected.valid), range(len(selected.valid)))
-        encoded = BlockEncoder("valid", vocabulary, max_length, dtype)(block)
+        encoded = replace(encoder, part="valid")(block)
         report.valid.used = len(encoded.rows)
         report.valid.dropped["max_length"].merge(encoded.too_long)
         if not report.valid.used:

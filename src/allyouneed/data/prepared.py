@@ -8,9 +8,11 @@ train.rows                the index of each training pair among these
 valid.jsonl, test.jsonl   the pairs held out, as texts
 """
 
+import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from ..config import DataConfig
 from ..corpus.data_report import DataReport
 from ..corpus.pair import Pair
 from ..errors import AllYouNeedError, DataError, OutputError
-from ..files import parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
+from ..files import locked, parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
 from .prepared_data import PreparedData
@@ -33,6 +35,8 @@ PREPARED = (
     "prepared.json", "tokenizer.json", "tokenizer.target.json", "train.rows", "valid.jsonl", "test.jsonl",
     "train.*.ids", "train.*.starts", "valid.texts.*", "test.texts.*", ".*.partial",
 )  # fmt: skip
+
+_ABANDONED = re.compile(r"\.([0-9a-f]{16})\.partial")  # a folder named by the fingerprint of its pairs
 
 
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
@@ -139,6 +143,16 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
         if alone and not folder.exists():
             folder.parent.rmdir()
+
+
+def remove_abandoned(cache: Path) -> None:
+    """Remove what killed processes were preparing in a folder for several runs: nobody holds its lock."""
+    if os.name != "posix":
+        return  # no locks there
+    for partial in cache.glob(".*.partial"):
+        if name := _ABANDONED.fullmatch(partial.name):
+            with suppress(OutputError), locked(cache / name[1], what=str(partial)):
+                shutil.rmtree(partial, ignore_errors=True)
 
 
 def _resampler(
