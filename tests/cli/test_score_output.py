@@ -92,17 +92,30 @@ def test_the_translations_of_both_are_written(models: tuple[Path, Path, Path], t
     assert row["outputs"] == {str(first): both[0][1], f"{first} again": both[0][1]}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_the_scores_are_printed_even_if_the_translations_cannot_be_written(models: tuple[Path, Path, Path]) -> None:
+    first, _, pairs = models
+    full = run_here("evaluate", first, pairs, "--output", "/dev/full", "--at-least", "bleu=99")
+    assert full.returncode == 2
+    assert full.stdout.startswith(b"chrF2")
+    assert "disk is full" in full.stderr.decode()
+
+
 def test_what_cannot_be_compared_is_refused(models: tuple[Path, Path, Path]) -> None:
     first, second, pairs = models
     assert "evaluate compares two models; got 3" in refusal("evaluate", first, second, first, pairs)
     assert "cannot both be the file of pairs" in refusal("evaluate", first, pairs, "--pairs", pairs)
     assert "--no-worse compares two models" in refusal("evaluate", first, pairs, "--no-worse")
     assert "nowhere does not exist" in refusal("evaluate", first, "nowhere")
-    assert 'no metric "blue"; known metrics: bleu, ' in refusal("evaluate", first, pairs, "--at-least", "blue=3")
+    assert 'no metric "blue" is counted; counted are bleu, ' in refusal(
+        "evaluate", first, pairs, "--at-least", "blue=3"
+    )
     assert "write --at-most ter=3" in refusal("evaluate", first, pairs, "--at-least", "ter=3")
     for limit in ("chrf=high", "chrf=nan", "chrf"):
         assert "written METRIC=NUMBER, like chrf=55" in refusal("evaluate", first, pairs, "--at-least", limit)
-    assert "--wrong takes a number from 0 or a file; got -3" in refusal("evaluate", first, pairs, "--wrong", "-3")
+    for wrong in ("-3", "2.5", "1e3"):
+        line = refusal("evaluate", first, pairs, "--wrong", wrong)
+        assert f"--wrong takes a whole number from 0 or a file; got {wrong}" in line
 
 
 def test_two_runs_are_compared_on_the_pairs_that_both_held_out(models: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -163,6 +176,28 @@ def test_the_wrong_ones_are_listed_worst_first(texts: Path) -> None:
     assert gained.stdout.decode().count("reference  ") == 0
 
 
+@pytest.mark.parametrize("name", ["reference", "source", "chrF2"])
+def test_a_system_called_as_a_column_has_a_column_of_its_own(texts: Path, name: str) -> None:
+    (texts / "systems").mkdir()
+    for system, lines in {name: REFERENCES, "other": WORSE}.items():
+        (texts / "systems" / system).write_text("".join(f"{line}\n" for line in lines))
+    words = ("--target", name, "--target", "other", "--reference", "../reference", "--source", "../source")
+    compared = run_here("score", *words, "--wrong", "1", "--json", cwd=texts / "systems")
+    (row,) = json.loads(compared.stdout)["wrong"]
+    assert list(row) == ["source", f"{name} (output)", "other", "reference", "chrF2"]
+    assert row["source"] == row[f"{name} (output)"] == row["reference"] != row["other"]
+
+
+def test_only_the_metrics_that_are_named_are_counted(texts: Path) -> None:
+    words = ("score", "--target", "bad", "--reference", "reference", "--metrics")
+    scores = json.loads(run_here(*words, "cer, bleu", "--json").stdout)["systems"][0]["scores"]
+    assert list(scores) == ["cer", "bleu"]
+    assert 'no metric "blue"; known metrics: bleu, chrf, ' in refusal(*words, "bleu,blue")
+    assert 'no metric "ter" is counted; counted are bleu' in refusal(*words, "bleu", "--at-most", "ter=3")
+    (texts / "reference").write_text("one two\n" * 30)  # too short for BLEU, which is 0 for any translation
+    assert run_here(*words, "bleu").stdout.startswith(b"BLEU           0.00")
+
+
 def test_several_references_count(texts: Path) -> None:
     words = ("score", "--target", "bad", "--reference", "reference", "--reference", "bad")
     assert b"equal:30|of:30" in run_here(*words).stdout
@@ -171,8 +206,8 @@ def test_several_references_count(texts: Path) -> None:
 def test_a_call_of_score_that_makes_no_sense_is_refused(texts: Path, saved: Path) -> None:
     (texts / "short").write_text("a\n")
     assert "name BUNDLE, --source and one --target" in refusal("score", "--target", "bad")
-    assert "--tokenize, --overwrite: this compares with references" in refusal(
-        "score", "x", "--source", "source", "--target", "good", "--tokenize", "none", "--overwrite"
+    assert "--metrics, --tokenize, --overwrite: this compares with references" in refusal(
+        "score", "x", "--source", "source", "--target", "good", "--metrics", "bleu", "--tokenize", "none", "--overwrite"
     )
     assert "--batch-size: this is for a model; leave out --reference" in refusal(
         "score", "--target", "good", "--reference", "reference", "--batch-size", "3"

@@ -12,6 +12,7 @@ from .score_options import (
     AtMostOption,
     CometOption,
     JsonOption,
+    MetricsOption,
     NoWorseOption,
     TokenizeOption,
     WrongOption,
@@ -54,6 +55,7 @@ def evaluate_command(
             help='Source and target column of --pairs: "en,it" or, counted from 1, "2,4".', show_default=False
         ),
     ] = None,
+    metrics: MetricsOption = None,
     tokenize: TokenizeOption = "13a",
     as_json: JsonOption = False,
     output: Annotated[
@@ -94,6 +96,8 @@ def evaluate_command(
 
       allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz --wrong 20
 
+      allyouneed evaluate runs/mine long.tsv --metrics bleu,chrf
+
       allyouneed evaluate runs/mine --source a.en --target a.de --alpha 1.4
 
       allyouneed evaluate runs/seed1,runs/seed2
@@ -101,7 +105,7 @@ def evaluate_command(
     from ..errors import ConfigError, InputError
     from ..files import check_output_file, named_folders
     from ..metrics import refuse_unknown_tokenizer
-    from .score_output import show_scores, write_translations
+    from .score_output import count_and_show
     from .screen import announce_pipes, console, progress
     from .testset import read_test_set
 
@@ -120,18 +124,18 @@ def evaluate_command(
     announce_pipes(source, target, pairs)
     groups = [named_folders(model) for model in models]
     name, sources, references = read_test_set(groups, source, target, pairs, chosen)
-    metrics = make_chosen_metrics(comet, sources, tokenize=tokenize)
+    counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
     warn_of_tokenized(references, tokenize)
-    limits = parse_limits(metrics, at_least, at_most)
+    limits = parse_limits(counted, at_least, at_most)
     if not (source or pairs):
         console.print(f"{len(sources):,} test pairs that {' and '.join(models)}{' both' * (len(models) - 1)} held out")
 
     from ..device import retain_freed_memory
-    from ..evaluation import ScoredSet, translate_set
+    from ..evaluation import translate_set
     from ..translator import Translator
 
     retain_freed_memory()
-    systems = []
+    translated = []
     names = models if len(set(models)) == len(models) else [models[0], f"{models[1]} again"]
     for model, folders in zip(names, groups, strict=True):
         translator = Translator.load(
@@ -140,13 +144,10 @@ def evaluate_command(
         try:
             with progress("translating", total=len(sources)) as done:
                 rows = zip(sources, references, strict=True)
-                translated = translate_set(translator, rows, name=model, on_progress=done)
+                translated.append(translate_set(translator, rows, name=model, on_progress=done))
         except InputError as error:
             raise InputError(f"{name}, line {error.line}: {error}") from error
-        systems.append(ScoredSet.count(translated, metrics))
-    if output:
-        write_translations(output, systems)
-    show_scores(systems, limits, as_json=as_json, wrong=wrong, no_worse=no_worse)
+    count_and_show(translated, counted, limits, as_json=as_json, wrong=wrong, no_worse=no_worse, output=output)
 
 
 def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:

@@ -11,6 +11,7 @@ from .score_options import (
     AtLeastOption,
     AtMostOption,
     CometOption,
+    MetricsOption,
     NoWorseOption,
     TokenizeOption,
     WrongOption,
@@ -52,6 +53,7 @@ def score(
             help="A JSON object a line, with the log-probability of every token; with --reference one object.",
         ),
     ] = False,
+    metrics: MetricsOption = None,
     tokenize: TokenizeOption = "13a",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     wrong: WrongOption = "",
@@ -87,7 +89,7 @@ def score(
     if not reference:
         limits = {
             "--wrong": wrong, "--at-least": at_least, "--at-most": at_most, "--no-worse": no_worse, "--comet": comet,
-            "--tokenize": tokenize != "13a", "--overwrite": overwrite,
+            "--metrics": metrics, "--tokenize": tokenize != "13a", "--overwrite": overwrite,
         }  # fmt: skip
         if useless := [name for name, value in limits.items() if value]:
             raise ConfigError(f"{', '.join(useless)}: this compares with references; name them by --reference")
@@ -107,8 +109,8 @@ def score(
     check_wrong_file(wrong, overwrite=overwrite, others=[source, *target, *reference])
 
     from ..corpus.readers import pair_lines
-    from ..evaluation import ScoredSet, TranslatedSet
-    from .score_output import show_scores
+    from ..evaluation import TranslatedSet
+    from .score_output import count_and_show
 
     if comet and not source:
         raise ConfigError("COMET reads the source too; name it by --source")
@@ -117,15 +119,12 @@ def score(
     others = [_aligned_lines(path, len(pairs)) for path in reference[1:]]
     references = list(zip([pair.target for pair in pairs], *others, strict=True))
     sources = _aligned_lines(source, len(pairs)) if source else [""] * len(pairs)
-    metrics = make_chosen_metrics(comet, sources, tokenize=tokenize)
+    counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
     warn_of_tokenized(references, tokenize)
-    chosen = parse_limits(metrics, at_least, at_most)
+    chosen = parse_limits(counted, at_least, at_most)
     names = [str(path) for path in target]
-    systems = [
-        ScoredSet.count(TranslatedSet(name, sources, references, texts), metrics)
-        for name, texts in zip(names, outputs, strict=True)
-    ]
-    show_scores(systems, chosen, as_json=as_json, wrong=wrong, no_worse=no_worse)
+    systems = [TranslatedSet(name, sources, references, texts) for name, texts in zip(names, outputs, strict=True)]
+    count_and_show(systems, counted, chosen, as_json=as_json, wrong=wrong, no_worse=no_worse)
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:

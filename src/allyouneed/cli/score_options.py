@@ -25,6 +25,15 @@ WrongOption = Annotated[
         show_default=False,
     ),
 ]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="METRIC,…",
+        help="Count only these: bleu, chrf, chrf++, ter, cer, exact.",
+        show_default=False,
+    ),
+]
 AtLeastOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,11 +80,14 @@ class ScoreLimit:
         return f"{metric.title} of {system} is {score:.2f}, and {option} asks for {self.value:g}"
 
 
-def make_chosen_metrics(comet: Path | None, sources: Sequence[str], *, tokenize: str) -> "dict[str, Metric]":
-    """All metrics, and COMET if its checkpoint is named."""
+def make_chosen_metrics(
+    names: str | None, comet: Path | None, sources: Sequence[str], *, tokenize: str
+) -> "dict[str, Metric]":
+    """The metrics that an option names, or all; and COMET if its checkpoint is named."""
     from ..metrics import METRICS, make_metrics
 
-    metrics = make_metrics(METRICS, tokenize=tokenize)
+    chosen = METRICS if names is None else [name.strip() for name in names.split(",")]
+    metrics = make_metrics(chosen, tokenize=tokenize)
     if comet:
         from ..evaluation.comet import make_comet
 
@@ -106,26 +118,30 @@ def parse_limits(
         for text in texts:
             name, _, number = text.partition("=")
             if name not in metrics:
-                raise ConfigError(f'{option} {text}: there is no metric "{name}"; known metrics: {", ".join(metrics)}')
+                raise ConfigError(f'{option} {text}: no metric "{name}" is counted; counted are {", ".join(metrics)}')
             if metrics[name].higher_is_better != (option == "--at-least"):
                 other = "--at-least" if metrics[name].higher_is_better else "--at-most"
                 raise ConfigError(f"{option} {text}: a good {name} is on the other side; write {other} {text}")
-            try:
-                value = float(number)
-            except ValueError:
-                value = nan
-            limits.append(ScoreLimit(name, value))
-            if not isfinite(value):
+            limits.append(ScoreLimit(name, _number(number)))
+            if not isfinite(limits[-1].value):
                 raise ConfigError(f"{option} is written METRIC=NUMBER, like chrf=55; got {text!r}")
     return limits
 
 
 def check_wrong_file(wrong: str, *, overwrite: bool, others: Iterable[Path | None]) -> None:
-    """Refuse a negative number, and a file for the wrong translations that exists already or is one of `others`."""
+    """Refuse what is a number but no count, and a file that exists already or is one of `others`."""
     from ..errors import ConfigError
     from ..files import check_output_file
 
-    if wrong.startswith("-"):
-        raise ConfigError(f"--wrong takes a number from 0 or a file; got {wrong}")
-    if wrong and not wrong.isdecimal():
-        check_output_file(Path(wrong), what="the list", overwrite=overwrite, inputs=filter(None, others))
+    if not wrong or wrong.isdecimal():
+        return
+    if wrong.startswith("-") or isfinite(_number(wrong)):
+        raise ConfigError(f"--wrong takes a whole number from 0 or a file; got {wrong}")
+    check_output_file(Path(wrong), what="the list", overwrite=overwrite, inputs=filter(None, others))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return nan

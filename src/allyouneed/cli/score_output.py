@@ -10,19 +10,31 @@ import typer
 from .score_options import ScoreLimit
 
 if TYPE_CHECKING:
-    from ..evaluation import ScoredSet
-    from ..metrics import PairedScore
+    from ..evaluation import ScoredSet, TranslatedSet
+    from ..metrics import Metric, PairedScore
     from ..run import Sample
 
+_COLUMNS = ("source", "reference", "chrF2")  # of the list of wrong translations, besides the names of the systems
 
-def show_scores(
-    systems: "Sequence[ScoredSet]", limits: Sequence[ScoreLimit], *, as_json: bool, wrong: str, no_worse: bool
+
+def count_and_show(
+    translated: "Sequence[TranslatedSet]",
+    metrics: "Mapping[str, Metric]",
+    limits: Sequence[ScoreLimit],
+    *,
+    as_json: bool,
+    wrong: str,
+    no_worse: bool,
+    output: Path | None = None,
 ) -> None:
-    """Print the scores of one system, or compare two, and exit with code 1 if a limit is missed."""
+    """Score one system, or compare two, print the scores, write `output`, and exit with code 1 if a limit is missed."""
+    from ..evaluation import ScoredSet
     from ..files import to_json
     from .screen import console
 
-    comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
+    with console.status("counting"):  # TER takes long for long lines
+        systems = [ScoredSet.count(one, metrics) for one in translated]
+        comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
     count = int(wrong) if wrong.isdecimal() else 0
     rows = list(_wrong_rows(systems)) if wrong else []
     last = systems[-1]
@@ -38,11 +50,12 @@ def show_scores(
         )
         print(to_json(table))
     else:
-        for line in _lines(systems, comparison):
-            print(line)
+        print(*_lines(systems, comparison), sep="\n")
         width = max((len(name) for row in rows[:1] for name in row), default=0) + 2
         for row in rows[:count]:
             print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
+    if output:
+        _write_translations(output, translated)
     if wrong and not wrong.isdecimal():
         _write_rows(Path(wrong), rows)
     if missed:
@@ -105,11 +118,12 @@ def _wrong_rows(systems: "Sequence[ScoredSet]") -> Iterator[dict[str, str]]:
             }  # fmt: skip
         return
     first, second = (one.translated for one in systems)
+    names = [f"{one.name} (output)" if one.name in _COLUMNS else one.name for one in (first, second)]
     changes = sorted(zip(first.samples(), second.samples(), strict=True), key=_change)
     for before, after in changes:
         if _change((before, after)) < 0:
             yield {
-                "source": before.source, first.name: before.output, second.name: after.output,
+                "source": before.source, names[0]: before.output, names[1]: after.output,
                 "reference": after.reference, "chrF2": f"{before.score:.1f} to {after.score:.1f}",
             }  # fmt: skip
 
@@ -126,19 +140,19 @@ def _write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
     write_whole(path, "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines))
 
 
-def write_translations(path: Path, systems: "Sequence[ScoredSet]") -> None:
+def _write_translations(path: Path, systems: "Sequence[TranslatedSet]") -> None:
     """Write the translations, a pair a line and those of two systems tab-separated; with all of a pair as .jsonl."""
     from ..files import to_json, write_whole
 
     if path.suffix == ".jsonl":
-        samples = [[asdict(sample) for sample in one.translated.samples()] for one in systems]
+        samples = [[asdict(sample) for sample in one.samples()] for one in systems]
         rows = [
             {"source": some[0]["source"], "references": list(references),
-             "outputs": {one.translated.name: sample["output"] for one, sample in zip(systems, some, strict=True)},
-             "chrf": {one.translated.name: sample["score"] for one, sample in zip(systems, some, strict=True)}}
-            for *some, references in zip(*samples, systems[0].translated.references, strict=True)
+             "outputs": {one.name: sample["output"] for one, sample in zip(systems, some, strict=True)},
+             "chrf": {one.name: sample["score"] for one, sample in zip(systems, some, strict=True)}}
+            for *some, references in zip(*samples, systems[0].references, strict=True)
         ]  # fmt: skip
         write_whole(path, "".join(to_json(row) + "\n" for row in rows))
         return
-    outputs = zip(*(one.translated.outputs for one in systems), strict=True)
+    outputs = zip(*(one.outputs for one in systems), strict=True)
     write_whole(path, "".join("\t".join(" ".join(text.split("\t")) for text in some) + "\n" for some in outputs))

@@ -69,8 +69,9 @@ class ScoredSet:
         return {name: score_with_interval(metric, self.counts[name]) for name, metric in self.metrics.items()}
 
     def telling_metrics(self) -> list[str]:
-        """The names of the metrics to show to a reader: without BLEU where no reference has four words."""
-        return [name for name, metric in self.metrics.items() if can_rise(metric, self.translated.references)]
+        """The names of the metrics to show: without BLEU where no reference has four words, if others are counted."""
+        telling = [name for name, metric in self.metrics.items() if can_rise(metric, self.translated.references)]
+        return telling or list(self.metrics)
 
     def compare(self, other: "ScoredSet") -> dict[str, PairedScore]:
         """The scores of both on the same sentences, with the significance of their differences."""
