@@ -147,11 +147,13 @@ def test_a_list_of_one_file_is_that_file() -> None:
         ),
         ("[model]\nd_model = 2.5", r"\[model\] d_model must be a whole number; got 2.5"),
         ("[model\n", "recipe.toml is not TOML"),
+        ("[train]\nsteps = 3\npause = 2\nvalidate_every = 3", "recipe.toml: .*validate_every"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=message) as error:
         Recipe.read(recipe_file(tmp_path, text))
+    assert str(error.value).count(f"{tmp_path}/recipe.toml") == 1
 
 
 @pytest.mark.parametrize("override", ["steps=3", "train.steps", "=", "train.steps:3"])

@@ -80,7 +80,7 @@ def test_a_device_is_written_to_and_stays_one() -> None:
     write_whole(Path("/dev/null"), b"gone")
     assert Path("/dev/null").is_char_device()
     check_output_file(Path("/dev/null"), what="a test", overwrite=False)
-    with pytest.raises(OutputError, match="the disk is full: /dev/full"):
+    with pytest.raises(OutputError, match="the disk is full: /dev/full could not be written; free some space"):
         write_whole(Path("/dev/full"), b"too much")
 
 
@@ -132,8 +132,8 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> 
     assert "is a folder; name a file" in refused(tmp_path)
     assert "there is no folder" in refused(tmp_path / "nowhere/file")
     assert "exists already, and the page would replace it" in refused(tmp_path / "old", overwrite=False)
-    for name in ("input", "link", "hard"):
-        assert "are one file: the page would destroy what it is made from" in refused(tmp_path / name)
+    for name, words in {"input": "is named twice", "link": "are one file", "hard": "are one file"}.items():
+        assert f"{words}: the page would destroy what it is made from" in refused(tmp_path / name)
     with contextlib.chdir(tmp_path), socket.socket(socket.AF_UNIX) as sock:
         sock.bind("socket")
         assert "is no file, and the page cannot be written to it" in refused(tmp_path / "socket")

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import OutputError
+from .errors import ConfigError, OutputError
 
 if sys.platform != "win32":  # Windows has no such locks
     import fcntl
@@ -47,8 +47,18 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def named_folders(argument: str | Path) -> list[Path]:
-    """The folders that an argument names, separated by commas; the comma of a folder's name separates nothing."""
-    return [Path(argument)] if Path(argument).is_dir() else [Path(name) for name in str(argument).split(",")]
+    """The folders that an argument names, separated by commas; the comma of a folder's name separates nothing.
+
+    Refuses a name that is empty, which would be the present folder.
+    """
+    if not str(argument):
+        raise ConfigError("the name of a model is empty; name its folder")
+    if Path(argument).is_dir():
+        return [Path(argument)]
+    names = str(argument).split(",")
+    if not all(map(str.strip, names)):
+        raise ConfigError(f"{argument} has a comma with no model beside it; name folders like runs/a,runs/b")
+    return list(map(Path, names))
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -140,7 +150,8 @@ def check_output_file(path: Path, *, what: str, overwrite: bool, inputs: Iterabl
         for file in inputs:
             if is_same_file(path, file):
                 name = "standard input" if isinstance(file, int) else file
-                raise OutputError(f"{path} and {name} are one file: {what} would destroy what it is made from")
+                both = f"{path} is named twice" if path == file else f"{path} and {name} are one file"
+                raise OutputError(f"{both}: {what} would destroy what it is made from")
     if not overwrite:
         refuse_to_replace(path, what=what)
 
@@ -306,5 +317,6 @@ def _mode(path: Path, *kinds: Any) -> bool:
 
 def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full: {path} could not be written (an earlier version is unchanged); free some space"
+        earlier = " (an earlier version is unchanged)" if path.is_file() else ""
+        return f"the disk is full: {path} could not be written{earlier}; free some space"
     return f"{path} could not be written: {error.strerror or error}"

@@ -223,6 +223,9 @@ def test_several_models_translate_score_and_are_evaluated_together(bundle: Bundl
     )
     assert "this is an ensemble of 2" in refusal("explain", both, "cab", "-o", tmp_path / "page.html")
     assert "e is no folder" in refusal("translate", f"{saved},{tmp_path / 'e'}", text)
+    for names in (f"{saved},", f",{saved}", f"{saved}, ,{saved}"):
+        assert f"{names} has a comma with no model beside it" in refusal("translate", names, text)
+    assert "the name of a model is empty; name its folder" in refusal("translate", "", text, cwd=saved)
 
 
 def test_an_ensemble_is_evaluated_without_a_test_set_where_all_held_out_the_same_pairs(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_document_is_translated_into_a_file(saved: Path, page: Path) -> None:
 def test_the_list_for_review_is_no_file_that_another_option_names(saved: Path, page: Path) -> None:
     for review in (page, page.with_name("out.html"), page.parent / "." / "out.html"):
         line = refusal("translate", saved, page, "--output", page.with_name("out.html"), "--review", review)
-        assert "are one file: the list would destroy what it is made from" in line
+        assert "is named twice: the list would destroy what it is made from" in line
     assert not page.with_name("out.html").exists()
 
 
@@ -100,7 +100,7 @@ def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> N
     ("words", "reason"),
     [
         (["{page}"], "a document is translated into a file: name it with --output"),
-        (["{page}", "--output", "{page}", "--overwrite"], "are one file"),
+        (["{page}", "--output", "{page}", "--overwrite"], "is named twice"),
         (["{page}", "--output", "out.html", "--json", "--nbest", "2"], "leave out --json, --nbest"),
         (["{page}", "--output", "out.html", "--format", "pdf"], "--format must be lines or one of txt, "),
         (["-", "--column", "2"], "--column is for documents"),

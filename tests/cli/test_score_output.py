@@ -169,7 +169,7 @@ def test_the_wrong_ones_are_listed_worst_first(texts: Path) -> None:
     assert len((texts / "²").read_text().splitlines()) == 16
     assert "wrong.tsv exists already" in refusal(*words, "--wrong", "wrong.tsv")
     for read in ("bad", "reference", "source"):
-        assert "are one file: the list would destroy" in refusal(*words, "--wrong", read, "--overwrite")
+        assert "is named twice: the list would destroy" in refusal(*words, "--wrong", read, "--overwrite")
     lost = run_here("score", "--target", "good", "--target", "bad", "--reference", "reference", "--wrong", "99")
     assert lost.stdout.decode().count("chrF2  ") == 16  # the table, and the fifteen that became worse
     gained = run_here("score", "--target", "bad", "--target", "good", "--reference", "reference", "--wrong", "99")

@@ -104,6 +104,8 @@ def test_files_without_a_line_are_refused_as_empty(tmp_path: Path) -> None:
         read_pairs((str(archive), str(full)))
     with pytest.raises(DataError, match=r"empty.tsv and .*empty.gz are empty; expected a sentence"):
         pair_lines(empty, archive)
+    with pytest.raises(DataError, match=r"^\S+/empty.tsv is empty; expected a sentence"):
+        pair_lines(empty, empty)
     with pytest.raises(DataError, match=r"empty.tsv is empty; expected pairs"):
         read_pairs(str(empty))
 

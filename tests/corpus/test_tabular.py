@@ -24,6 +24,7 @@ DOG, CAT = Pair("a dog", "un cane"), Pair('a "cat"', "un gatto")
         ("a.tsv", 'source\ttarget\na dog\tun cane\n\na "cat"\tun gatto', ()),
         ("a.tsv", 'en\tit\r\na dog\tun cane\r\na "cat"\tun gatto\r\n', ()),
         ("a.tsv", '1\ta dog\t2\tun cane\n3\ta "cat"\t4\tun gatto\n', ("2", "4")),
+        ("a.tsv", 'id\ten\tid\tit\n1\ta dog\t2\tun cane\n3\ta "cat"\t4\tun gatto\n', ("2", "4")),
         ("a.tsv", 'it\tid\ten\nun cane\t1\ta dog\nun gatto\t2\ta "cat"\n', ("en", "it")),
         ("a.csv", 'a dog,un cane\n"a ""cat""",un gatto\n', ()),
         ("a.csv", '"a dog";"un cane"\n"a ""cat""";un gatto\n', ()),

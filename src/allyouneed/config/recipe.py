@@ -20,7 +20,11 @@ FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "target_pad_id")
 
 def read_recipe(path: str | Path) -> dict[str, Any]:
     """The tables of a recipe's TOML file, with the names of version 0.1 replaced by those of today."""
-    return upgrade_recipe(read_tables(path))
+    tables = read_tables(path)
+    try:
+        return upgrade_recipe(tables)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +40,12 @@ class Recipe(Checked):
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
-        return cls.from_tables(apply_overrides(read_recipe(path), overrides))
+        tables, changes = read_recipe(path), list(overrides)
+        tables = apply_overrides(tables, changes)
+        try:
+            return cls.from_tables(tables)
+        except ConfigError as error:
+            raise ConfigError(f"{' '.join([f'{path} with', *changes]) if changes else path}: {error}") from error
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:

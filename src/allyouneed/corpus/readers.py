@@ -120,7 +120,8 @@ def pair_lines(source: str | Path, target: str | Path) -> list[Pair]:
             raise _unequal(Path(source), Path(target), lines)
         pairs.append(Pair(left, right))
     if not pairs:
-        raise DataError(f"{source} and {target} are empty; expected a sentence and its translation on every line")
+        empty = f"{source} is" if source == target else f"{source} and {target} are"
+        raise DataError(f"{empty} empty; expected a sentence and its translation on every line")
     return pairs
 
 

@@ -177,7 +177,9 @@ def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple
         numbers = [int(name) for name in columns]
         if not 1 <= min(numbers) <= max(numbers) <= len(first):
             raise DataError(f"{where} has {len(first)} columns; data.columns asks for {list(columns)}, counted from 1")
-        return numbers[0] - 1, numbers[1] - 1, False
+        source, target = (number - 1 for number in numbers)
+        chosen = [first[source], first[target]]
+        return source, target, bool(find_sides(chosen)) or _are_language_codes(chosen)
     if columns:
         names = [cell.strip() for cell in first]
         missing = [name for name in columns if name not in names]

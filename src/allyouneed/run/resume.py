@@ -32,12 +32,12 @@ def has_run(output: Path) -> bool:
     return (output / "recipe.toml").is_file()
 
 
-def refuse_a_run(output: Path) -> None:
-    """Refuse to start a run in a folder that contains something."""
+def refuse_a_run(output: Path, *, remedy: str = "replace it with allyouneed train --overwrite") -> None:
+    """Refuse to start a run in a folder that contains something; `remedy` is another way out than a new name."""
     if has_run(output):
         raise OutputError(
             f"{output} already contains a run; continue it with --resume, name another folder with --output, or "
-            "replace it with allyouneed train --overwrite"
+            f"{remedy}"
         )
     # A process killed right after its start leaves only prepared pairs, trials and a .partial file.
     if output.exists() and not (

@@ -92,7 +92,7 @@ def adapt_bundle(
         with locked(output, what=str(output)):
             plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
             if not (resume and has_run(output)):
-                refuse_a_run(output)
+                refuse_a_run(output, remedy="delete it")
             elif not plan.manifest.is_file():
                 raise ConfigError(f"{output} contains a run that is no adaptation; name another folder with --output")
             prepared = plan.prepare(base, callback, resume=resume)
