@@ -160,6 +160,8 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, text: str, message: 
 def test_an_override_is_written_section_key_value(tmp_path: Path, override: str) -> None:
     with pytest.raises(ConfigError, match="an override is written section.key=value"):
         Recipe.read(recipe_file(tmp_path, ""), [override])
+    with pytest.raises(ConfigError, match='recipe.toml with train.seed=2 train.step=3: unknown key "step"'):
+        Recipe.read(recipe_file(tmp_path, ""), ["train.seed=2", "train.step=3"])
 
 
 @pytest.mark.parametrize("name", recipe_names())

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import pytest
 from allyouneed.cli.flow import Chunk, read_chunks
 from allyouneed.cli.resumable import line_writer, notes_path, partial_path
 from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
-from allyouneed.errors import DataError, OutputError
+from allyouneed.errors import DataError, Interrupted, OutputError
 from shell import ENVIRONMENT, refusal, run, run_here
 
 
@@ -78,7 +79,7 @@ def test_a_result_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_stopped_result_is_continued_after_its_last_complete_chunk(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match="stopped; the same command with --resume continues"):
         write(tmp_path / "out", ["a", "b", "c", "d", "e"], stop_after=4)
     partial = partial_path(tmp_path / "out")
     partial.write_bytes(partial.read_bytes() + b"e\ntorn")
@@ -89,7 +90,7 @@ def test_a_stopped_result_is_continued_after_its_last_complete_chunk(tmp_path: P
 
 def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
     lines = ["a", "b", "c", "d", "e"]
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match="stopped; the same command with --resume continues"):
         write(tmp_path / "out", lines, stop_after=4)
     before = partial_path(tmp_path / "out").read_bytes()
     for other, size, why in (
@@ -149,6 +150,27 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
     assert b"nothing to go on with" in run_here(*words, "--output", tmp_path / "out", "--resume").stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_asked_to_stop_says_how_to_continue(
+    saved: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "allyouneed", "translate", str(saved), "--batch-size", "1", "-o", str(tmp_path / "out")],
+        env=ENVIRONMENT, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin
+    process.stdin.write(b"abc\n" * 60)  # more than one chunk; it waits for the rest
+    process.stdin.flush()
+    while not ((tmp_path / "out.partial").exists() and (tmp_path / "out.partial").stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(number)
+    process.wait()
+    assert process.communicate()[1] == b"allyouneed: stopped; the same command with --resume continues\n"
+    assert process.returncode == code
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.partial", "out.partial.jsonl"]
 
 
 def test_of_two_processes_that_resume_one_output_one_is_refused(saved: Path, tmp_path: Path) -> None:

@@ -6,14 +6,17 @@ how many of these were refused, and a digest of them.
 """
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from types import FrameType
 from typing import Any, BinaryIO
 
-from ..errors import ConfigError, OutputError
+from ..errors import ConfigError, Interrupted, OutputError
 from ..files import (
     check_output_file,
     flush_to_disk,
@@ -146,7 +149,7 @@ def line_writer(
 
     With `resume`, a partial file is continued after its last complete chunk of `size` lines. Raises `OutputError` if
     the partial file has another provenance (`provenance`) or another process is writing it. After an error the partial
-    file stays, to be resumed.
+    file stays, to be resumed; a SIGINT or SIGTERM then raises `Interrupted`.
     """
     if output is None:
         yield LineWriter(sys.stdout.buffer)
@@ -156,8 +159,31 @@ def line_writer(
             with output.open("wb") as file:
                 yield LineWriter(file)
         else:
-            with locked(partial_path(output), what=str(partial_path(output))):
+            partial = partial_path(output)
+            with locked(partial, what=str(partial)), _interruptible(partial):
                 yield from _resumable(output, provenance, size, resume)
+
+
+@contextmanager
+def _interruptible(partial: Path) -> Iterator[None]:
+    """Raise a SIGINT or SIGTERM in this block as an `Interrupted` that says how to continue."""
+    received = signal.SIGINT
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal received
+        received = signal.Signals(number)
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()  # Python delivers signals to this thread only
+    before = signal.signal(signal.SIGTERM, stop) if is_main else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        then = "the same command with --resume continues" if partial.exists() else "nothing was translated yet"
+        raise Interrupted(f"stopped; {then}", signal=received) from None
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _resumable(output: Path, provenance: Mapping[str, object], size: int, resume: bool) -> Iterator[ResumableWriter]:
