@@ -262,8 +262,9 @@ def test_a_stream_shows_what_greedy_search_finds(saved: Path) -> None:
 
 
 def test_alternatives_stand_side_by_side(saved: Path) -> None:
-    words = ["translate", saved, "--alternatives", "3", "--prefix", "de"]
-    first, second, third = run_here(*words, stdin=b"abc\n\nij\n").stdout.decode().splitlines()
+    words = ["translate", saved, "--alternatives", "3", "--prefix"]
+    first, second, third = run_here(*words, "de", stdin=b"abc\n\nij\n").stdout.decode().splitlines()
+    assert run_here(*words, " de ", stdin=b"abc\n").stdout.decode().splitlines() == [first]
     assert second == ""
     for line in (first, third):
         assert len({column[2] for column in line.split("\t") if column.startswith("de")}) == 3

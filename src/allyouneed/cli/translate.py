@@ -77,7 +77,12 @@ def translate(
         ),
     ] = None,
     prefix: Annotated[
-        str, typer.Option(help="Beginning of every translation.", show_default=False, rich_help_panel="Constraints")
+        str,
+        typer.Option(
+            help="Beginning of every translation, without blanks around it.",
+            show_default=False,
+            rich_help_panel="Constraints",
+        ),
     ] = "",
     alternatives: Annotated[
         int,
@@ -142,6 +147,7 @@ def translate(
     from .resumable import check_output, line_writer, partial_path
     from .screen import announce_pipes, console, progress, prompt
 
+    prefix = prefix.strip()
     if stream:
         _refuse_beside_stream(
             {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
