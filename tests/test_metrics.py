@@ -161,7 +161,8 @@ def test_a_sample_has_as_many_sentences_as_the_set() -> None:
 
 
 def test_the_better_model_is_the_one_with_fewer_errors() -> None:
-    assert PairedScore("TER", 50, 40, 0.01, "", higher_is_better=False).better == 1
-    assert PairedScore("BLEU", 50, 40, 0.01, "").better == 0
-    assert PairedScore("BLEU", 50, 40, 0.06, "").better is None
-    assert PairedScore("BLEU", 50, 50, 0.001, "").better is None
+    assert PairedScore("TER", 50, 40, 0.01, 30, "", higher_is_better=False).better == 1
+    assert PairedScore("BLEU", 50, 40, 0.01, 30, "").better == 0
+    assert PairedScore("BLEU", 50, 40, 0.06, 30, "").better is None
+    assert PairedScore("BLEU", 50, 50, 0.001, 30, "").better is None
+    assert PairedScore("BLEU", 50, 40, 0.001, 29, "").better is None  # samples of one sentence are all the same

@@ -32,7 +32,7 @@ def models(bundle: Bundle, saved: Path, tmp_path: Path) -> tuple[Path, Path, Pat
     """Two bundles, and pairs whose references the first one writes."""
     torch.manual_seed(1)
     replace(bundle, model=Transformer(bundle.model.config).eval()).save(tmp_path / "other")
-    sources = ["abc", "cab", "hij", "fed"]
+    sources = ["abc", "cab", "hij", "fed"] * 8
     rows = zip(sources, Translator(bundle).translate(sources), strict=True)
     (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
     return saved, tmp_path / "other", tmp_path / "pairs.tsv"
@@ -48,6 +48,17 @@ def test_two_models_are_compared_on_the_same_pairs(models: tuple[Path, Path, Pat
     assert lines[-1].endswith(f"{first} is better")
     turned = run_here("evaluate", second, first, pairs, "--no-worse")
     assert turned.returncode == 0
+
+
+def test_of_few_pairs_no_model_is_called_better(models: tuple[Path, Path, Path]) -> None:
+    """All bootstrap samples of one pair are the same, so every difference would be certain."""
+    first, second, pairs = models
+    pairs.write_text("".join(pairs.read_text().splitlines(keepends=True)[:29]))
+    compared = run_here("evaluate", first, second, pairs)
+    assert compared.returncode == 0
+    assert b"is better" not in compared.stdout
+    assert b"Only 29 of at least 30 pairs: intervals are too narrow" in compared.stderr
+    assert "needs at least 30 pairs" in refusal("evaluate", first, second, pairs, "--no-worse")
 
 
 def test_bleu_of_texts_without_four_words_is_in_the_json_alone(models: tuple[Path, Path, Path]) -> None:
@@ -78,7 +89,7 @@ def test_limits_are_for_the_second_model_and_end_with_code_1(models: tuple[Path,
 
 def test_the_translations_of_both_are_written(models: tuple[Path, Path, Path], tmp_path: Path) -> None:
     first, second, pairs = models
-    both = [Translator.load(model).translate(["abc", "cab", "hij", "fed"]) for model in (first, second)]
+    both = [Translator.load(model).translate(["abc", "cab", "hij", "fed"] * 8) for model in (first, second)]
     assert run_here("evaluate", first, second, pairs, "--output", tmp_path / "out").returncode == 0
     assert [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()] == [
         list(row) for row in zip(*both, strict=True)

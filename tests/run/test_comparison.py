@@ -23,15 +23,15 @@ def samples(words: str, count: int = 30) -> list[Sample]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two runs, of which the second is better."""
     folder = tmp_path_factory.mktemp("runs")
-    fit(TINY, folder / "a", evaluate=lambda *_: Evaluation({"chrf": 1.0}, samples("<dog>")))
+    fit(TINY, folder / "a", evaluate=lambda *_: Evaluation({"chrf": 1.0}, samples("<dog>", 32)))
     recipe = replace(TINY, train=replace(TINY.train, warmup=2, label_smoothing=0.2))
-    fit(recipe, folder / "b", evaluate=lambda *_: Evaluation({"chrf": 2.0}, samples("cat", 28)))
+    fit(recipe, folder / "b", evaluate=lambda *_: Evaluation({"chrf": 2.0}, samples("cat", 30)))
     return folder / "a", folder / "b"
 
 
 def test_the_scores_are_of_the_pairs_that_both_translated(runs: tuple[Path, Path]) -> None:
     comparison = compare_runs(*runs)
-    assert len(comparison.pairs) == 28
+    assert len(comparison.pairs) == 30
     bleu, chrf = comparison.scores
     assert (bleu.name, chrf.name) == ("BLEU", "chrF2")
     assert bleu.second == pytest.approx(100)
@@ -40,10 +40,16 @@ def test_the_scores_are_of_the_pairs_that_both_translated(runs: tuple[Path, Path
     assert comparison.summary()[1].endswith(f"b is better (p = {bleu.p_value:.3f})")
 
 
+def test_of_few_pairs_there_is_no_finding(runs: tuple[Path, Path]) -> None:
+    comparison = compare_runs(*runs)
+    few = replace(comparison, scores=[replace(score, sentences=29) for score in comparison.scores])
+    assert ": too few pairs for a finding, 29 (p = " in few.summary()[1]
+
+
 def test_the_page_has_settings_and_sentences_that_differ(runs: tuple[Path, Path]) -> None:
     page = build_comparison_page(compare_runs(*runs))
     for part in ("train.warmup", "train.label_smoothing", "Better in b", "<mark>&lt;dog&gt;</mark>", "Validation chrf",
-                 "14 of 28 translations are equal", "The training losses are different measures",
+                 "15 of 30 translations are equal", "The training losses are different measures",
                  "The mean of the last checkpoints is not in the curves.",
                  "<dd dir='auto' class='output'>"):  # fmt: skip
         assert part in page

@@ -1,6 +1,7 @@
 """Scores of translations, and how certain they are."""
 
 from .bootstrap import (
+    FEWEST,
     SAMPLES,
     Interval,
     PairedScore,
@@ -29,8 +30,8 @@ from .corpus_metrics import (
 from .edit_distance import edit_distance
 
 __all__ = [
-    "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score", "SentenceCounts",
-    "bleu", "can_rise", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match", "looks_tokenized",
-    "make_metrics", "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores", "score_with_interval",
-    "sentence_chrf",
+    "FEWEST", "METRICS", "QUICK_METRICS", "SAMPLES", "Interval", "Metric", "PairedScore", "References", "Score",
+    "SentenceCounts", "bleu", "can_rise", "chrf", "compare_counts", "count_sentences", "edit_distance", "exact_match",
+    "looks_tokenized", "make_metrics", "paired_bootstrap", "refuse_unknown_tokenizer", "resampled_scores",
+    "score_with_interval", "sentence_chrf",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from .corpus_metrics import FloatArray, Metric, References, SentenceCounts, coun
 SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
+FEWEST = 30  # sentences; samples of fewer vary less than other sentences would, at the end not at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedScore:
-    """A corpus score of two models on the same sentences, and the p-value of their difference."""
+    """A corpus score of two models on the same sentences, so many, and the p-value of their difference."""
 
     name: str
     first: float
     second: float
     p_value: float
+    sentences: int
     signature: str
     higher_is_better: bool = True
 
     @property
     def better(self) -> int | None:
-        """Which one is significantly better, 0 for the first or 1 for the second; None: neither."""
-        if self.first == self.second or self.p_value >= SIGNIFICANT:
+        """Which one is significantly better, 0 the first, 1 the second; None: neither, or the sentences are too few."""
+        if self.first == self.second or self.p_value >= SIGNIFICANT or self.sentences < FEWEST:
             return None
         return int((self.second > self.first) == self.higher_is_better)
 
@@ -84,7 +86,9 @@ def compare_counts(metric: Metric, first: SentenceCounts, second: SentenceCounts
     as_large = int((differences - differences.mean() > difference).sum())
     p_value = (as_large + 1) / (SAMPLES + 1) if difference else 1.0
     how = [first.signature] * (first.signature == second.signature) + [f"bs:{SAMPLES}|seed:{SEED}"]
-    return PairedScore(metric.title, first.score, second.score, p_value, "|".join(how), metric.higher_is_better)
+    return PairedScore(
+        metric.title, first.score, second.score, p_value, len(first.rows), "|".join(how), metric.higher_is_better
+    )
 
 
 def _ends(scores: FloatArray) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..metrics import PairedScore, paired_bootstrap
+from ..metrics import FEWEST, PairedScore, paired_bootstrap
 from .callback import Sample
 from .curves import Curve, draw_curves
 from .record import RunRecord
@@ -154,7 +154,10 @@ def _p_value(score: PairedScore) -> str:
 def _verdict(score: PairedScore, a: str, b: str) -> str:
     if score.first == score.second:
         return "equal"
-    finding = "no significant difference" if score.better is None else f"{(a, b)[score.better]} is better"
+    if score.sentences < FEWEST:
+        finding = f"too few pairs for a finding, {score.sentences}"
+    else:
+        finding = "no significant difference" if score.better is None else f"{(a, b)[score.better]} is better"
     return f"{finding} (p = {score.p_value:.3f})"
 
 
