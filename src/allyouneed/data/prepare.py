@@ -3,7 +3,6 @@
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -99,13 +98,13 @@ def _build(
     sizes = [len(vocabulary.source), len(vocabulary.target)]
     report.vocabulary = sizes[:1] if vocabulary.joint else sizes
     dtype = "uint16" if max(sizes) <= 2**16 else "int32"
-    encoder = BlockEncoder("train", vocabulary, max_length, dtype, advice)
-    weights = _write_ids(train, selected.train, encoder, folder, report, progress, ray)
+    encoder = partial(BlockEncoder, vocabulary=vocabulary, max_length=max_length, dtype=dtype, advice=advice)
+    weights = _write_ids(train, selected.train, encoder("train"), folder, report, progress, ray)
     if not report.train.used:
         raise DataError("data.train has no pair to use: " + "; ".join(map(str.strip, report.train.lines())))
     if selected.valid:
         block = PairsToEncode(columns(selected.valid), range(len(selected.valid)))
-        encoded = replace(encoder, part="valid")(block)
+        encoded = encoder("valid")(block)
         report.valid.used = len(encoded.rows)
         report.valid.dropped["max_length"].merge(encoded.too_long)
         if not report.valid.used:
