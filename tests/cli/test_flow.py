@@ -216,7 +216,8 @@ def test_the_lines_before_a_refused_line_are_printed(saved: Path, tmp_path: Path
     assert result.returncode == 2
     assert b"line 4" in result.stderr
     assert result.stdout == run_here("translate", saved, stdin=b"abc\n\nde\n").stdout
-    run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out")
+    kept = run_here("translate", saved, tmp_path / "in", "--output", tmp_path / "out")
+    assert b"out.partial; correct the line, then --resume)" in kept.stderr
     assert (tmp_path / "out.partial").read_bytes() == result.stdout
 
 

@@ -57,7 +57,7 @@ def test_of_few_pairs_no_model_is_called_better(models: tuple[Path, Path, Path])
     compared = run_here("evaluate", first, second, pairs)
     assert compared.returncode == 0
     assert b"is better" not in compared.stdout
-    assert b"Only 29 of at least 30 pairs: intervals are too narrow" in compared.stderr
+    assert b"Fewer than 30 pairs (29): the intervals are too narrow, and none is called better." in compared.stderr
     assert "needs at least 30 pairs" in refusal("evaluate", first, second, pairs, "--no-worse")
 
 

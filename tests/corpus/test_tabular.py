@@ -110,6 +110,13 @@ def test_a_row_of_other_columns_counts_the_lines_it_takes(tmp_path: Path) -> Non
     assert rows(tmp_path / "a.csv", 'a,b\na,"b\nb\nb",c\n')[1] == Fault(2, "has 3 columns, not 2", lines=3)
 
 
+def test_a_third_known_name_leaves_open_which_two_are_meant(tmp_path: Path) -> None:
+    """`source` may also say where a pair comes from."""
+    (fault,) = rows(tmp_path / "a.jsonl", '{"src":"Hallo","tgt":"Hello","source":"web"}\n')
+    assert isinstance(fault, Fault)
+    assert "has the keys src, tgt, source; name two of them in data.columns" in fault.reason
+
+
 def test_a_cell_of_csv_may_be_as_long_as_a_line(tmp_path: Path) -> None:
     assert rows(tmp_path / "a.csv", f'"{"x" * 1_000_000}",b\n') == [Pair("x" * 1_000_000, "b")]
 

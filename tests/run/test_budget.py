@@ -235,7 +235,7 @@ def test_a_longer_budget_continues_a_finished_run_and_a_shorter_one_is_refused(t
 def test_a_budget_cannot_be_taken_away(tmp_path: Path) -> None:
     """The position in the compressed schedule would be lost, and a finished run would train on."""
     trained(tmp_path / "run", budget(0.5))
-    with pytest.raises(ConfigError, match=r"train.minutes was 0.5, is 0.0, though a time budget can only be raised"):
+    with pytest.raises(ConfigError, match=r"train.minutes was 0.5, is 0.0, though a time budget cannot be taken away"):
         trained(tmp_path / "run", budget(0), resume=True)
 
 

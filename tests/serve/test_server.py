@@ -65,6 +65,14 @@ def server(served: tuple[Path, Path], tmp_path: Path) -> Iterator[Server]:
     server.kill()
 
 
+def test_a_warning_of_a_library_is_a_line_of_json() -> None:
+    code = "import warnings; from allyouneed.serve import server; server._log_as_json(); warnings.warn('it is old')"
+    result = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, check=True)
+    (line,) = map(json.loads, result.stderr.splitlines())
+    assert line["level"] == "warning"
+    assert "UserWarning: it is old" in line["message"]
+
+
 def test_a_server_finishes_what_runs_and_stops(server: Server, served: tuple[Path, Path], tmp_path: Path) -> None:
     assert server.lines[0] == "Serving English → Italian (en-it)\n"
     before = Translator.load(served[0], device="cpu").translate(["abc dig"])

@@ -305,6 +305,14 @@ def test_the_characters_of_a_document_are_those_that_are_translated(tmp_path: Pa
             assert (used, answer.status_code) == ((0, 200) if route == "/translate_file" else (9, 456)), answer.text
 
 
+def test_a_refusal_over_deepls_api_names_a_field_that_it_takes(client: TestClient) -> None:
+    for fields, status in (({}, 400), ({"column": "text"}, 200)):
+        file = {"file": ("a.csv", b"id,text\n1,Hello\n")}
+        answer = client.post("/v2/document", data={"target_lang": "it", **fields}, files=file)
+        assert answer.status_code == status
+        assert ("the field column" in answer.text) == (status == 400)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "change"),
     [("a.txt", b"text", {"target": "xx"}), ("a.txt", b"text", {"source": "it", "target": "de"}), ("a.json", b"{", {})],

@@ -39,7 +39,9 @@ DocumentFormat = Annotated[
 ]
 SourceLanguage = Annotated[str, _option("--source-language", "Of the document: en, pt-BR. Default: the bundle's.")]
 TargetLanguage = Annotated[str, _option("--target-language", "Of the translation. Default: the bundle's.")]
-Encoding = Annotated[str, _option("--encoding", "Of a text file without a byte order mark. Default: UTF-8.")]
+Encoding = Annotated[
+    str, _option("--encoding", "Of a file without a byte order mark. Default: as a web page says, else UTF-8.")
+]
 Column = Annotated[str, _option("--column", "The column of a table to translate, by name or number.")]
 Into = Annotated[str, _option("--into", "The column for the translations. Default: they replace the text.")]
 Keys = Annotated[

@@ -19,6 +19,7 @@ from .score_options import (
     check_wrong_file,
     make_chosen_metrics,
     parse_limits,
+    refuse_few_pairs,
     warn_of_tokenized,
 )
 from .search_options import SearchSettings, with_search_options
@@ -126,6 +127,8 @@ def evaluate_command(
     name, sources, references = read_test_set(groups, source, target, pairs, chosen)
     counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
     warn_of_tokenized(references, tokenize)
+    if no_worse:
+        refuse_few_pairs(len(sources))
     limits = parse_limits(counted, at_least, at_most)
     if not (source or pairs):
         console.print(f"{len(sources):,} test pairs that {' and '.join(models)}{' both' * (len(models) - 1)} held out")

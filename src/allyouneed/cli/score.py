@@ -18,6 +18,7 @@ from .score_options import (
     check_wrong_file,
     make_chosen_metrics,
     parse_limits,
+    refuse_few_pairs,
     warn_of_tokenized,
 )
 
@@ -121,6 +122,8 @@ def score(
     sources = _aligned_lines(source, len(pairs)) if source else [""] * len(pairs)
     counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
     warn_of_tokenized(references, tokenize)
+    if no_worse:
+        refuse_few_pairs(len(sources))
     chosen = parse_limits(counted, at_least, at_most)
     names = [str(path) for path in target]
     systems = [TranslatedSet(name, sources, references, texts) for name, texts in zip(names, outputs, strict=True)]

@@ -107,6 +107,15 @@ def warn_of_tokenized(references: "References", tokenize: str) -> None:
         )
 
 
+def refuse_few_pairs(count: int) -> None:
+    """Refuse to compare by a test what is too little for one."""
+    from ..errors import ConfigError
+    from ..metrics import FEWEST
+
+    if count < FEWEST:
+        raise ConfigError(f"--no-worse needs at least {FEWEST} pairs to tell a difference from chance; got {count}")
+
+
 def parse_limits(
     metrics: "Mapping[str, Metric]", at_least: Sequence[str] | None, at_most: Sequence[str] | None
 ) -> list[ScoreLimit]:

@@ -28,15 +28,12 @@ def count_and_show(
     output: Path | None = None,
 ) -> None:
     """Score one system, or compare two, print the scores, write `output`, and exit with code 1 if a limit is missed."""
-    from ..errors import ConfigError
     from ..evaluation import ScoredSet
     from ..files import to_json
     from ..metrics import FEWEST
     from .screen import console
 
     pairs = len(translated[0].sources)
-    if no_worse and pairs < FEWEST:
-        raise ConfigError(f"--no-worse needs at least {FEWEST} pairs to tell a difference from chance; got {pairs}")
     with console.status("counting"):  # TER takes long for long lines
         systems = [ScoredSet.count(one, metrics) for one in translated]
         comparison = systems[0].compare(systems[1]) if len(systems) == 2 else {}
@@ -60,9 +57,8 @@ def count_and_show(
         for row in rows[:count]:
             print("\n" + "\n".join(f"{name:<{width}}{value}" for name, value in row.items() if value))
     if pairs < FEWEST:
-        console.print(
-            f"Only {pairs} of at least {FEWEST} pairs: intervals are too narrow, and no model is called better."
-        )
+        verdict = ", and none is called better" if comparison else ""
+        console.print(f"Fewer than {FEWEST} pairs ({pairs}): the intervals are too narrow{verdict}.")
     if output:
         _write_translations(output, translated)
     if wrong and not wrong.isdecimal():

@@ -12,7 +12,7 @@ from .model_options import BundleFolders, CompiledOption, DeviceOption, Precisio
 from .search_options import SearchSettings, with_search_options
 
 if TYPE_CHECKING:
-    from ..errors import InputError
+    from ..errors import DataError, InputError
     from ..translator import Translator
     from .flow import Chunk
 
@@ -140,7 +140,7 @@ def translate(
 
     from ..checksums import files_digest
     from ..documents import DocumentOptions
-    from ..errors import ConfigError, InputError
+    from ..errors import ConfigError, DataError, InputError
     from ..files import check_output_file, named_folders
     from ..text.glossary import Glossary
     from .flow import Chunk, read_chunks
@@ -254,32 +254,33 @@ def translate(
                 else:
                     yield chunk
 
-        for chunk, rows in chunk_rows(missing_chunks()):
-            try:
+        try:
+            for chunk, rows in chunk_rows(missing_chunks()):
                 for text in rows:
                     out.write(text)
                     if stream:
                         out.file.flush()
-            except InputError as error:
-                raise locate_error(
-                    error, name, partial_path(output) if output and (out.lines or out.has_text) else None
-                ) from error
-            for number, reason in sorted(chunk.refused.items()):
-                console.print(f"{name}, line {number}, left out: {reason}")
-            out.done(chunk)
-            done(len(chunk.lines))
+                for number, reason in sorted(chunk.refused.items()):
+                    console.print(f"{name}, line {number}, left out: {reason}")
+                out.done(chunk)
+                done(len(chunk.lines))
+        except (DataError, InputError) as error:
+            has_rows = output and (out.lines or out.has_text)
+            raise locate_error(error, name, partial_path(output) if output and has_rows else None) from error
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
         raise typer.Exit(3)
 
 
-def locate_error(error: "InputError", name: str, partial: Path | None) -> "InputError":
+def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":
     """The error with the number of its line, if it has one, and with the file of the lines before it."""
-    if error.line is None:
-        return error
+    from ..errors import DataError
+
     so_far = f" (the lines before are in {partial}; correct the line, then --resume)" if partial else ""
-    return type(error)(f"{name}, line {error.line}: {error}{so_far}")
+    if isinstance(error, DataError):  # names its line
+        return DataError(f"{error}{so_far}")
+    return error if error.line is None else type(error)(f"{name}, line {error.line}: {error}{so_far}")
 
 
 def _streamed(translator: "Translator", chunk: "Chunk", *, skip_refused: bool) -> Iterator[str]:

@@ -87,10 +87,10 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
 
 
 def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
-    """Of some names that of the source and that of the target, such as src and tgt; None if one of them is missing."""
+    """Of some names that of the source and that of the target, such as src and tgt; None if not one of each."""
     plain = {str(name).strip().lower(): name for name in names}
-    source, target = (next((plain[name] for name in side if name in plain), None) for side in (_SOURCE, _TARGET))
-    return None if source is None or target is None else (source, target)
+    sources, targets = ([plain[name] for name in side if name in plain] for side in (_SOURCE, _TARGET))
+    return (sources[0], targets[0]) if len(sources) == len(targets) == 1 else None
 
 
 def pair_names(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -198,17 +198,17 @@ def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple
     return (*order, True) if order else (0, 1, False)
 
 
-def heading_order(cells: list[str], where: str) -> tuple[int, int] | None:
+def heading_order(cells: list[str], where: str, *, remedy: str = 'data.columns=["1","2"]') -> tuple[int, int] | None:
     """The columns of source and target if two cells are their names, or two language codes such as en and it, or None.
 
-    Refuses two names of the same side.
+    Refuses two names of the same side; `remedy` is the setting that numbers the columns instead.
     """
     if sides := find_sides(cells):
         return cells.index(sides[0]), cells.index(sides[1])
     if all(cell.strip().lower() in (*_SOURCE, *_TARGET) for cell in cells):
         raise DataError(
             f"{where} names one side twice, {cells!r:.80}; expected source and target. If it is no heading, number the "
-            'columns, data.columns=["1","2"]'
+            f"columns, {remedy}"
         )
     return (0, 1) if _are_language_codes(cells) else None
 

@@ -119,8 +119,9 @@ def is_xhtml(page: str) -> bool:
 def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
     """The characters of a page and its encoding: by its byte order mark, `encoding`, its declaration, else UTF-8."""
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-    encoding = next((name for mark, name in marks.items() if data.startswith(mark)), encoding)
+    encoding, is_given = next((name for mark, name in marks.items() if data.startswith(mark)), encoding), True
     if not encoding:
+        is_given = False
         declared = _CHARSET.search(data[:2048])
         encoding = declared[1].decode() if declared else "utf-8"
     for name in dict.fromkeys([_WIDER_ENCODINGS.get(encoding.lower().replace("_", "-"), encoding), encoding]):
@@ -128,9 +129,11 @@ def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
             page = data.decode(name, "surrogateescape")
             is_lossless = page.encode(name, "surrogateescape") == data
         except LookupError:
-            raise DocumentError(f"names the encoding {name!r}, which is not known; convert it to UTF-8") from None
+            says = "cannot be read as" if is_given else "names the encoding"
+            raise DocumentError(f"{says} {name!r}, which is no encoding known here; convert it to UTF-8") from None
         except UnicodeError as error:
-            raise DocumentError(f"is not {name}, as it says it is: {error}; convert it to UTF-8") from error
+            says = "" if is_given else ", as it says it is"
+            raise DocumentError(f"is not text in {name}{says}; convert it to UTF-8") from error
         if "\0" in page:
             line = page.count("\n", 0, page.index("\0")) + 1
             raise DocumentError(

@@ -92,14 +92,14 @@ class SearchTrace:
 
     def explain_ending(self) -> str:
         """Why the search stopped, in a sentence or two."""
-        ids = tuple(self.hypothesis.ids)
+        ids, limit = tuple(self.hypothesis.ids), "1 token" if self.limit == 1 else f"{self.limit} tokens"
         if not self.hypothesis.finished or ids not in self.log_probabilities:
-            return f"The output reached its limit of {self.limit} tokens before <eos>."
+            return f"The output reached its limit of {limit} before <eos>."
         row = self.log_probabilities[ids]
         probability = percent(float(row[self.eos_id].exp()))
         if self._is_forced(ids):
             return (
-                f"The output reached its limit of {self.limit} tokens, where forced_eos ends it; the model gave <eos> "
+                f"The output reached its limit of {limit}, where forced_eos ends it; the model gave <eos> "
                 f"a probability of {probability}."
             )
         if self.config.sample and not self.constrained:

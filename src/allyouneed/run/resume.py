@@ -71,7 +71,7 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
     if "train.steps" in changes and then["train"]["minutes"] and now["train"]["minutes"]:
         wrong.append(f"{changes['train.steps']}, the length of the schedule that train.minutes compresses")
     if "train.minutes" in changes and not now["train"]["minutes"]:
-        wrong.append(f"{changes['train.minutes']}, though a time budget can only be raised (--minutes N)")
+        wrong.append(f"{changes['train.minutes']}, though a time budget cannot be taken away (give --minutes N)")
     if wrong:
         may_change = sorted(MAY_CHANGE - ({"train.steps"} if now["train"]["minutes"] else set()))
         raise ConfigError(

@@ -11,7 +11,15 @@ from .deepl_options import refuse_unsupported
 from .document_jobs import DocumentJob
 from .refusals import Refusal
 from .server_state import Server, ServerState
-from .uploads import attachment, check_upload, document_languages, file_cost, read_upload, translate_upload
+from .uploads import (
+    attachment,
+    check_upload,
+    document_languages,
+    file_cost,
+    read_document_options,
+    read_upload,
+    translate_upload,
+)
 
 router = APIRouter(prefix="/v2", tags=["DeepL"])
 
@@ -35,7 +43,7 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
         raise Refusal(400, "Bad request: Value for 'output_format' not supported.")
     terms = await read_terms(server, client, fields, source, target)
     charge(server, client, cost=file_cost(server, content), characters=0)
-    document = await read_upload(checked, content, *languages)
+    document = await read_upload(checked, content, *languages, read_document_options(fields))
     charge(server, client, cost=0, characters=document.characters)
     identifier, key = server.jobs.start(translate_upload(server, document, terms), characters=document.characters)
     return JSONResponse({"document_id": identifier, "document_key": key})

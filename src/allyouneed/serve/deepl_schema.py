@@ -1,6 +1,6 @@
 """The description of DeepL's API for /spec: what each route takes and answers."""
 
-from .libretranslate_schema import FLAG, TEXT, Answers, Schema, describe_route, object_schema
+from .libretranslate_schema import DOCUMENT_FIELDS, FLAG, TEXT, Answers, Schema, describe_route, object_schema
 
 ERROR_MESSAGE: Schema = object_schema({"message": TEXT}, ("message",))
 _TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
@@ -168,6 +168,7 @@ UPLOAD_DOCUMENT = _describe(
             "formality": _FORMALITY,
             "glossary_id": TEXT,
             "output_format": TEXT,
+            **DOCUMENT_FIELDS,
         },
         ("file", "target_lang"),
     ),

@@ -155,6 +155,12 @@ _SETTINGS: Schema = {
 }
 SETTINGS = describe_route(answer=object_schema(_SETTINGS, tuple(_SETTINGS)))
 _FILE_URL = object_schema({"translatedFileUrl": TEXT | {"format": "uri"}}, ("translatedFileUrl",))
+DOCUMENT_FIELDS = {  # beyond LibreTranslate and DeepL
+    "numbers": FLAG | {"description": "beyond this API: translate texts without a letter too"},
+    "encoding": TEXT | {"description": "beyond this API: of a file without a byte order mark"},
+    "column": TEXT | {"description": "beyond this API: the column of a table to translate"},
+    "into": TEXT | {"description": "beyond this API: the column that the translation goes to"},
+}
 TRANSLATE_FILE = describe_route(
     body=object_schema(
         {
@@ -162,11 +168,7 @@ TRANSLATE_FILE = describe_route(
             "source": CODE,
             "target": CODE,
             "api_key": KEY,
-            "numbers": FLAG | {"description": "beyond LibreTranslate: translate texts without a letter too"},
-            "encoding": TEXT
-            | {"description": "beyond LibreTranslate: of a text file without a byte order mark; default: UTF-8"},
-            "column": TEXT | {"description": "beyond LibreTranslate: the column of a table to translate"},
-            "into": TEXT | {"description": "beyond LibreTranslate: the column that the translation goes to"},
+            **DOCUMENT_FIELDS,
             "glossary": TEXT | {"description": "beyond LibreTranslate: terms and their translations, as JSON"},
         },
         ("file", "source", "target"),

@@ -83,5 +83,6 @@ def _log_as_json() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)  # what libraries warn of
+    logging.captureWarnings(True)
     logging.getLogger("allyouneed.serve").setLevel(logging.INFO)
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a client's mistake, which its answer names

@@ -18,7 +18,7 @@ from .document_requests import read_file, translate_file_content
 from .events import EVENT_STREAM, Progress, progress_response
 from .refusals import Refusal
 from .request_checks import known_codes, read_glossary, require_code, require_text
-from .request_fields import read_fields
+from .request_fields import Fields, read_fields
 from .server_state import Server, ServerState
 
 router = APIRouter(tags=["LibreTranslate"])
@@ -59,8 +59,7 @@ async def translate_file(request: Request, server: Server) -> Response:
     languages = document_languages(server, require_text(fields, "source"), require_text(fields, "target"))
     filename, content = upload
     name = check_upload(server, filename, content)
-    encoding, column, into = (fields.text(name) for name in ("encoding", "column", "into"))
-    options = DocumentOptions(encoding=encoding, column=column, into=into, numbers=fields.flag("numbers"))
+    options = read_document_options(fields)
     glossary = read_glossary(fields.get("glossary"), server.config)
     server.access.charge(client, cost=file_cost(server, content))
     document = await read_upload(name, content, *languages, options)
@@ -126,6 +125,12 @@ async def read_upload(
     assert kind is not None  # see `check_upload`
     chosen = replace(options or DocumentOptions(), source_language=source, target_language=target)
     return UploadedDocument(name, content, await read_file(content, kind, chosen), source, target)
+
+
+def read_document_options(fields: Fields) -> DocumentOptions:
+    """How a document is read, by the fields of its request."""
+    encoding, column, into = (fields.text(name) for name in ("encoding", "column", "into"))
+    return DocumentOptions(encoding=encoding, column=column, into=into, numbers=fields.flag("numbers"))
 
 
 async def translate_upload(

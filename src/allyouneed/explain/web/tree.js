@@ -31,8 +31,8 @@ function searchTree(nodes) {
     const key = node.chosen && depth[index] ? `target:${depth[index] - 1}` : undefined;
     svg.append(draw("text", { x: x(index), y: y(index), class: node.chosen ? "chosen" : undefined, "data-token": key }, node.piece));
     if (node.ended === null) return;
-    const place = isInner(index) ? { x: x(index), y: y(index) + 11 } : { x: x(index) + textWidth(node.piece) + 6, y: y(index) };
-    svg.append(draw("text", { class: "soft", ...place }, ending(node)));
+    const position = isInner(index) ? { x: x(index), y: y(index) + 11 } : { x: x(index) + textWidth(node.piece) + 6, y: y(index) };
+    svg.append(draw("text", { class: "soft", ...position }, ending(node)));
   });
   return svg;
 }
