@@ -1,6 +1,7 @@
 """What every test starts from: one thread, one seed, and a model small enough to think about."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -32,6 +33,10 @@ SMALL = ModelConfig(
 VALUE_RESIDUAL: dict[str, Any] = {"value_residual": True, "encoder_layers": 3, "decoder_layers": 3}
 ALL_OPTIONS: dict[str, Any] = {**VALUE_RESIDUAL, "positions": "rotary", "query_key_norm": True, "d_k": 5, "d_v": 7}
 ADJUSTED: list[dict[str, Any]] = [{"positions": "rotary"}, {"query_key_norm": True}, VALUE_RESIDUAL, ALL_OPTIONS]
+
+# What a shell starts in the background ignores SIGINT, and so would the commands that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What passes must not depend on how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

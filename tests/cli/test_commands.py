@@ -405,11 +405,15 @@ def test_an_export_that_is_asked_to_stop_leaves_nothing(
     folder = tmp_path / "folder"
     words = ["export", str(saved), str(folder / "out"), "--to", "html", "--sentences", "1000000"]
     process = subprocess.Popen([sys.executable, "-m", "allyouneed", *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
-    while not (folder / ".out.partial").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(number)
-    assert process.wait(timeout=60) == code
+    try:
+        while not (folder / ".out.partial").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(timeout=60) == code
+    finally:
+        process.kill()
+        process.wait()
     assert not folder.exists()
 
 

@@ -167,7 +167,10 @@ def test_a_run_that_is_asked_to_stop_says_how_to_continue(
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(number)
-    process.wait()
+    try:
+        process.wait(timeout=60)  # its input stays open
+    finally:
+        process.kill()
     assert process.communicate()[1] == b"allyouneed: stopped; the same command with --resume continues\n"
     assert process.returncode == code
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.partial", "out.partial.jsonl"]
