@@ -66,8 +66,8 @@ CASES = [
     Case("score bundle --source in --target in", 141, stdout="unread"),
     Case("score bundle --source in --target in", 2, "the disk is full", stdout="/dev/full"),
     Case("score bundle --source in --target in", 2, "standard input or output is closed", stdout="closed"),
-    Case("evaluate bundle --source in --target in", 141, stdout="unread"),
-    Case("evaluate bundle --source in --target in", 2, "the disk is full", stdout="/dev/full"),
+    Case("evaluate bundle --source many --target many", 141, stdout="unread"),
+    Case("evaluate bundle --source many --target many", 2, "the disk is full", stdout="/dev/full"),
     Case("explain bundle abc --output /dev/full", 2, "the disk is full: /dev/full could not be written"),
     Case("explain bundle abc --output bundle", 2, "bundle is a folder; name a file"),
     Case("explain bundle abc --format json --output /dev/null", 141, stderr="unread"),
@@ -87,6 +87,7 @@ CASES = [
 
 def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("abc\n\nde\n")
+    (tmp_path / "many").write_text("abc\n" * 30)  # of fewer pairs the intervals are said to be too narrow
     assert saved == tmp_path / "bundle"
     cases = [
         case._asdict() | {"words": case.words.split(), "stderr": f"err{i}" if case.stderr == "err" else case.stderr}
