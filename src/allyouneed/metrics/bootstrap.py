@@ -14,7 +14,7 @@ from .corpus_metrics import FloatArray, Metric, References, SentenceCounts, coun
 SAMPLES, SEED = 1_000, 12_345  # sacrebleu's
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
-FEWEST = 30  # sentences; samples of fewer vary less than other sentences would, at the end not at all
+FEWEST = 30  # sentences; samples of fewer vary too little, and those of one sentence are all equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedScore:
-    """A corpus score of two models on the same sentences, so many, and the p-value of their difference."""
+    """A corpus score of two models on the same `sentences`, a number, and the p-value of their difference."""
 
     name: str
     first: float
