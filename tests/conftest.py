@@ -1,15 +1,18 @@
 """What every test starts from: one thread, one seed, and a model small enough to think about."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from allyouneed.bundle import Bundle
@@ -100,18 +103,35 @@ class Demo(NamedTuple):
     output: str
 
 
+def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A copy of the folder that `make` fills, which the first of the processes of a test run does for all."""
+    base, copy = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp(name)
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"{name}-of-all"
+    with FileLock(shared.with_suffix(".lock")):
+        if not shared.exists():
+            unfinished = shared.with_suffix(".unfinished")
+            unfinished.mkdir(exist_ok=True)
+            make(unfinished)
+            unfinished.rename(shared)
+    return shutil.copytree(shared, copy, dirs_exist_ok=True)
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    folder = tmp_path_factory.mktemp("demo")
+    folder = made_once(tmp_path_factory, "demo", _train_demo)
+    return Demo(folder, (folder / "output.txt").read_text())
+
+
+def _train_demo(folder: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-m", "allyouneed", "demo"],
         cwd=folder, capture_output=True, env={**os.environ, "COLUMNS": "100"}, check=False, text=True,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    return Demo(folder, result.stdout)
+    (folder / "output.txt").write_text(result.stdout)
 
 
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A model that has learned from messages of programs, most of them with placeholders."""
-    return train(tmp_path_factory.mktemp("catalogue") / "run")
+    return Bundle.load(made_once(tmp_path_factory, "catalogue", train))
