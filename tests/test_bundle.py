@@ -187,6 +187,10 @@ def test_a_tokenizer_that_pads_otherwise_is_refused(saved: Path) -> None:
         ),
         ({"learned_from": {"longest_source": -5, "copies": {}}}, "longest_source must be at least 0; got -5"),
         ({"learned_from": {"longest_source": 5, "copies": 5}}, "learned_from, is not what `allyouneed train` writes"),
+        (
+            {"learned_from": {"longest_source": 5, "copies": {}, "letter_case": {"sources": 1}}},
+            "is not what `allyouneed",
+        ),
         ({"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": 1}}}}, "is not what `allyouneed train`"),
         (
             {"learned_from": {"longest_source": 5, "copies": {"alone": {"urls": {"seen": -1, "same": 0}}}}},

@@ -31,6 +31,7 @@ from .nn import Transformer
 from .nn.uninitialized import UninitializedWeights
 from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings, require_whole
+from .text.letter_case import CaseStatistics
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
@@ -59,6 +60,7 @@ class Bundle:
     # How often the training pairs copied a text with nothing to translate.
     copy_statistics: CopyStatistics = field(default_factory=CopyStatistics)
     longest_source: int = 0  # tokens; 99.9 % of the training sources are no longer. 0: unknown
+    case_statistics: CaseStatistics = field(default_factory=CaseStatistics)
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
     probes: tuple[str, ...] = ()  # some sources that it was validated with; exports are compared on them
@@ -87,7 +89,11 @@ class Bundle:
             "normalization": asdict(self.normalization),
             "languages": dict(zip(("source", "target"), self.languages, strict=True)),
             "probes": list(self.probes),
-            "learned_from": {"longest_source": self.longest_source, "copies": asdict(self.copy_statistics)},
+            "learned_from": {
+                "longest_source": self.longest_source,
+                "copies": asdict(self.copy_statistics),
+                "letter_case": asdict(self.case_statistics),
+            },
         }
         texts = self.vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
         contents = {name: text.encode() for name, text in texts.items()}
@@ -118,7 +124,7 @@ class Bundle:
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
         )
-        copies, longest_source = _learned_from(folder, config.get("learned_from"))
+        copies, case_statistics, longest_source = _learned_from(folder, config.get("learned_from"))
         tokenizers = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
         checksums.require_lines("README.md", WEIGHTS_FILE, *tokenizers)
         for name in tokenizers:
@@ -162,6 +168,7 @@ class Bundle:
             decode,
             card=_read(folder, "README.md").decode(errors="replace"),
             copy_statistics=copies,
+            case_statistics=case_statistics,
             longest_source=longest_source,
             normalization=normalization,
             languages=_languages(folder, config),
@@ -276,12 +283,13 @@ def _probes(folder: Path, config: dict[str, Any]) -> tuple[str, ...]:
     return tuple(probes)
 
 
-def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, int]:
+def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, CaseStatistics, int]:
     if table is None:  # a bundle of an earlier version
-        return CopyStatistics(), 0
+        return CopyStatistics(), CaseStatistics(), 0
     try:
         require_whole("longest_source", table["longest_source"], least=0)
-        return CopyStatistics.from_table(table["copies"]), table["longest_source"]
+        case = CaseStatistics.from_table(table["letter_case"]) if "letter_case" in table else CaseStatistics()
+        return CopyStatistics.from_table(table["copies"]), case, table["longest_source"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(
             f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"

@@ -1,6 +1,7 @@
 """What is done with a text before it is translated."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
+from allyouneed.text.letter_case import CaseStatistics
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
@@ -88,3 +90,30 @@ def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
     model = Transformer(replace(bundle.model.config, vocab_size=len(words), pad_id=words.pad_id)).eval()
     with pytest.raises(InputError, match="cannot spell all of the prefix 'a okapi'"):
         list(Translator(Bundle(model, words, words, DecodeConfig(beam=1))).translations(["a dog"], prefix="a okapi"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"beam": 3, "nbest": 2}, {"glossary": {"high": "fed"}}])
+def test_a_text_in_capitals_is_translated_in_small_letters(spaced: Bundle, settings: dict[str, Any]) -> None:
+    bundle = replace(spaced, case_statistics=CaseStatistics.from_sources(["abc de", "fgh"]))
+    translator = Translator(bundle).using(**settings)
+    (small,) = translator.translations(["bade high"], align="words")
+    (result,) = translator.translations(["BADE HIGH"], align="words")
+    assert small.text
+    assert small.alignment is not None
+    assert result.alignment is not None
+    assert (result.text, result.log_probability) == (small.text.upper(), small.log_probability)
+    assert [one.text for one in result.alternatives] == [one.text.upper() for one in small.alternatives]
+    assert (result.alignment.source, result.alignment.links) == (("BADE", "HIGH"), small.alignment.links)
+    assert result.flags == ("recased", *small.flags)
+    assert "".join(translator.stream("BADE HIGH")) == "".join(translator.stream("bade high")).upper()
+
+
+def test_a_text_in_capitals_stays_where_sources_are_or_it_is_switched_off(spaced: Bundle) -> None:
+    bundle = replace(spaced, case_statistics=CaseStatistics.from_sources(["abc de", "ABC DE"]))
+    for translator in (
+        Translator(spaced),
+        Translator(bundle),
+        Translator(replace(bundle, case_statistics=CaseStatistics(sources=9))).using(recase=False),
+    ):
+        with pytest.raises(InputError, match="'B' at position 1 of 'BADE' is not in the vocabulary"):
+            translator("BADE")

@@ -15,7 +15,7 @@ PANELS = {
         "no_repeat_ngram_size", "repetition_penalty", "retry_repetition", "beam_groups", "diversity_penalty",
     ),
     "Sampling": ("sample", "temperature", "top_k", "top_p", "seed"),
-    "Constraints": ("copy_spans", "replace_unknown", "copy_untranslatable"),
+    "Constraints": ("copy_spans", "replace_unknown", "copy_untranslatable", "recase"),
 }  # fmt: skip
 
 # The command gets the settings that the call names as its parameter `decode`; the bundle has the others.

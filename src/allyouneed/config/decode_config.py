@@ -97,6 +97,11 @@ class DecodeConfig(Checked):
     copy_untranslatable: bool = setting(
         True, "copy a text that has nothing to translate, such as a number, if the training pairs do so"
     )
+    recase: bool = setting(
+        True,
+        "translate a text in capitals in small letters, and write its translation in capitals, if the training sources "
+        "have hardly any such text",
+    )
     retry_repetition: bool = setting(True, "translate again if an output is repetitive, then without repeated n-grams")
     batch_size: int = setting(64, "sentences decoded together", COUNT)
 

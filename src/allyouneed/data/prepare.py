@@ -13,6 +13,7 @@ from ..config import CleanConfig, DataConfig
 from ..corpus.data_report import DataReport
 from ..errors import ConfigError, DataError
 from ..files import locked, write_whole
+from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
 from .blocks import BlockEncoder, PairsToEncode, clean_block, columns
@@ -118,7 +119,8 @@ def _build(
         if not (data.subword_sampling and file.name.startswith("train.")):
             file.unlink()
     copy_statistics = CopyStatistics.from_pairs(train.pairs(selected.train))
-    write_prepared(folder, provenance, report, copy_statistics, dtype=dtype, weights=weights)
+    case_statistics = CaseStatistics.from_sources(pair.source for pair in train.pairs(selected.train))
+    write_prepared(folder, provenance, report, copy_statistics, case_statistics, dtype=dtype, weights=weights)
 
 
 def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: Indices) -> Vocabulary:

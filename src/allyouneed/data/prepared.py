@@ -25,6 +25,7 @@ from ..corpus.data_report import DataReport
 from ..corpus.pair import Pair
 from ..errors import AllYouNeedError, DataError, OutputError
 from ..files import locked, parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
+from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
 from .prepared_data import PreparedData
@@ -65,7 +66,8 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> PreparedData:
     lengths = map(len, vocabulary.source.encode_all([pair.source for pair in valid]))
     readable = [pair for pair, length in zip(valid, lengths, strict=True) if length <= max_length]
     copies = CopyStatistics.from_table(table["copy_statistics"])
-    return PreparedData(train, encoded, valid, readable, test, vocabulary, report, copies, table["provenance"])
+    case = CaseStatistics.from_table(table["case_statistics"])
+    return PreparedData(train, encoded, valid, readable, test, vocabulary, report, copies, case, table["provenance"])
 
 
 def write_prepared(
@@ -73,6 +75,7 @@ def write_prepared(
     provenance: dict[str, str],
     report: DataReport,
     copy_statistics: CopyStatistics,
+    case_statistics: CaseStatistics,
     *,
     dtype: str,
     weights: list[tuple[int, float]],
@@ -83,6 +86,7 @@ def write_prepared(
         "dtype": dtype,
         "weights": weights,
         "copy_statistics": asdict(copy_statistics),
+        "case_statistics": asdict(case_statistics),
         "report": report.table(),
         "checksums": {path.name: crc32_checksum(path) for path in sorted(folder.iterdir())},
     }

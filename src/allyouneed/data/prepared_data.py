@@ -9,6 +9,7 @@ from ..config import TrainConfig
 from ..corpus.data_report import DataReport
 from ..corpus.pair import Pair
 from ..files import to_json, write_whole
+from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
 from .batch import Batch
@@ -33,6 +34,7 @@ class PreparedData:
     vocabulary: Vocabulary
     report: DataReport
     copy_statistics: CopyStatistics
+    case_statistics: CaseStatistics
     provenance: dict[str, str]
 
     @property

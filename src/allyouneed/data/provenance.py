@@ -10,7 +10,7 @@ from ..corpus.readers import local_paths
 from ..errors import DataError
 from ..text.vocabulary import Vocabulary
 
-PREPARED_FORMAT = 3  # of the files that data/prepare.py writes
+PREPARED_FORMAT = 4  # of the files that data/prepare.py writes
 
 # Settings that name files, whose content counts, or folders.
 _PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes", "tokenizer"}

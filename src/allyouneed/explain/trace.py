@@ -88,6 +88,11 @@ def _notes(translator: Translator, whole: Translation, traced: str, segments: Se
             f"The text is translated in {len(segments)} parts, because it is longer than those that the model has "
             f"learned from. This is the first part; `translate` gives “{whole.text}” for the whole text."
         )
+    elif "recased" in whole.flags:
+        yield (
+            "The text is in capitals, as hardly any of the training sources are. It is translated in small letters; "
+            f"`translate` gives “{whole.text}”."
+        )
     elif whole.text != traced:
         yield f"`translate` gives “{whole.text}” for this text."
     constraints = segments[0].constraints

@@ -25,6 +25,7 @@ def make_bundle(
         recipe.decode,
         card=card,
         copy_statistics=data.copy_statistics,
+        case_statistics=data.case_statistics,
         longest_source=data.train.source.length_quantile(0.999),
         normalization=Normalization.from_config(recipe.clean),
         languages=languages,

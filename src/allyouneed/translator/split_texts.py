@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from ..text.letter_case import to_capitals
 from .segments import Segment
 from .translation import Translation, join_translations
 
@@ -15,6 +16,7 @@ class SplitTexts:
     texts: Sequence[str]
     ready: dict[int, Translation]  # by the index of the text
     segments: list[Segment]
+    recased: frozenset[int] = frozenset()  # the texts whose translations are to be written in capitals
 
     def join(
         self,
@@ -48,12 +50,27 @@ class SplitTexts:
                 raise error
             on_refused(error)
             by_text[number] = []
-        return [
+        joined = [
             replace(self.ready[number], source=text)
             if number in self.ready
             else _checked(join_translations(text, by_text[number]), parts[number])
             for number, text in enumerate(self.texts)
         ]
+        return [_in_capitals(one) if number in self.recased else one for number, one in enumerate(joined)]
+
+
+def _in_capitals(translation: Translation) -> Translation:
+    """A translation in capitals, with its alternatives and the words of its alignment."""
+    aligned = translation.alignment
+    return replace(
+        translation,
+        text=to_capitals(translation.text),
+        alternatives=tuple(map(_in_capitals, translation.alternatives)),
+        alignment=aligned
+        and aligned._replace(
+            source=tuple(map(to_capitals, aligned.source)), target=tuple(map(to_capitals, aligned.target))
+        ),
+    ).flagged("recased")
 
 
 def _checked(translation: Translation, parts: Sequence[Segment]) -> Translation:

@@ -1,6 +1,6 @@
 """Texts → `SplitTexts`: normalized, checked, and cut into the segments that a search translates."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..bundle import Bundle
 from ..config import DecodeConfig
@@ -51,15 +51,22 @@ class TextSplitter:
         ready = {
             number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))
         }
-        remaining = ["" if number in ready else text for number, text in enumerate(normalized)]
+        case = self._bundle.case_statistics
         constraints = self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
+        recased = {
+            number: case.to_sentence_case(text, _terms_with_capitals(text, constraints))
+            for number, text in enumerate(normalized)
+            if self._decode.recase and not prefix and number not in ready and case.is_unusual(text)
+        }
+        remaining = ["" if number in ready else recased.get(number, text) for number, text in enumerate(normalized)]
         try:
             segments = self._segmenter.split(remaining, prefix_ids, first_line, constraints)
         except InputError:
             if on_refused is None:
                 raise
             segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
-        return SplitTexts(texts, ready, [segment.cancelled_by(is_cancelled) for segment in segments])
+        segments = [segment.cancelled_by(is_cancelled) for segment in segments]
+        return SplitTexts(texts, ready, segments, frozenset(recased))
 
     def refusal(self, segment: Segment, first_line: int) -> InputError:
         """The error of a segment for which the search found no hypothesis."""
@@ -98,3 +105,8 @@ class TextSplitter:
 def as_glossary(terms: Terms) -> Glossary:
     """The glossary of some terms."""
     return terms if isinstance(terms, Glossary) else Glossary(terms)
+
+
+def _terms_with_capitals(text: str, constraints: ConstraintBuilder | None) -> Collection[tuple[int, int]]:
+    """Where in a text the glossary terms are that match only in these letters."""
+    return set(constraints.spans(text)) - set(constraints.spans(text.lower())) if constraints else ()

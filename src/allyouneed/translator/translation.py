@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple, get_args
 
 from .alignment import Alignment, Link
 
-Flag = Literal["copied", "split", "repeats", "wrong_spans", "unfinished", "long", "cancelled"]
+Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinished", "long", "cancelled"]
 """copied      nothing in it to translate, and the training pairs copied such texts: copied
+recased     in capitals, unlike the training sources: translated in small letters, then written in capitals
 split       too long: translated in pieces, joined by blanks
 repeats     repetitive at first; decoded again with its repeated n-grams banned
 wrong_spans its kept spans are not those of the source, each as often and in an order that works

@@ -14,6 +14,7 @@ from ..errors import ConfigError, InputError
 from ..inference import Compiled, Precision, make_ensemble, pick_precision
 from ..settings import build_settings
 from ..text.glossary import Glossary
+from ..text.letter_case import to_capitals
 from .alignment import Unit
 from .generation import TranslationGenerator
 from .segment_translator import SegmentTranslator
@@ -276,7 +277,12 @@ class Translator:
         split = self.split([*checked_texts([text])])
         if split.ready:
             yield from filter(None, [split.ready[0].text.strip()])
-            return
+        elif split.recased:
+            yield from map(to_capitals, self._stream(split))
+        else:
+            yield from self._stream(split)
+
+    def _stream(self, split: SplitTexts) -> Iterator[str]:
         for number, segment in enumerate(split.segments):
             if number:
                 yield " "

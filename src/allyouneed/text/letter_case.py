@@ -1,0 +1,107 @@
+"""Texts in capitals: how many of the training sources are, and the same texts in the letters that a model knows.
+
+For a vocabulary of subwords a word in capitals has other tokens, most of them single letters. A model that has learned
+from few such texts cannot translate them, although it knows every word.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from ..settings import require_whole
+from .spans import span_matches
+
+RARE = 0.01  # share of the training sources below which texts in capitals are rare
+SHORTEST = 5  # capitals; a text with fewer may be an abbreviation
+SEEN, MOST_WORDS = 3, 2_000  # a capitalized word is kept if it occurs SEEN times, and at most MOST_WORDS of them
+_KEPT = ("urls", "emails", "tags", "placeholders")
+_WORD = re.compile(r"[^\W\d_]+")
+_BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # of sentences, up to the first letter
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStatistics:
+    """How some sources use capitals; `capitalized` are the words that have them inside a sentence: `I`, `Tom`."""
+
+    sources: int = 0
+    in_capitals: int = 0
+    begin_with_capital: int = 0
+    capitalized: tuple[str, ...] = ()  # the most frequent first
+
+    @classmethod
+    def from_sources(cls, sources: Iterable[str], *, limit: int = 20_000) -> "CaseStatistics":
+        """Counted in the first `limit` sources."""
+        counts, forms = Counter[str](), Counter[str]()
+        for source in islice(sources, limit):
+            beginnings = {match.start(1) for match in _BEGINNINGS.finditer(source)}
+            is_in_capitals = capitals(source) > 0
+            counts["sources"] += 1
+            counts["in_capitals"] += is_in_capitals
+            counts["begin_with_capital"] += any(source[start].isupper() for start in sorted(beginnings)[:1])
+            if not is_in_capitals:
+                forms.update(match[0] for match in _WORD.finditer(source) if match.start() not in beginnings)
+        usual: dict[str, str] = {}
+        for word, times in forms.most_common():
+            if times >= SEEN:
+                usual.setdefault(word.lower(), word)
+        kept = [word for small, word in usual.items() if word != small]
+        return cls(**counts, capitalized=tuple(kept[:MOST_WORDS]))
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, object]) -> "CaseStatistics":
+        """From what `dataclasses.asdict` made of it. Refuses other counts than whole numbers and other words."""
+        for name in ("sources", "in_capitals", "begin_with_capital"):
+            require_whole(name, table[name], least=0)
+        words = table["capitalized"]
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            raise TypeError(f"capitalized must be a list of words; got {words!r:.40}")
+        return cls(**{**table, "capitalized": tuple(words)})  # type: ignore[arg-type]
+
+    def is_unusual(self, text: str) -> bool:
+        """Whether `text` is in capitals and hardly any of the sources were; unknown if there were none."""
+        return self.in_capitals < RARE * self.sources and capitals(text) >= SHORTEST
+
+    def to_sentence_case(self, text: str, kept: Collection[tuple[int, int]] = ()) -> str:
+        """A text in small letters, but for the capitalized words, and beginnings of sentences if they are in sources.
+
+        URLs, e-mail addresses, tags, placeholders and the positions `kept`, (start, end), stay as they are.
+        """
+        usual = {word.lower(): word for word in self.capitalized}
+
+        def lower(part: str) -> str:
+            return _WORD.sub(lambda match: usual.get(match[0].lower(), match[0].lower()), part)
+
+        parts = [(part if is_span else lower(part), is_span) for part, is_span in _parts(text, kept)]
+        small = "".join(part for part, _ in parts)
+        if 2 * self.begin_with_capital < self.sources:
+            return small
+        outside = "".join(" " * len(part) if is_span else part for part, is_span in parts)
+        beginnings = {match.start(1) for match in _BEGINNINGS.finditer(outside)}
+        return "".join(letter.upper() if i in beginnings else letter for i, letter in enumerate(small))
+
+
+def capitals(text: str) -> int:
+    """The number of capital letters of a text, or 0 if it has small ones, too.
+
+    URLs, e-mail addresses, tags and placeholders do not count.
+    """
+    letters = "".join(part for part, is_span in _parts(text) if not is_span)
+    return 0 if any(map(str.islower, letters)) else sum(map(str.isupper, letters))
+
+
+def to_capitals(text: str) -> str:
+    """A text in capitals, but for URLs, e-mail addresses, tags and placeholders."""
+    return "".join(part if is_span else part.upper() for part, is_span in _parts(text))
+
+
+def _parts(text: str, kept: Collection[tuple[int, int]] = ()) -> Iterator[tuple[str, bool]]:
+    """The parts of a text, one after another, and whether each is a span that stays as it is."""
+    end = 0
+    for start, stop in sorted([*(match.span() for match in span_matches(text, _KEPT)), *kept]):
+        if start >= end:
+            yield text[end:start], False
+            yield text[start:stop], True
+            end = stop
+    yield text[end:], False
