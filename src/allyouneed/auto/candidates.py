@@ -36,14 +36,14 @@ def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Change]:
 
 def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     recipe, _ = draft.complete(corpus)
-    model, rate = recipe.model, recipe.train.learning_rate
+    model, learning_rate = recipe.model, recipe.train.learning_rate
     if corpus.exact:
         yield from _other_vocabularies(draft)
     # Of text, short trials prefer narrow models and high learning rates, which learn more at first and less in the end.
     if corpus.exact:
         yield from (_width(int(factor * model.d_model)) for factor in (NARROW, WIDE) if factor * model.d_model >= 64)
-        yield {"train.learning_rate": FAST * rate}
-    yield {"train.learning_rate": SLOW * rate}
+        yield {"train.learning_rate": FAST * learning_rate}
+    yield {"train.learning_rate": SLOW * learning_rate}
     # A trial reads few pairs twice, so it may prefer no dropout even if the run will learn the pairs by heart.
     if expected_epochs(corpus, model.d_model) < FEW_EPOCHS:
         dropout = REGULARIZED if corpus.exact and not model.dropout else UNREGULARIZED

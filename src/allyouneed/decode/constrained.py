@@ -55,7 +55,7 @@ def constrained_beam_search(
         [Candidate(0.0, 0, limits.sos_id, ConstraintState.begin(phrases, boundaries, sos_id=limits.sos_id))]
         for phrases in constraints
     ]
-    sticky_start, sticky_end = (torch.tensor(sorted(ids), dtype=torch.int64, device=device) for ids in boundaries)
+    starts_in_word, ends_in_word = (torch.tensor(sorted(ids), dtype=torch.int64, device=device) for ids in boundaries)
     ids = torch.full((len(active), width, 1), limits.sos_id, device=device)
     state = state.reorder(torch.arange(len(active), device=device).repeat_interleave(width))
 
@@ -71,7 +71,7 @@ def constrained_beam_search(
                 if row.constraint_state.is_complete and total > -torch.inf:
                     ended[sentence].add(ids[b, k, 1:].tolist(), total, length)
             scores[:, limits.eos_id] = -torch.inf
-            candidates = _candidates(scores, rows, widths[sentence], sticky_start, sticky_end)
+            candidates = _candidates(scores, rows, widths[sentence], starts_in_word, ends_in_word)
             beams[sentence] = _share_out(candidates, widths[sentence])
 
         parents = [_padded([row.parent for row in beams[sentence]], width) for sentence in active]
@@ -106,7 +106,7 @@ def beam_width(beam: int, phrases: Sequence[PhraseConstraint]) -> int:
 
 
 def _candidates(
-    scores: Tensor, rows: list[Candidate], width: int, sticky_start: Tensor, sticky_end: Tensor
+    scores: Tensor, rows: list[Candidate], width: int, starts_in_word: Tensor, ends_in_word: Tensor
 ) -> list[Candidate]:
     """The most likely of all, of each row, and each token that advances a phrase of a row. Shapes: scores (rows, V)."""
     best = scores.flatten().topk(min(width, scores.numel())).indices
@@ -115,10 +115,10 @@ def _candidates(
     for k, row in enumerate(rows):
         further = row.constraint_state.next_tokens()
         pairs |= {(k, token) for token in further.tokens}
-        if further.any_unglued:
-            pairs.add((k, int(scores[k].index_fill(0, sticky_start, -torch.inf).argmax())))
-        if further.any_loose:
-            pairs.add((k, int(scores[k].index_fill(0, sticky_end, -torch.inf).argmax())))
+        if further.any_new_word:
+            pairs.add((k, int(scores[k].index_fill(0, starts_in_word, -torch.inf).argmax())))
+        if further.any_word_end:
+            pairs.add((k, int(scores[k].index_fill(0, ends_in_word, -torch.inf).argmax())))
     after = ((k, token, float(scores[k, token])) for k, token in sorted(pairs))
     return [
         Candidate(total, k, token, rows[k].constraint_state.after(token))

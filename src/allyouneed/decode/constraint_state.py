@@ -43,12 +43,13 @@ class Reading(NamedTuple):
 class NextTokens(NamedTuple):
     """The tokens that advance a hypothesis.
 
-    `any_unglued`: so does any token with a word boundary before it; `any_loose`: any token that does not end in a word.
+    With `any_new_word`, any token that begins after a word boundary does, too; with `any_word_end`, any token after
+    which a word may begin.
     """
 
     tokens: set[int]
-    any_unglued: bool
-    any_loose: bool
+    any_new_word: bool
+    any_word_end: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class ConstraintState:
 
     def after(self, token: int) -> "ConstraintState":
         """The state one token later."""
-        glued = self.boundaries.same_word(self.last, token)
+        same_word = self.boundaries.same_word(self.last, token)
         readings = set()
         for reading in self.readings:
             if reading.in_progress and not self._is_complete(reading):
@@ -77,11 +78,11 @@ class ConstraintState:
                 if self.phrases[phrase].spellings[spelling][count] == token:
                     readings.add(Reading(reading.remaining, (phrase, spelling, count + 1)))
                 continue
-            if reading.in_progress and glued:
+            if reading.in_progress and same_word:
                 continue  # the phrase was the beginning of a longer word
             missing = self._missing(reading)
             readings.add(Reading(missing))
-            if not glued:
+            if not same_word:
                 readings.update(
                     Reading(missing, (phrase, spelling, 1))
                     for phrase, spelling, first in self._beginnings(missing)
@@ -102,19 +103,19 @@ class ConstraintState:
     def next_tokens(self) -> NextTokens:
         """The tokens that advance a phrase."""
         tokens: set[int] = set()
-        any_unglued = any_loose = False
+        any_new_word = any_word_end = False
         for reading in self.readings:
             if reading.in_progress and not self._is_complete(reading):
                 phrase, spelling, count = reading.in_progress
                 tokens.add(self.phrases[phrase].spellings[spelling][count])
                 continue
-            any_unglued |= reading.in_progress is not None and self.last in self.boundaries.ends_in_word
+            any_new_word |= reading.in_progress is not None and self.last in self.boundaries.ends_in_word
             missing = self._missing(reading)
             firsts = {first for _, _, first in self._beginnings(missing)}
             startable = {first for first in firsts if not self.boundaries.same_word(self.last, first)}
             tokens |= startable
-            any_loose |= bool(firsts) and not startable
-        return NextTokens(tokens, any_unglued, any_loose)
+            any_word_end |= bool(firsts) and not startable
+        return NextTokens(tokens, any_new_word, any_word_end)
 
     def _rank(self, reading: Reading) -> tuple[int, int, bool]:
         missing = reading.remaining

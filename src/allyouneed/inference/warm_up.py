@@ -62,8 +62,8 @@ def _marker(precision: Precision) -> Path:
     """An empty file in Numba's cache. Its name changes with everything that makes Numba compile again."""
     cache, source = Path(str(kernels.decode_tokens.stats.cache_path)), Path(kernels.__file__).stat()
     machine = (numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name(), os.cpu_count())
-    made_of = repr((precision, source.st_mtime, source.st_size, sys.version_info[:2], machine))
-    return cache / f"warm-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
+    provenance = repr((precision, source.st_mtime, source.st_size, sys.version_info[:2], machine))
+    return cache / f"warm-{hashlib.sha256(provenance.encode()).hexdigest()[:16]}"
 
 
 def main(precision: str) -> None:

@@ -84,7 +84,7 @@ class DecoderBlock(nn.Module):
 
     def project_values(self, x: Tensor) -> Tensor:
         """The values of its self-attention: (B, T, D) → (B, T, H·K)."""
-        return self.self_attention.value(self.self_attention_residual.before(x))  # type: ignore[no-any-return]
+        return self.self_attention.value(self.self_attention_residual.pre_norm(x))  # type: ignore[no-any-return]
 
     def project_memory_values(self, memory: Tensor) -> Tensor:
         """The values of its cross-attention: (B, S, D) → (B, S, H·K)."""

@@ -27,7 +27,7 @@ class EncoderBlock(nn.Module):
 
     def project_values(self, x: Tensor) -> Tensor:
         """The values of its self-attention: (B, S, D) → (B, S, H·K)."""
-        return self.attention.value(self.attention_residual.before(x))  # type: ignore[no-any-return]
+        return self.attention.value(self.attention_residual.pre_norm(x))  # type: ignore[no-any-return]
 
 
 class Encoder(nn.Module):

@@ -30,8 +30,8 @@ class Residual(nn.Module):
             return x + self.dropout(sublayer(self.norm(x)))  # type: ignore[no-any-return]
         return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
 
-    def before(self, x: Tensor) -> Tensor:
-        """What the sublayer gets. Shapes: (B, L, D) in and out."""
+    def pre_norm(self, x: Tensor) -> Tensor:
+        """The input of the sublayer: x, normalized first with "pre". Shapes: (B, L, D) in and out."""
         return self.norm(x) if self.norm_first else x
 
 
