@@ -76,12 +76,9 @@ def search(
 
 def can_be_joined(config: DecodeConfig) -> bool:
     """Whether sentences may join a `running_search`: greedy or beam search, without rules from `config`."""
-    plain = not config.sample and config.beam_groups == 1
-    return (
-        plain
-        and config.repetition_penalty == 1
-        and not (config.no_repeat_ngram_size or config.min_length or config.min_ratio or config.forced_eos)
-    )
+    lengths = torch.ones(1, dtype=torch.int64)  # any: only whether there are rules counts
+    has_rules = build_rules(config, eos_id=0, min_lengths=lengths, max_lengths=lengths)
+    return not (config.sample or config.beam_groups > 1 or has_rules)
 
 
 def running_search(

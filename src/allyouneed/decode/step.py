@@ -97,7 +97,10 @@ def insert_newcomers(
     free: Sequence[int],
     joining: Sequence[_Sentence],
 ) -> AnyState:
-    """Let newcomers have the `free` rows first, then new ones. `rows` is changed: the searches of sentences by row."""
+    """The state with newcomers in the `free` rows first, then in new ones.
+
+    `rows`, what the search keeps of the sentence in each row, gets what it keeps of the newcomers, `joining`, in place.
+    """
     chosen = [*free, *range(len(rows), len(rows) + len(joining))][: len(joining)]
     rows += joining[len(free) :]
     for row, one in zip(chosen, joining, strict=True):

@@ -25,6 +25,7 @@ from . import kernels
 from .adjustment import mix_values, stack_gains, stack_shares
 from .dispatch import compiled_float32_pays
 from .eager import EagerEngine
+from .eager_blocks import join_maps
 from .engine import Precision
 from .kernels import (
     ACTIVATION_NAMES,
@@ -167,10 +168,7 @@ class CompiledEngine(EagerEngine):
 
     def _maps(self, blocks: Iterable[Sequence[nn.Linear]]) -> FloatWeights | Int8Weights:
         """For each block one linear map in place of several of the same vector: their outputs side by side."""
-        joined = [
-            (torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])) for parts in blocks
-        ]
-        return self._pack_maps(joined)
+        return self._pack_maps([join_maps(*parts) for parts in blocks])
 
     def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> FloatWeights | Int8Weights:
         return pack_float32(maps, int8=self.precision == "int8")
@@ -184,10 +182,7 @@ class VNNIEngine(CompiledEngine):
     def _prepare(self, model: Transformer) -> None:
         self._pack(model)
         cross = [block.cross_attention for block in cast(Sequence[DecoderBlock], model.decoder.layers)]
-        self._memory_maps = [
-            VNNILinear(torch.cat((part.key.weight, part.value.weight)), torch.cat((part.key.bias, part.value.bias)))
-            for part in cross
-        ]
+        self._memory_maps = [VNNILinear(*join_maps(part.key, part.value)) for part in cross]
         self._memory_shares = stack_shares(cross).double()
         self._vnni_projection = VNNILinear(model.projection.table, model.projection.bias)
 

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
-from ..errors import InputError
 from ..nn.attention import attention_bias
 from ..nn.embedding import refuse_unknown_ids
+from ..nn.position import refuse_long
 from ..nn.transformer import Transformer, require_rows
 from .adjustment import rotation_table
 from .eager_blocks import EagerDecoderBlock, EagerEncoderBlock, EagerNorm, FloatLinear, LinearMap
@@ -31,13 +31,13 @@ from .quantization import Int8Linear
 
 
 class EagerEngine:
-    """An `Engine` of PyTorch operations. It keeps a copy of the weights: later training does not change it.
+    """An `Engine` of PyTorch operations. It shares some weights with the model: after more training, make another.
 
     Refuses int8 on a device without int8 operators. The model must have no part of its own (custom_parts.py).
     """
 
     compiled, can_be_joined = False, True
-    reads_any_row = False  # of a KV cache, in any order
+    reads_any_row = False  # whether `_decode` can use the rows of a KV cache that `state.rows` names, in any order
 
     @torch.inference_mode()
     def __init__(self, model: Transformer, *, precision: Precision = "float32") -> None:
@@ -58,8 +58,7 @@ class EagerEngine:
         """As in `Engine`."""
         require_rows("source", source)
         rows, length = source.shape
-        if length > len(self.source_position):
-            raise InputError(f"a sequence of {length} tokens is longer than max_length={len(self.source_position)}")
+        refuse_long(length, len(self.source_position))
         real = source != self.config.pad_id
         padding = None if bool(real.all()) else attention_bias(real, self.dtype)[:, None, None, :]
         with _refusing_unknown_ids(source, self.source_table):
@@ -89,17 +88,14 @@ class EagerEngine:
         mixes = model.config.value_residual
         self.encoder = [EagerEncoderBlock(block, make, dtype, mixes) for block in model.encoder.layers]  # type: ignore[arg-type]
         self.decoder = [EagerDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
-        self.encoder_norm, self.decoder_norm = (
-            EagerNorm(model.encoder.norm, dtype),
-            EagerNorm(model.decoder.norm, dtype),
-        )
+        self.encoder_norm = EagerNorm(model.encoder.norm, dtype)
+        self.decoder_norm = EagerNorm(model.decoder.norm, dtype)
         self.projection: LinearMap = make(model.projection.table, model.projection.bias)
 
     def _step(self, last: Tensor, state: CachedState, banned_ids: Tensor | None) -> tuple[Tensor, CachedState]:
         if not self.reads_any_row:
             state = state.gather()
-        if state.longest == len(self.target_position):
-            raise InputError(f"a sequence of {state.longest + 1} tokens is longer than max_length={state.longest}")
+        refuse_long(state.longest + 1, len(self.target_position))
         width = state.hypotheses // state.sentences
         mask = state.ancestry_mask
         if width > 1 or mask is not None:  # a hypothesis attends to its own newest token, not to the others'

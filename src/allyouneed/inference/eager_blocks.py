@@ -29,11 +29,11 @@ class FloatLinear:
         return F.linear(x, self.weight, self.bias)
 
 
-def _joined(make: MakeLinear, *maps: nn.Linear) -> LinearMap:
-    """One linear map in place of several of the same vector: their outputs side by side."""
+def join_maps(*maps: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Weight and bias of one linear map in place of several of the same vector: their outputs side by side."""
     if len(maps) == 1:
-        return make(maps[0].weight, maps[0].bias)
-    return make(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
+        return maps[0].weight, maps[0].bias
+    return torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps])
 
 
 class EagerNorm:
@@ -67,7 +67,7 @@ class _Residual:
 
 class _FeedForward:
     def __init__(self, feed_forward: FeedForward, residual: Residual, make: MakeLinear, dtype: torch.dtype) -> None:
-        self.inner, self.outer = _joined(make, feed_forward.inner), _joined(make, feed_forward.outer)
+        self.inner, self.outer = make(*join_maps(feed_forward.inner)), make(*join_maps(feed_forward.outer))
         self.residual, self.activation, self.dtype = _Residual(residual, dtype), feed_forward.activation, dtype
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -84,8 +84,8 @@ class _SelfAttention:
 
     def __init__(self, attention: MultiHeadAttention, residual: Residual, make: MakeLinear, dtype: torch.dtype) -> None:
         self.heads, self.residual, self.dtype = attention.heads, _Residual(residual, dtype), dtype
-        self.qkv = _joined(make, attention.query, attention.key, attention.value)
-        self.output = _joined(make, attention.output)
+        self.qkv = make(*join_maps(attention.query, attention.key, attention.value))
+        self.output = make(*join_maps(attention.output))
         self.gains, self.share = stack_gains(attention).to(dtype), _share(attention, dtype)
         self.width = attention.key.out_features
         self.kv_width = self.width + attention.value.out_features
@@ -143,8 +143,8 @@ class EagerDecoderBlock:
         cross, self.dtype = block.cross_attention, dtype
         self.self_attention = _SelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
         self.heads, self.width = cross.heads, cross.key.out_features
-        self.query, self.output = _joined(make, cross.query), _joined(make, cross.output)
-        self.keys_and_values, self.share = _joined(make, cross.key, cross.value), _share(cross, dtype)
+        self.query, self.output = make(*join_maps(cross.query)), make(*join_maps(cross.output))
+        self.keys_and_values, self.share = make(*join_maps(cross.key, cross.value)), _share(cross, dtype)
         self.cross_attention_residual = _Residual(block.cross_attention_residual, dtype)
         self.feed_forward = _FeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 

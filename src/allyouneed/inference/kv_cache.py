@@ -18,10 +18,8 @@ class KVCache:
 
     def __init__(self, tokens: Tensor, used: int, *, heads: int, width: int) -> None:
         self.tokens, self.used, self.heads, self.width = tokens, used, heads, width
-        self.keys, self.values = (
-            split_heads(tokens[..., :width], heads),
-            split_heads(tokens[..., width:], heads),
-        )  # views
+        self.keys = split_heads(tokens[..., :width], heads)  # a view, as are the values
+        self.values = split_heads(tokens[..., width:], heads)
 
     def append(self, tokens: Tensor, *, after: int) -> "KVCache":
         """A cache with these tokens, (B, n, H·K + H·Kv), after the first `after`; the memory is shared if possible."""
@@ -34,7 +32,7 @@ class KVCache:
         """As `append`, with `count` tokens that the caller writes into the memory of `tokens`."""
         cache = self
         if self.used != after or after + count > self.tokens.size(1):  # another state has written here, or it is full
-            cache = self._copied(after, capacity=max(after + count, 2 * after, 64))
+            cache = self.copy(self.tokens.size(0), max(after + count, 2 * after, 64), after)
         cache.used = after + count
         return cache
 
@@ -46,15 +44,10 @@ class KVCache:
 
     def copy(self, sentences: int, capacity: int, used: int, *, first: int = 0) -> "KVCache":
         """A copy for at least as many sentences, with the tokens from `first` to `used`; the others are 0."""
+        # A row that no sentence has is not written to. Who takes it later masks this, but a weight of 0 hides no NaN.
         tokens = self.tokens.new_zeros(sentences, capacity, self.tokens.size(2))
         tokens[: len(self.tokens), : used - first] = self.tokens[:, first:used]
         return KVCache(tokens, used - first, heads=self.heads, width=self.width)
-
-    def _copied(self, used: int, *, capacity: int) -> "KVCache":
-        # A row that no sentence has is not written to. Who takes it later masks this, but a weight of 0 hides no NaN.
-        tokens = self.tokens.new_zeros(self.tokens.size(0), capacity, self.tokens.size(2))
-        tokens[:, :used] = self.tokens[:, :used]
-        return KVCache(tokens, used, heads=self.heads, width=self.width)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:

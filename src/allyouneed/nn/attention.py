@@ -52,13 +52,8 @@ def attention(
         # On a CPU its backward pass in bfloat16 is 8 times slower than in float32 (torch 2.13).
         with torch.autocast("cpu", enabled=False):
             return attention(query.float(), key.float(), value.float(), attn_mask, dropout=dropout).bfloat16()
-    return F.scaled_dot_product_attention(
-        query, key, value, attn_mask=_as_bias(attn_mask, query.dtype), dropout_p=dropout
-    )
-
-
-def _as_bias(attn_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return None if attn_mask is None else attention_bias(attn_mask, dtype)
+    bias = None if attn_mask is None else attention_bias(attn_mask, query.dtype)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
 
 
 def attention_bias(attn_mask: Tensor, dtype: torch.dtype) -> Tensor:

@@ -1,6 +1,7 @@
 """Whether a model consists of the modules of nn/ alone, unchanged; code that re-implements them must know."""
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,15 @@ from .uninitialized import UninitializedWeights
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 _ONLY_IN_TRAINING = {"dropout", "p", "training"}
+
+_unchanged: "WeakKeyDictionary[Transformer, bool]" = WeakKeyDictionary()
+
+
+def is_unchanged(model: Transformer) -> bool:
+    """Whether `find_custom_part` finds none; looked up once a model."""
+    if model not in _unchanged:
+        _unchanged[model] = find_custom_part(model) is None
+    return _unchanged[model]
 
 
 def find_custom_part(model: Transformer) -> str | None:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .mask import causal_mask
+
 WIDEST_HEAD = 256  # of FlashAttention, which takes multiples of 8
 
 _kernel: Callable[..., Tensor] | None = None
@@ -21,6 +23,8 @@ _kernel: Callable[..., Tensor] | None = None
 def load_flash() -> None:
     """Let packed batches on a GPU use FlashAttention, if this PyTorch has it; importing it takes about a second."""
     global _kernel
+    if _kernel is not None:
+        return
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:  # before 2.10
@@ -80,7 +84,7 @@ class PackedMask(NamedTuple):
         is_token = is_token.view(-1).index_fill(0, keys.cells, True).view_as(is_token)[:, None, None]
         if not self.is_causal:
             return is_token
-        return is_token & torch.ones(keys.longest, keys.longest, dtype=torch.bool, device=is_token.device).tril()
+        return is_token & causal_mask(keys.longest, device=is_token.device)
 
 
 AttentionMask = Tensor | PackedMask

@@ -71,6 +71,11 @@ class LearnedPositions(nn.Module):
 
 
 def _cut(encoding: Tensor, start: int, length: int) -> Tensor:
-    if start + length > len(encoding):
-        raise InputError(f"a sequence of {start + length} tokens is longer than max_length={len(encoding)}")
+    refuse_long(start + length, len(encoding))
     return encoding[start : start + length]
+
+
+def refuse_long(length: int, max_length: int) -> None:
+    """Refuse a sequence of more than `max_length` tokens."""
+    if length > max_length:
+        raise InputError(f"a sequence of {length} tokens is longer than max_length={max_length}")

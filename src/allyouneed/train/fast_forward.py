@@ -10,7 +10,6 @@ machine code for every new shape, which takes longer than the product itself, an
 
 from collections.abc import Iterable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from ..nn import Decoder, Encoder, Residual, Transformer
 from ..nn.attention import attention_bias
-from ..nn.custom_parts import find_custom_part
+from ..nn.custom_parts import is_unchanged
 from ..nn.dropout import keep_factors
 from ..nn.feedforward import FeedForward
 from ..nn.mask import causal_mask, padding_mask
@@ -29,13 +28,11 @@ from .rounding import round_up
 
 LONGEST = 128  # tokens of a sentence: the attention weights of longer ones take too much memory
 
-_supported: "WeakKeyDictionary[Transformer, bool]" = WeakKeyDictionary()
-
 
 def hidden_states(model: Transformer, source: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
     """`model.hidden_states(source, target)` with products in `dtype`, in float32: (B, S), (B, T) → (B, T, D).
 
-    A model, a device or a batch that this file has no way for goes through the model itself.
+    The model itself computes what this file does not support: another model, another device, longer sentences.
     """
     longest = max(source.size(1), target.size(1))
     if source.device.type != "cpu" or longest > LONGEST or not _is_supported(model):
@@ -52,14 +49,9 @@ def hidden_states(model: Transformer, source: Tensor, target: Tensor, dtype: tor
 
 
 def _is_supported(model: Transformer) -> bool:
-    if model not in _supported:
-        config = model.config
-        _supported[model] = (
-            (config.norm, config.activation, config.attention_dropout) == ("post", "relu", 0)
-            and config.d_k == config.d_v
-            and find_custom_part(model) is None
-        )
-    return _supported[model]
+    config = model.config
+    parts = (config.norm, config.activation, config.attention_dropout)
+    return parts == ("post", "relu", 0) and config.d_k == config.d_v and is_unchanged(model)
 
 
 def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -19,22 +18,18 @@ from ..config import TrainConfig
 from ..data.batch import Batch, PackedBatch
 from ..data.prefetch import prefetch
 from ..device import runs_ahead
-from ..errors import InputError
 from ..nn import Embedding, Transformer
-from ..nn.custom_parts import find_custom_part
+from ..nn.custom_parts import is_unchanged
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.packed import PackedMask, PackedSentences, load_flash
-
-_packable: "WeakKeyDictionary[Transformer, bool]" = WeakKeyDictionary()
+from ..nn.position import refuse_long
 
 
 def can_pack(model: Transformer) -> bool:
-    """Whether `model` consists of the modules of nn/ alone, which know packed batches; looked up once a model."""
-    if model not in _packable:
-        if next(model.parameters()).is_cuda:
-            load_flash()
-        _packable[model] = find_custom_part(model) is None
-    return _packable[model]
+    """Whether `model` consists of the modules of nn/ alone, which know packed batches."""
+    if next(model.parameters()).is_cuda:
+        load_flash()
+    return is_unchanged(model)
 
 
 def packed_ahead(batches: Iterator[Batch], model: Transformer, config: TrainConfig) -> Iterator[Batch]:
@@ -57,8 +52,7 @@ def pack_batch(batch: Batch, model: Transformer, *, twice: bool = False) -> Pack
     config = model.config
     refuse_unknown_ids(batch.source, config.vocab_size)
     refuse_unknown_ids(batch.target, config.effective_target_vocab_size)
-    if (longest := max(batch.source.size(1), batch.target_in.size(1))) > config.max_length:
-        raise InputError(f"a sequence of {longest} tokens is longer than max_length={config.max_length}")
+    refuse_long(max(batch.source.size(1), batch.target_in.size(1)), config.max_length)
     return (batch.duplicated() if twice else batch).pack(config.pad_id, config.effective_target_pad_id)
 
 
