@@ -244,6 +244,11 @@ def to_json(value: object, *, indent: int | None = None, separators: tuple[str, 
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
+def to_json_lines(rows: Iterable[object]) -> str:
+    """Each row as JSON on a line of its own."""
+    return "".join(f"{to_json(row)}\n" for row in rows)
+
+
 def read_json_lines(path: Path) -> list[Any]:
     """The values of a file with one on each line, without a last one that a killed writer left incomplete.
 

@@ -39,7 +39,7 @@ def test_pairs_are_encoded_once_and_found_again(data: DataConfig) -> None:
     assert texts(first) == texts(again)
     assert first.report == again.report
     assert len(first.train) + len(first.valid_pairs) + len(first.test_pairs) == 60
-    assert first.train.dropped == 0  # what is held out is not left out
+    assert first.report.train.excluded() == 0  # what is held out is not left out
     assert first.train.source.ids.dtype == np.uint16
     assert isinstance(first.train.source.ids.base, memoryview)  # of the file, mapped
 

@@ -21,7 +21,6 @@ def load_pairs(lengths: list[tuple[int, int]]) -> EncodedPairs:
     return EncodedPairs(
         Side.from_sentences([[i + 1] * source for i, (source, _) in enumerate(lengths)]),
         Side.from_sentences([[i + 1] * target for i, (_, target) in enumerate(lengths)]),
-        dropped=0,
     )
 
 
@@ -72,7 +71,7 @@ def test_a_window_holds_pairs_from_all_over_the_corpus(monkeypatch: pytest.Monke
 def test_planning_an_epoch_takes_few_bytes_a_pair() -> None:
     count = 3_000_000
     side = Side(np.zeros(count * 4, np.uint16), np.arange(0, count * 4 + 1, 4))
-    pairs = EncodedPairs(side, side, dropped=0)
+    pairs = EncodedPairs(side, side)
     tracemalloc.start()
     next(epoch_of_batches(pairs, batch_tokens=4000, seed=1, epoch=0))
     peak = tracemalloc.get_traced_memory()[1]

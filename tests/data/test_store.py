@@ -37,8 +37,8 @@ def test_the_length_that_a_share_of_the_sentences_does_not_exceed(monkeypatch: p
 
 def test_the_tokens_of_an_epoch_count_a_pair_as_often_as_it_occurs() -> None:
     source, target = Side.from_sentences([[1, 2], [3], [4]]), Side.from_sentences([[5], [6], [7, 8, 9]])
-    assert EncodedPairs(source, target, dropped=0).epoch_tokens() == 5
-    assert EncodedPairs(source, target, dropped=0, weights=((2, 20.0), (3, 2.0))).epoch_tokens() == 20 * 3 + 2
+    assert EncodedPairs(source, target).epoch_tokens() == 5
+    assert EncodedPairs(source, target, weights=((2, 20.0), (3, 2.0))).epoch_tokens() == 20 * 3 + 2
 
 
 def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
         for side in (source, target):
             for _ in range(10):
                 side.add(flatten([sentence] * 400, "int32"))
-    pairs = EncodedPairs(*open_sides(tmp_path, "train", "int32"), dropped=0)
+    pairs = EncodedPairs(*open_sides(tmp_path, "train", "int32"))
     before, most = mapped(), 0.0
     for epoch in range(2):
         for chosen in epoch_of_batches(pairs, batch_tokens=4000, seed=1, epoch=epoch):
@@ -61,10 +61,9 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
     assert mapped() < before + 2
 
 
-def test_pairs_with_an_empty_or_too_long_side_are_dropped_and_counted() -> None:
+def test_pairs_with_an_empty_or_too_long_side_are_dropped() -> None:
     pairs = [Pair("ab", "ba"), Pair("", "a"), Pair("a", ""), Pair("a", "aaaa"), Pair("b", "b")]
     encoded = encode_pairs(pairs, Tokenizer.characters("ab"), max_length=5)
     assert len(encoded) == 2
-    assert encoded.dropped == 3
     assert encoded.source[0] == [2, 0, 1, 3]
     assert encoded.target[1] == [2, 1, 3]

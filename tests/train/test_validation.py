@@ -10,7 +10,7 @@ from allyouneed.train.validation import validate
 
 def pairs(count: int) -> EncodedPairs:
     side = Side.from_sentences([[1, *([5, 6, 7] * (1 + i % 3)), 2] for i in range(count)])
-    return EncodedPairs(source=side, target=side, dropped=0)
+    return EncodedPairs(source=side, target=side)
 
 
 def test_a_model_that_knows_nothing_is_as_surprised_as_by_a_die(config: ModelConfig) -> None:

@@ -11,7 +11,7 @@ from ..corpus.lines import count_lines
 from ..corpus.pair import Pair
 from ..corpus.readers import has_a_pair_a_line, local_paths
 from ..data.filter import select_pairs
-from ..data.read import read_part
+from ..data.read import read_part, stride
 from ..files import refusing_errors
 from .choice_rules import held_out_share
 from .statistics import PairStatistics, measure_pairs
@@ -49,7 +49,7 @@ def read_corpus_sample(data: DataConfig, clean: CleanConfig, *, choose_held_out:
         if choose_held_out:
             data = replace(data, held_out=held_out_share(len(train)))
         selected = select_pairs(data, clean, train, valid, test, report)
-        indices = selected.train[:: max(1, -(-len(selected.train) // MOST_KEPT))]
+        indices = selected.train[:: stride(len(selected.train), MOST_KEPT)]
         pairs = list(train.pairs(indices))
         statistics = measure_pairs(pairs) if pairs else None
         return CorpusSample(pairs, statistics, selected.valid, len(selected.train), report.sources, data.held_out)

@@ -14,9 +14,10 @@ from statistics import mean, pstdev
 from typing import Any
 
 from ..corpus.pair import Pair
+from ..data.read import stride
 
 MOST_MEASURED = 20_000  # pairs
-CODED = 0.2  # of the texts between spaces, the share that has letters and digits where these mean one thing
+CODED = 0.2  # a side has codes, such as AE1, if this share of its texts between spaces has both letters and digits
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
 
 # Scripts without spaces between words: Thai to Tibetan, Myanmar, Khmer, Chinese and Japanese.
@@ -94,7 +95,7 @@ class PairStatistics:
 
 def measure_pairs(pairs: Sequence[Pair]) -> PairStatistics:
     """The statistics of some pairs, at least one; of many, evenly spaced ones are measured."""
-    measured = pairs[:: max(1, -(-len(pairs) // MOST_MEASURED))]
+    measured = pairs[:: stride(len(pairs), MOST_MEASURED)]
     sources, targets = [pair.source for pair in measured], [pair.target for pair in measured]
     units = [(split_units(pair.source), split_units(pair.target)) for pair in measured]
     return PairStatistics(

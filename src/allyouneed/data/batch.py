@@ -66,6 +66,10 @@ class Batch:
         """The tokens to predict: the target without its first id, (B, T)."""
         return self.target[:, 1:]
 
+    def count_tokens(self, target_pad_id: int) -> int:
+        """The number of tokens to predict, without padding."""
+        return int((self.target_out != target_pad_id).sum())
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device."""
         return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))

@@ -19,9 +19,8 @@ from .store import Indices
 Mask = NDArray[np.bool_]
 
 MAX_HELD_OUT = 2_000  # validation pairs, and test pairs, split off from the training pairs
-TARGETS_REPEAT = (
-    0.5  # share of the pairs; if more share their target with another pair, repeated targets belong to the task
-)
+# If more than this share of the pairs have the target of another pair, repeated targets belong to the task.
+TARGETS_REPEAT = 0.5
 MIN_HELD_OUT = 8  # held-out pairs; fewer say too little about a model
 
 _SIDES: tuple[Literal["source", "target"], ...] = ("source", "target")

@@ -21,7 +21,7 @@ from .filter import select_pairs
 from .prepared import open_prepared, remove_abandoned, replacing_folder, stored_provenance, write_prepared
 from .prepared_data import PreparedData
 from .provenance import compute_provenance, describe_difference, fingerprint
-from .read import CHUNK, ProgressCallback, ReadPairs, read_part
+from .read import CHUNK, ProgressCallback, ReadPairs, read_part, stride
 from .store import Indices, open_writers
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
@@ -126,7 +126,7 @@ def _build(
 def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: Indices) -> Vocabulary:
     count = len(indices)
     if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
-        indices = indices[:: max(1, -(-count // LEARN_FROM))]
+        indices = indices[:: stride(count, LEARN_FROM)]
     return train_vocabulary(
         data,
         lambda: (pair.source for pair in train.pairs(indices)),

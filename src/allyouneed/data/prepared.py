@@ -58,7 +58,6 @@ def _open(folder: Path, data: DataConfig, max_length: int) -> PreparedData:
     valid, test = (_read_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
     train = EncodedPairs(
         *open_sides(folder, "train", table["dtype"]),
-        dropped=report.train.excluded(),
         weights=tuple((end, weight) for end, weight in table["weights"]),
         resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 
 from ..config import TrainConfig
@@ -14,6 +13,7 @@ from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
 from .batch import Batch
 from .provenance import fingerprint
+from .read import stride
 from .sampler import batches
 from .store import EncodedPairs
 
@@ -56,8 +56,7 @@ class PreparedData:
 
     def validation_samples(self, count: int) -> list[Pair]:
         """At most `count` validation pairs, evenly spaced; always the same ones."""
-        apart = max(1, ceil(len(self.readable) / max(1, count)))
-        return self.readable[::apart][:count]
+        return self.readable[:: stride(len(self.readable), max(1, count))][:count]
 
     def describe(self) -> list[str]:
         """Lines with the sizes, what was dropped, and which rules were not applied."""

@@ -103,6 +103,11 @@ def text_stem(part: Part) -> str:
     return f"{part}.texts"
 
 
+def stride(length: int, most: int) -> int:
+    """The step of a slice that takes at most `most` of `length` items, evenly spaced."""
+    return max(1, -(-length // most))
+
+
 def chunks(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
     """Lists of `size` items; the last may be shorter."""
     source = iter(items)

@@ -45,7 +45,7 @@ def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
     ends, weights = zip(*pairs.weights or ((len(pairs), 1.0),), strict=True)
     if (expected := float(np.diff(ends, prepend=0) @ weights)) < 1:
         raise ConfigError(f"the weights of data.corpus leave {expected:.2g} pairs an epoch; at least 1 is needed")
-    if (longest := max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))) > batch_tokens:
+    if (longest := pairs.longest()) > batch_tokens:
         raise ConfigError(f"train.batch_tokens must hold the longest sentence, {longest} tokens; got {batch_tokens}")
 
 
@@ -90,8 +90,8 @@ def batches(
 ) -> Iterator[Batch]:
     """Batches without end, epoch after epoch, after the first `skip`.
 
-    Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary. `part`, a number and a
-    count, takes every pair whose position in its batch leaves that rest: all parts have about the same lengths.
+    Targets are padded with `target_pad_id`, or with `pad_id` if both sides share a vocabulary. `part`, a number n
+    and a count k, takes the pairs n, n + k, n + 2k, … of each batch, so that all parts have about the same lengths.
     """
     plans = (epoch_of_batches(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch) for epoch in count())
     planned = ((epoch, indices) for epoch, plan in enumerate(plans) for indices in plan)

@@ -141,7 +141,7 @@ def open_writers(folder: Path, part: str) -> Iterator[tuple[SideWriter, SideWrit
 
 @dataclass(frozen=True, slots=True)
 class EncodedPairs:
-    """Sentence pairs as ids. `dropped` counts the pairs that were left out.
+    """Sentence pairs as ids.
 
     `weights` has, for each corpus, where its pairs end and how often each occurs in an epoch. `resample`,
     if set, segments pairs by subword sampling: their indices and the epoch → the ids of both sides.
@@ -149,12 +149,15 @@ class EncodedPairs:
 
     source: Side
     target: Side
-    dropped: int
     weights: tuple[tuple[int, float], ...] = ()
     resample: Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def longest(self) -> int:
+        """The tokens of the longest sentence of either side."""
+        return max(side.length_quantile(1) for side in (self.source, self.target))
 
     def epoch_tokens(self) -> int:
         """The tokens of the longer side in an epoch, padding not included."""
@@ -199,9 +202,7 @@ def encode_pairs(
     """
     ids = encode_within(pairs, tokenizer, target_tokenizer or tokenizer, max_length=max_length)
     return EncodedPairs(
-        source=Side.from_sentences([ids.sources[i] for i in ids.kept]),
-        target=Side.from_sentences([ids.targets[i] for i in ids.kept]),
-        dropped=len(pairs) - len(ids.kept),
+        Side.from_sentences([ids.sources[i] for i in ids.kept]), Side.from_sentences([ids.targets[i] for i in ids.kept])
     )
 
 

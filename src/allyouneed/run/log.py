@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from ..files import append, read_json_lines, to_json, write_whole
+from ..files import append, read_json_lines, to_json, to_json_lines, write_whole
 from ..train.update_plan import UpdatePlan
 from .callback import Sample, Validation
 
@@ -51,7 +51,7 @@ class RunLog:
         names = ["metrics.jsonl", "samples.jsonl", "updates.jsonl"] + [PLANS] * (self.folder / PLANS).exists()
         for path in (self.folder / name for name in names):
             lines = [line for line in read_jsonl_lines(path) if line["step"] <= after and line.get("averaged", 1) == 1]
-            write_whole(path, "".join(to_json(line) + "\n" for line in lines))
+            write_whole(path, to_json_lines(lines))
         if self._uses_board:
             from torch.utils.tensorboard.writer import SummaryWriter
 
@@ -72,12 +72,11 @@ class RunLog:
 
     def updates(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Log the course of the updates since the last validation."""
-        append(self.folder / "updates.jsonl", "".join(to_json(line) + "\n" for line in lines))
+        append(self.folder / "updates.jsonl", to_json_lines(lines))
 
     def write_outputs(self, samples: Sequence[Sample]) -> None:
         """Write the validation translations of the model that is now in the folder."""
-        lines = [to_json(asdict(sample)) + "\n" for sample in samples]
-        write_whole(self.folder / "validation.jsonl", "".join(lines))
+        write_whole(self.folder / "validation.jsonl", to_json_lines(map(asdict, samples)))
 
     def validation(self, validation: Validation) -> None:
         """Log a validation."""

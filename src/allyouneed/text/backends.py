@@ -19,7 +19,7 @@ PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # byte fallback
 
-SplitRule = Literal["words", "spaces"]  # where no token crosses
+SplitRule = Literal["words", "spaces"]  # what no token crosses: boundaries of words, or spaces alone
 
 _PATTERNS: dict[SplitRule, str] = {"words": WORDS, "spaces": SPACED}
 _WORD_END = "</w>"

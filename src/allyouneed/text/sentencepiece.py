@@ -25,8 +25,8 @@ from .tokenizer_format import EDGE_BLANKS, REPEATED_BLANKS
 LARGEST_SPM = 2**25  # bytes; a model of 250,000 pieces has about 5 million
 MOST_PIECES = 2**20
 UNKNOWN_PIECE = " "  # no text is encoded as it: blanks have become ▁ before
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-UNIGRAM, BPE = 1, 2
+NORMAL, UNKNOWN, CONTROL = 1, 2, 3  # types of pieces
+UNIGRAM, BPE = 1, 2  # types of models
 LONGEST_PIECE = 256  # characters; SentencePiece makes pieces of at most 16 if it is not told otherwise
 
 Field = tuple[int, int | bytes]  # its number, and its value

@@ -11,19 +11,13 @@ _OTHER_BLANKS = re.compile(r"[^\S\x00-\x7f]")
 CharSpan = tuple[int, int]  # from a character up to another
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, stripped.
-
-    The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops
-    of many scripts. It needs a language; a bundle may not name one, and English is the library's
-    fallback for most.
-    """
-    starts = pairwise([0, *_sentence_ends(text)])
-    return [sentence for start, end in starts if (sentence := text[start:end].strip())]
-
-
 def _sentence_ends(text: str) -> list[int]:
-    """Where the sentences end. The library panics at some blanks beyond ASCII, so that it sees plain ones."""
+    """Where the sentences end.
+
+    The sentencex library knows abbreviations (Dr., z. B.), initials, quotations and the full stops of many scripts. It
+    needs a language; a bundle may not name one, and English is the library's fallback for most. It panics at some
+    blanks beyond ASCII, so that it sees plain ones.
+    """
     return list(accumulate(map(len, segment("en", _OTHER_BLANKS.sub(" ", text)))))
 
 

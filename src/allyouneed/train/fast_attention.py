@@ -27,7 +27,11 @@ def attend(
     shape: tuple[int, int, int],
     first: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """What the attention gives, and the values of the first layer of its stack."""
+    """The attention `part` of the rows y to those of the memory, and the values of the first layer of its stack.
+
+    `mask` is an attention bias that broadcasts to (B, H, T, S), `shape` is B, T and S. Shapes, with rows of all
+    sentences and of padding: y (R, D), memory (M, D), `first` (B·H, S, K) → (R, D) and values (B·H, S, K).
+    """
     maps = (part.query, part.key, part.value, part.output)
     tensors = [tensor for linear in maps for tensor in (linear.weight, linear.bias)]
     memory_or_none = None if memory is y else memory

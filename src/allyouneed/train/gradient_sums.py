@@ -28,7 +28,7 @@ class ReplicatedWeights:
             dist.broadcast(parameter.data, 0)
 
     def write_gradients(self) -> None:
-        """Gradients move when they are summed."""
+        """Nothing to do: `sum_gradients` exchanges them."""
 
     def sum_gradients(self, shares: Sequence[float]) -> Tensor:
         """Replace the gradients by the sums of all workers' gradients times their shares; returns the norm of these."""
@@ -83,7 +83,7 @@ class SharedWeights:
                 torch.cat(_flat_gradients(part), out=self._gradients[self._rank][rank])
 
     def sum_gradients(self, shares: Sequence[float]) -> Tensor:
-        """Sum the gradients of all workers times their shares; a parameter that another one updates has none.
+        """Sum the gradients of all workers times their shares; parameters that another worker updates lose theirs.
 
         To be called when all have written. Returns the norm of the sums.
         """

@@ -31,9 +31,10 @@ WIDE = 128  # from this d_model on, products in bfloat16 gain more time than the
 class Update:
     """The result of one update: mean loss in nats per token (still on the device), learning rate, target tokens.
 
-    `micro_batches` says into how many parts each batch was split to fit into memory; `out_of_memory` that this update
-    had to raise that number. `gradient_norm` is that before clipping, still on the device. `steps` is the number of the
-    last update, which a time budget plans again and again. `outcome` says whether the update was finite.
+    `tokens` counts padding, too. `micro_batches` says into how many parts each batch was split to fit into memory;
+    `out_of_memory` that this update had to raise that number. `gradient_norm` is that before clipping, still on the
+    device. `steps` is the number of the last update, which a time budget plans again and again. `outcome` says whether
+    the update was finite.
     """
 
     step: int
@@ -73,7 +74,7 @@ def updates(
         learning_rate = state.learning_rate_factor * learning_rate_at(
             state.position(config), config, d_model=model.config.d_model
         )
-        _set_learning_rate(optimizer, learning_rate)
+        set_learning_rate(optimizer, learning_rate)
         workers.begin_update(config.seed, state.step)
         loss, micro_batches = workers.add_gradients(
             add_gradients, model, group, config, micro_batches=state.micro_batches
@@ -116,11 +117,11 @@ def add_gradients(
     """
     pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     dtype = autocast_dtype(config.precision, model)
-    tokens = [int((batch.target_out != pad_id).sum()) for batch in batches]
+    tokens = sum(batch.count_tokens(pad_id) for batch in batches)
     total, packs = torch.zeros((), device=device), runs_ahead(device) and can_pack(model)
     for batch in batches:
         for part in batch.micro_batches(micro_batches):
-            share = int((part.target_out != pad_id).sum()) / sum(tokens)
+            share = part.count_tokens(pad_id) / tokens
             loss = share * (_packed_loss if packs else _padded_loss)(model, part, config, dtype)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
@@ -177,6 +178,7 @@ def autocast_dtype(precision: str, model: Transformer, device: torch.device | No
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 
 
-def _set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
+def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
+    """Set the learning rate of all parameters for the next update."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate

@@ -105,7 +105,7 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
         rows, vocabulary = len(vectors), len(table)
         x, w = vectors.to(dtype), table.to(dtype)
         block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x))
-        if _is_rounded(x):
+        if _is_bfloat16_on_cpu(x):
             block, x = round_down(block), F.pad(x, (0, 0, 0, round_up(rows) - rows))
         for_vectors, for_table = torch.empty_like(x), table.new_zeros(table.shape if dtype == table.dtype else ())
         total = torch.zeros((), device=x.device)
@@ -145,7 +145,7 @@ def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: floa
     The gradient is p minus the rest of q, plus that of `_symmetric_kl` with R-Drop.
     """
     exact = logits.float()
-    if _is_rounded(logits) and not r_drop:
+    if _is_bfloat16_on_cpu(logits) and not r_drop:
         loss = _exponentials_into_gradient(exact, right, smoothing)
         logits.copy_(exact)
         return loss
@@ -182,12 +182,12 @@ def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
     return mean_d.sum() / 2, gradient.flatten(0, 1)
 
 
-def _is_rounded(x: Tensor) -> bool:
+def _is_bfloat16_on_cpu(x: Tensor) -> bool:
     return x.dtype == torch.bfloat16 and x.device.type == "cpu"
 
 
 def _block_sizes(x: Tensor) -> tuple[int, int]:
     """The number of logits that one product computes, and the number that elementwise work takes at a time."""
-    if _is_rounded(x):
+    if _is_bfloat16_on_cpu(x):
         return 2**23, 2**18
     return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)

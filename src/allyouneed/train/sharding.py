@@ -99,7 +99,7 @@ class ShardedGroup(WorkerGroup):
         `gradients` is not used: it makes as many passes as this worker has micro-batches.
         """
         pad_id = model.config.effective_target_pad_id
-        tokens = self._gather([sum(int((batch.target_out != pad_id).sum()) for batch in batches)]).sum().item()
+        tokens = self._gather([sum(batch.count_tokens(pad_id) for batch in batches)]).sum().item()
         while True:
             self._memory.ran_out = False
             loss = sum(
@@ -120,7 +120,7 @@ class ShardedGroup(WorkerGroup):
         if part is None:
             count, part = 0, Batch(torch.full((1, 1), model.config.pad_id), torch.full((1, 2), pad_id))
         else:
-            count = int((part.target_out != pad_id).sum())
+            count = part.count_tokens(pad_id)
             part = part.duplicated() if config.r_drop else part
         part = part.to(self._device)
         with torch.autocast(self._device.type, dtype=dtype, enabled=dtype != torch.float32):
@@ -144,7 +144,7 @@ class ShardedGroup(WorkerGroup):
         return Combined(whole, norm, int(sizes.sum()), micro_batches)
 
     def end_update(self) -> None:
-        """The next exchange of weights waits for all."""
+        """Nothing to do: the next exchange of weights waits for all workers."""
 
     def whole_model(self, model: Transformer) -> Transformer:
         """All weights of the model on the first worker, for validation and for the bundle; takes part everywhere."""

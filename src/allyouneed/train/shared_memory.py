@@ -48,8 +48,8 @@ def share_memory(size: int, from_first: Callable[[Callable[[], str]], str]) -> t
 class SharedNumbers:
     """Exchanges of a few numbers among the workers of one machine.
 
-    Exchanges use two sets of rows in turn. A worker that writes into one again has come through the exchange between,
-    for which all others had read it.
+    Exchanges use two sets of rows in turn. A worker that writes to a set again has finished the exchange in between,
+    which the others began only after they had read the set.
     """
 
     def __init__(self, from_first: Callable[[Callable[[], str]], str]) -> None:

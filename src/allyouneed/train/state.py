@@ -62,15 +62,12 @@ class TrainState:
         tensors = ("losses", "gradient_norms", "outcomes", "ema")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
 
-    def count_update(self, is_finite: bool) -> None:
-        """Count one more update, finite or skipped."""
-        self.skipped += not is_finite
-        self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
-
     def count_outcomes(self, *, later: int = 0) -> None:
         """Count the updates that are done, but the last `later` ones; only up to five skipped ones in a row."""
         while len(self.outcomes) > later:
-            self.count_update(self.outcomes.pop(0).read())
+            is_finite = self.outcomes.pop(0).read()
+            self.skipped += not is_finite
+            self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
             if self.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
                 return
 

@@ -16,8 +16,7 @@ def validate(model: Transformer, pairs: EncodedPairs, *, batch_tokens: int) -> t
 
     Without label smoothing and without dropout; each token is predicted from the reference's tokens before it.
     """
-    longest = max(pairs.source.length_quantile(1), pairs.target.length_quantile(1))
-    batch_tokens = max(longest, min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
+    batch_tokens = max(pairs.longest(), min(batch_tokens, LOGITS_AT_ONCE // model.config.effective_target_vocab_size))
     total, right, tokens = 0.0, 0, 0
     pad_id, device = model.config.effective_target_pad_id, next(model.parameters()).device
     was_training = model.training

@@ -31,7 +31,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What the parts of all workers amount to: mean loss, norm of the gradient, target tokens, micro-batches."""
+    """All workers' parts together: mean loss, norm of the gradient, target tokens with padding, micro-batches."""
 
     loss: Tensor
     norm: Tensor
@@ -132,7 +132,7 @@ class WorkerGroup(Workers):
 
     def combine(self, model: Transformer, batches: Sequence[Batch], loss: Tensor, micro_batches: int) -> Combined:
         pad_id = model.config.effective_target_pad_id
-        tokens = sum(int((batch.target_out != pad_id).sum()) for batch in batches)
+        tokens = sum(batch.count_tokens(pad_id) for batch in batches)
         padded = sum(batch.target_out.numel() for batch in batches)
         self._weights.write_gradients()
         losses, real, sizes, parts = self._gather([float(loss), tokens, padded, micro_batches]).unbind(1)
