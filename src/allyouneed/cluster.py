@@ -44,7 +44,7 @@ def run_item(key: str, makers: list[Any], item: _Item) -> _Result | AllYouNeedEr
 def connected(address: str) -> Iterator[Any]:
     """The module `ray`, connected to the cluster at `address`; "local" starts one that ends with the block.
 
-    A connection that this process has already is used, and stays. Without an address nothing happens.
+    A connection that this process has already is used, and stays. Without an address the block gets None.
     """
     if not address:
         yield None

@@ -2,6 +2,14 @@
 
 from .choice_rules import Corpus
 from .choosing import choose_from_pairs, choose_pairs
-from .draft import Choice, Draft
+from .draft import Choice, Draft, preliminary_recipe, with_data
 
-__all__ = ["Choice", "Corpus", "Draft", "choose_from_pairs", "choose_pairs"]
+__all__ = [
+    "Choice",
+    "Corpus",
+    "Draft",
+    "choose_from_pairs",
+    "choose_pairs",
+    "preliminary_recipe",
+    "with_data",
+]

@@ -59,11 +59,12 @@ SOME_EPOCHS = 20  # below, the model of text with the lowest loss is kept
 
 TaskKind = Literal["text", "strings", "templates"]
 
-# Text has this many words on both sides, and many different ones: so many, or this share of new ones.
+# Text has at least TEXT_WORDS words on both sides, and in the targets at least TEXT_DISTINCT different words or a share
+# of more than TEXT_NOVEL new ones.
 TEXT_WORDS, TEXT_DISTINCT, TEXT_NOVEL = 2.5, 500, 0.01
 NEAR_COPIES = 0.5  # of the target's words, this share in the source: a pair of equal sides is right, and not dropped
-# Texts that are changed letter by letter: the ratio of the lengths of their sides varies by less, and neither side has
-# more characters on average.
+# Texts are changed letter by letter if the ratio of the lengths of their sides varies by less than SAME_LENGTHS, and
+# neither side has more than MOST_LETTERS characters on average.
 SAME_LENGTHS, MOST_LETTERS = 0.05, 60
 CLOSED = 0.01  # a side with at most this share of new units has a closed vocabulary
 
@@ -76,9 +77,9 @@ EXACT_SIZES = {
 }
 SMALL_CORPUS = 3_000
 
-# Dropout for strings: in budgets of more minutes than that and of so many epochs, and without a budget, a model of at
-# most so many pairs learns them by heart. 10 minutes repeat sounds 14 to 17 times, which gain by dropout, and the
-# sentences of accents 8 to 11 times, which lose: docs/automatic-settings.md.
+# Strings have dropout if there are at most MANY_STRINGS pairs, and a time budget, if there is one, is longer than
+# SHORT_BUDGET minutes and has MANY_EPOCHS: such a model learns its pairs by heart. 10 minutes repeat sounds 14 to 17
+# times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose: docs/automatic-settings.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 CHARACTERS = {"vocabulary": "characters", "byte_fallback": True}
 EXACT_EPOCHS = 30

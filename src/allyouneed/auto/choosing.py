@@ -107,9 +107,7 @@ def _try(
 
 def _estimate_tokens(draft: Draft, sample: CorpusSample) -> int:
     """The tokens of the longer side of all training pairs, before there is a vocabulary."""
-    characters = max(
-        sum(map(len, side)) for side in zip(*((pair.source, pair.target) for pair in sample.train), strict=True)
-    )
+    characters = max(sum(map(len, side)) for side in zip(*sample.train, strict=True))
     return int(characters * sample.total / len(sample.train) / (1 if draft.is_exact else CHARACTERS_PER_TOKEN))
 
 

@@ -221,3 +221,15 @@ class Draft:
         from_model = {**self.inherited, "model": self.model}
         names = ("data", "clean", "model", "train", "decode")
         return {name: {**from_model.get(name, {}), **self.tables.get(name, {})} for name in names}
+
+
+def preliminary_recipe(recipe: Recipe | Draft) -> Recipe:
+    """A recipe itself, or the preliminary one of a draft."""
+    return recipe.preliminary if isinstance(recipe, Draft) else recipe
+
+
+def with_data(recipe: Recipe | Draft, settings: Mapping[str, Any]) -> Recipe | Draft:
+    """The recipe or draft with other settings of [data]."""
+    if isinstance(recipe, Draft):
+        return replace(recipe, tables={**recipe.tables, "data": {**recipe.tables.get("data", {}), **settings}})
+    return replace(recipe, data=replace(recipe.data, **settings))

@@ -5,9 +5,9 @@ repeated from the records. The first candidate, which the rules chose, stays unt
 round has to be better by more than the noise.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from .candidates import Change
 
@@ -41,15 +41,6 @@ class TrialRecord:
     metric: str
     score: float | None
     loss: float | None
-
-    def as_table(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Self:
-        """What `as_table` made. Raises TypeError for anything else."""
-        return cls(**table)
 
 
 def count_candidates(seconds: float, *, exact: bool = True) -> int:

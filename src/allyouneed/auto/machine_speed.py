@@ -23,7 +23,7 @@ from .choice_rules import TOKENS_PER_MINUTE
 
 MODEL = ModelConfig(vocab_size=4_000, d_model=128, d_ff=512, heads=4, encoder_layers=2, decoder_layers=2)
 SENTENCES, LENGTH = 32, 33  # a batch of 1,024 tokens to predict
-# Updates that are not timed, those that are at least, and for how long.
+# WARM_UP updates are not timed; then at least FEWEST are timed, for at least SECONDS.
 WARM_UP, FEWEST, SECONDS = 1, 3, 0.5
 MORE_WORKERS = 0.6  # what each further worker adds, of which two were measured
 SPEED = "speed.json"  # in the folder of a run

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..files import parse_json, read_json_lines, to_json, write_whole
+from ..files import parse_json, read_json_lines, to_json, to_json_lines, write_whole
 from .candidates import Change
 from .halving import TrialRecord
 from .statistics import PairStatistics
@@ -27,9 +27,9 @@ class TrialFile:
     def add(self, record: TrialRecord) -> None:
         """Append a record; the file is written whole or not at all."""
         self.records.append(record)
-        lines = [self._heading, *(record.as_table() for record in self.records)]
+        lines = [self._heading, *map(asdict, self.records)]
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self._path, "".join(f"{to_json(line)}\n" for line in lines))
+        write_whole(self._path, to_json_lines(lines))
 
 
 def read_trials(folder: Path) -> list[TrialRecord]:
@@ -42,6 +42,6 @@ def _read(path: Path) -> tuple[Mapping[str, Any], list[TrialRecord]]:
         return {}, []
     try:
         heading, *lines = read_json_lines(path)
-        return heading, [TrialRecord.from_table(line) for line in lines]
+        return heading, [TrialRecord(**line) for line in lines]
     except (OSError, TypeError, ValueError) as error:
         raise DataError(f"{path} is damaged: {error}; remove it to try the settings again") from error

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import takewhile
-from math import ceil, isfinite
+from math import isfinite
 from typing import Any, Protocol
 
 import torch
@@ -18,12 +17,13 @@ from ..bundle import Bundle
 from ..config import DataConfig, ModelConfig, Recipe, TrainConfig
 from ..corpus.normalize import Normalization
 from ..corpus.pair import Pair
+from ..data.read import stride
 from ..data.sampler import batches
 from ..data.store import EncodedPairs, encode_pairs
 from ..device import using_threads
 from ..nn import Transformer
 from ..text.vocabulary import Vocabulary, train_vocabulary
-from ..train.loop import add_gradients
+from ..train.loop import add_gradients, set_learning_rate
 from ..train.optimizer import make_optimizer
 from ..train.validation import validate
 from .candidates import Change
@@ -108,23 +108,20 @@ class Trials:
         self, model: Transformer, vocabulary: Vocabulary, pairs: EncodedPairs, config: TrainConfig, end: float
     ) -> int:
         """Train with the learning rate of a whole run, warmup to zero, until `end`; returns the number of updates."""
-        longest = max(side.length_quantile(1) for side in (pairs.source, pairs.target))
         feed = batches(
             pairs,
-            batch_tokens=max(config.batch_tokens, longest),
+            batch_tokens=max(config.batch_tokens, pairs.longest()),
             seed=config.seed,
             pad_id=vocabulary.source.pad_id,
             target_pad_id=vocabulary.target.pad_id,
         )
         optimizer, begin, updates = make_optimizer(model, config), self._now(), 0
         model.train()
-        progress = ((self._now() - begin) / max(1e-3, end - begin) for _ in iter(int, 1))
-        for share, batch in zip(takewhile(lambda share: share < 1, progress), feed, strict=False):
+        while (share := (self._now() - begin) / max(1e-3, end - begin)) < 1:
             updates += 1
-            learning_rate = config.learning_rate * min(1.0, max(share, 0.001) / WARMUP_SHARE) * (1 - share)
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate
-            loss = add_gradients(model, [batch], config)
+            warmup = min(1.0, max(share, 0.001) / WARMUP_SHARE)
+            set_learning_rate(optimizer, config.learning_rate * warmup * (1 - share))
+            loss = add_gradients(model, [next(feed)], config)
             if not isfinite(loss.item()):
                 break
             optimizer.step()
@@ -169,7 +166,7 @@ class Trials:
 
 def evenly(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
     """At most `count` pairs, evenly spaced."""
-    return pairs[:: max(1, ceil(len(pairs) / count))]
+    return pairs[:: stride(len(pairs), count)]
 
 
 def narrowed(recipe: Recipe) -> Recipe:

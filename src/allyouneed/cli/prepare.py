@@ -77,9 +77,10 @@ def prepare_command(
 
     recipe = recipe_from_arguments(what, more or [], auto=auto)
 
-    from ..run import Draft, prepare_only
+    from ..auto import preliminary_recipe
+    from ..run import prepare_only
 
-    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    plan = preliminary_recipe(recipe)
     if output and plan.data.cache_dir:
         raise ConfigError(f"data.cache_dir={plan.data.cache_dir} is where the pairs go; leave out it or --output")
     path = followed(output or default_output(what))

@@ -146,12 +146,13 @@ def train(
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
     recipe = recipe_from_arguments(what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
 
+    from ..auto import preliminary_recipe
     from ..device import configure_process
     from ..evaluation import fit
-    from ..run import Draft, Stopwatch, is_follower, replaced, source_paths, was_restarted
+    from ..run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..transfer.distillation import with_teacher
 
-    configure_process((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads)
+    configure_process(preliminary_recipe(recipe).train.threads)
     if is_follower():
         _follow(recipe, path)
         return

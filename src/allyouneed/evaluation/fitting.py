@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..auto import preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe
 from ..errors import ConfigError
@@ -50,7 +51,7 @@ def fit(
     `Interrupted`.
     """
     is_standard = evaluate is evaluate_greedily
-    stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
+    stopping = preliminary_recipe(recipe).train.early_stopping_metric
     if more := collect_metrics(metrics or {}, stopping):
         if evaluate is None:
             raise ConfigError(f"metrics ({', '.join(more)}) need translations; leave out evaluate=None")

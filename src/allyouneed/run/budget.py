@@ -13,16 +13,19 @@ from ..errors import TrainingError
 from ..train.state import TrainState
 from ..train.update_plan import UpdatePlan
 
-# Of the budget, for all validations but the last; and the number of validations that this share must allow at least.
+# All validations but the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at least
+# FEWEST_VALIDATIONS fit into that.
 VALIDATION_SHARE, FEWEST_VALIDATIONS = 0.07, 5
 SAVE_SHARE = 0.02  # of the time, for checkpoints without a validation
 PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
-# Of the updates still to come, after which their number is planned again; of all, over which the speed is averaged.
+# The number of updates is planned again after PLANNED_SHARE of those still to come. The speed is a mean over
+# AVERAGED_SHARE of all updates, and at least over FEWEST_AVERAGED.
 PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
-# What is kept for closing files and ending the process: of the budget, and at least.
+# Kept for closing files and ending the process: a share of the budget, and at least SPARE_SECONDS.
 SPARE_SHARE, SPARE_SECONDS = 0.005, 0.5
-# What is kept for the scores of test pairs: of the budget, and seconds at most; after a validation at most so many
-# times its seconds, since beam search takes longer than greedy search, and seconds for baselines and the report.
+# Kept for the scores of test pairs: CLOSING_SHARE of the budget, at most MOST_CLOSING seconds. Once a validation has
+# been timed, at most CLOSING_VALIDATIONS times its seconds (beam search takes longer than greedy search) and
+# CLOSING_SECONDS for baselines and the report.
 CLOSING_SHARE, MOST_CLOSING = 0.06, 60.0
 CLOSING_VALIDATIONS, CLOSING_SECONDS = 5.0, 10.0
 PROCESS_SECONDS = 1.0  # of a command, for the start of Python and the end of the process
@@ -98,7 +101,10 @@ class Budget:
         return self._stopwatch.seconds()
 
     def begin(self, state: TrainState) -> UpdatePlan:
-        """The plan with which a run starts, or continues after a stop or a rollback; no time since then was of use."""
+        """The plan with which a run starts, or continues after a stop or a rollback.
+
+        The time since the last checkpoint does not count as spent in updates.
+        """
         config, used = self._config, self.used()
         state.other_seconds += used - state.used_seconds
         state.used_seconds = used

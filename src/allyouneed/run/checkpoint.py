@@ -75,9 +75,8 @@ def _restore(
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])
     ema = {name: tensor.to(device) for name, tensor in _without_prefix("ema.", tensors).items()}
-    losses = tensors["losses"].to(device)
-    norms = tensors.get("gradient_norms", torch.full_like(losses, torch.nan)).to(device)  # older checkpoints have none
-    return TrainState(**parse_json(metadata["state"]), losses=list(losses), gradient_norms=list(norms), ema=ema)
+    losses, norms = (list(tensors[name].to(device)) for name in ("losses", "gradient_norms"))
+    return TrainState(**parse_json(metadata["state"]), losses=losses, gradient_norms=norms, ema=ema)
 
 
 def refuse_other_data(then: Mapping[str, object], now: Mapping[str, object], *, path: Path) -> None:

@@ -43,9 +43,9 @@ def course_since_validation(state: TrainState, learning_rate_at: Callable[[int],
     """
     count = len(state.losses)
     first = state.step - count
-    lines = []
-    for part in range(min(COURSE_POINTS, count)):
-        begin, end = part * count // min(COURSE_POINTS, count), (part + 1) * count // min(COURSE_POINTS, count)
+    parts, lines = min(COURSE_POINTS, count), []
+    for part in range(parts):
+        begin, end = part * count // parts, (part + 1) * count // parts
         lines.append(
             {
                 "step": first + end,

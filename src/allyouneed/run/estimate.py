@@ -1,13 +1,12 @@
 """How long a run will take on this machine, measured on a few updates of a copy of the model, and a budget for it."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import deepcopy
 from itertools import islice
 from math import ceil
 
 import torch
-from torch.optim import Optimizer
 
 from ..config import TrainConfig
 from ..data.batch import Batch
@@ -23,10 +22,7 @@ LAST_SHARE = 0.08  # of a time budget, for the last validation and the scores of
 
 
 def seconds_per_update(
-    model: Transformer,
-    batches: Iterable[Batch],
-    config: TrainConfig,
-    make_optimizer: Callable[[Transformer, TrainConfig], Optimizer],
+    model: Transformer, batches: Iterable[Batch], config: TrainConfig, make_optimizer: OptimizerFactory
 ) -> float:
     """The mean time of a few updates in seconds; neither the model nor the random numbers change."""
     copy = deepcopy(model).train()
@@ -66,18 +62,18 @@ def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
     """How long a run without a time budget takes, and, if minutes, which budget would suit it: topics and lines."""
     settings, seconds = setup.recipe.train, _measure(setup, optimizer)
     whole = seconds * settings.steps
-    time = (
+    duration = (
         "time",
         f"about {format_duration(whole)} for {settings.steps:,} updates of {seconds:.3g} seconds, measured now; "
         "validation takes additional time",
     )
     if whole < 60:
-        return [time]
+        return [duration]
     share = 1 - VALIDATION_SHARE - LAST_SHARE
     minutes = ceil(whole / share / 60)
     epochs = _epochs(setup, int(60 * minutes * share / seconds))
     return [
-        time,
+        duration,
         (
             "budget",
             f"--minutes {minutes} would suit this: {epochs:.3g} epochs of {len(setup.data.train):,} pairs, "

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import tomli_w
 
-from ..auto import Draft
+from ..auto import Draft, preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..corpus.readers import is_task
@@ -66,7 +66,7 @@ def run_training(
             changes = refuse_other_recipe(recipe, output)
         else:
             refuse_a_run(output)
-        with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
+        with using_threads(preliminary_recipe(recipe).train.threads):
             starts = not (resume and has_checkpoint(output))
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
@@ -84,23 +84,21 @@ def preview_training(
     *,
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
-    optimizer: OptimizerFactory = make_optimizer,
-    stopwatch: Stopwatch | None = None,
 ) -> Recipe:
     """The recipe with which `run_training` would train; the same lines go to `callback`, and what the run would take.
 
     Nothing is trained, and `output` becomes no run: it has the prepared pairs and the speed of the machine, which the
     run then uses. Refuses what `run_training` refuses.
     """
-    output, callback, stopwatch = Path(output), callback or SilentCallback(), stopwatch or Stopwatch()
+    output, callback, stopwatch = Path(output), callback or SilentCallback(), Stopwatch()
     with locked(output, what=str(output)):
         refuse_a_run(output)
-        with using_threads((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.threads):
+        with using_threads(preliminary_recipe(recipe).train.threads):
             setup = set_up(
-                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
-                starts=True, resume=False,
+                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=make_optimizer,
+                stopwatch=stopwatch, starts=True, resume=False,
             )  # fmt: skip
-            for topic, text in [*setup.messages, *describe_plan(setup, optimizer, stopwatch)]:
+            for topic, text in [*setup.messages, *describe_plan(setup, make_optimizer, stopwatch)]:
                 callback.on_message(topic, text)
             callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
     return setup.recipe

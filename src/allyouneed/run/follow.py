@@ -1,4 +1,4 @@
-"""A worker that takes part in a run that the first worker directs."""
+"""What a worker does in a run that the first worker directs."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """How a finished run does on pairs that it held out, beside baselines: `test.json` in its folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
@@ -38,7 +38,7 @@ class HeldOutResult:
     signatures: Mapping[str, str]
     samples: Sequence[Sample] = ()
     notes: Sequence[str] = ()
-    advice: Sequence[str] = field(default_factory=list)
+    advice: Sequence[str] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:

@@ -1,12 +1,11 @@
 """Training pairs from memory: stored in the folder of the run, so that it can be resumed and repeated."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from ..auto import Draft
+from ..auto import Draft, preliminary_recipe, with_data
 from ..config import Recipe
 from ..corpus.memory import iterate_pairs
 from ..errors import ConfigError, DataError
@@ -19,7 +18,7 @@ def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *
 
     Refuses a part that the recipe names too and, where a run is resumed, pairs that are not those it started with.
     """
-    data = (recipe.preliminary if isinstance(recipe, Draft) else recipe).data
+    data = preliminary_recipe(recipe).data
     files: dict[str, Any] = {part: str((output / "pairs" / f"{part}.jsonl").resolve()) for part in parts}
     for part, file in files.items():
         if getattr(data, part) not in ((), "", file):
@@ -35,9 +34,7 @@ def with_pairs(recipe: Recipe | Draft, output: Path, parts: Mapping[str, Any], *
                 for pair in iterate_pairs(pairs, columns=data.columns, name=part)
             )
             (_require_same if resumes else _store)(Path(files[part]), lines, part)
-    if isinstance(recipe, Draft):
-        return replace(recipe, tables={**recipe.tables, "data": {**recipe.tables.get("data", {}), **files}})
-    return replace(recipe, data=replace(data, **files))
+    return with_data(recipe, files)
 
 
 def _store(path: Path, lines: Iterator[bytes], _: str) -> None:

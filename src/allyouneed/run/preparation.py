@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ..auto import Draft, choose_from_pairs
+from ..auto import Draft, choose_from_pairs, preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe
 from ..data.prepare import prepare, prepared_folder
@@ -64,7 +64,7 @@ def prepare_only(recipe: Recipe | Draft, output: Path, *, progress: ProgressCall
                 "vocabulary in a recipe"
             )
         recipe = choose_from_pairs(recipe, output, evaluate=None, device=torch.device("cpu"), progress=progress)
-    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    plan = preliminary_recipe(recipe)
     in_output = nullcontext() if plan.data.cache_dir else locked(output, what=str(output))
     with in_output:
         if not plan.data.cache_dir:

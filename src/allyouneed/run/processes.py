@@ -28,13 +28,13 @@ from ..nn import Transformer
 from ..train.shared_memory import TIMEOUT, LostWorkerError
 from ..train.workers import WorkerGroup, Workers
 
-# Parameters × tokens of an update, for each worker, from which it pays. The part of its time that does not depend on
-# the number of tokens, about 3 ms of a model of 64 dimensions, is then at most a third.
+# A worker pays if its part of an update has at least so many parameters × tokens. The part of its time that does not
+# depend on the number of tokens, about 3 ms with d_model 64, is then at most a third.
 MIN_UPDATE = 4e7
-# Updates, and parameters × tokens of all updates: less is done before a second process has started.
+# A run of fewer updates, or of fewer parameters × tokens in all, is done before a second process has started.
 FEWEST_UPDATES, MIN_RUN = 50, 1e11
 
-LAST_SECONDS = 10  # that a worker has to end
+LAST_SECONDS = 10  # for a worker to end
 LOST_OTHERS = 3  # the exit code of a worker that another one has left
 
 
@@ -251,7 +251,7 @@ def _wait_until_ready(helpers: "list[subprocess.Popen[str]]") -> None:
 
 
 def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
-    """Why a worker has ended; empty if none has. One that only lost the others is no reason."""
+    """Why a worker has ended; empty if none has. A worker that ended because it lost another is no reason."""
     for rank, helper in enumerate(helpers, 1):
         with suppress(subprocess.TimeoutExpired):
             if (code := helper.wait(LAST_SECONDS / 5)) not in (0, LOST_OTHERS):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..auto import Draft
+from ..auto import Draft, preliminary_recipe
 from ..config import Recipe
 from ..corpus.readers import local_paths
 from ..data.prepared import PREPARED
@@ -33,15 +33,13 @@ def unrelated(folder: Path) -> list[Path]:
 
 def source_paths(recipe: Recipe | Draft) -> list[Path]:
     """The files and folders that a run reads."""
-    recipe = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    data = recipe.data
+    plan = preliminary_recipe(recipe)
+    data = plan.data
     corpora = [where for corpus in data.corpora() for where in (corpus.train, corpus.valid, corpus.test) if where]
-    others = [Path(data.data_dir, data.bpe_codes)] * bool(data.bpe_codes) + [Path(data.cache_dir)] * bool(
-        data.cache_dir
-    )
-    start = [Path(recipe.train.init_from)] * bool(recipe.train.init_from)
-    others += vocabulary_paths(data.tokenizer)
-    return [*(path for where in corpora for path in local_paths(where, folder=data.data_dir)), *others, *start]
+    paths = [path for where in corpora for path in local_paths(where, folder=data.data_dir)]
+    paths += [Path(data.data_dir, data.bpe_codes)] if data.bpe_codes else []
+    paths += [Path(name) for name in (data.cache_dir, plan.train.init_from) if name]
+    return paths + vocabulary_paths(data.tokenizer)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What the pages of a report share: the frame with its style and script, tables, facts and lists of outputs."""
+"""What the pages of a report share: the frame with its style and script, sections, tables and facts."""
 
 import time
 from base64 import b64encode

@@ -118,15 +118,12 @@ class Run:
                     self._set_plan(self._budget.plan)
                 is_last = update.step == self.state.last_step(settings)
                 validates = is_due or is_last
-                if validates or saves or signal:
+                checks = bool(validates or saves or signal)
+                if checks:
                     self.state.count_outcomes()
                     self._record_outcomes()
                 reason = divergence(self.state, is_last=is_last)
-                if (
-                    not reason
-                    and (validates or saves or signal)
-                    and self._workers.agree(not all_finite(self._tensors()))
-                ):
+                if checks and not reason and self._workers.agree(not all_finite(self._tensors())):
                     reason = "the weights were not finite"
                 if not reason and validates:
                     reason = self._on_first(partial(self._validate, update.learning_rate))
@@ -189,10 +186,7 @@ class Run:
         before, now = (state.plan.position_at(step, settings) for step in (state.step - 1, state.step))
         if now // settings.validate_every == before // settings.validate_every:
             return False, False
-        validates, saves = self._workers.from_first(
-            lambda: (self._budget.may_validate(state), self._budget.may_save(state))
-        )
-        return validates, saves
+        return self._workers.from_first(lambda: (self._budget.may_validate(state), self._budget.may_save(state)))
 
     def _account(self, update: Update) -> None:
         self._speed.count(update.tokens)

@@ -23,7 +23,6 @@ def find_languages(recipe: Recipe) -> tuple[tuple[str, str], str]:
             languages = read_languages(recipe.train.init_from)
         except BundleError:  # of a run that is resumed, when that model is gone
             return UNKNOWN, ""
-        return languages, f"{languages[0]} → {languages[1]}, as {Path(recipe.train.init_from)}" if any(
-            languages
-        ) else ""
+        message = f"{languages[0]} → {languages[1]}, as {Path(recipe.train.init_from)}"
+        return languages, message if any(languages) else ""
     return UNKNOWN, ""

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from ..auto import Corpus, Draft, choose_from_pairs
+from ..auto import Corpus, Draft, choose_from_pairs, preliminary_recipe
 from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
 from ..config import Recipe
@@ -62,22 +62,22 @@ def set_up(
 
     `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
     """
-    device = pick_device((recipe.preliminary if isinstance(recipe, Draft) else recipe).train.device)
+    plan, threads = preliminary_recipe(recipe), torch.get_num_threads()
+    is_standard = optimizer_factory is make_optimizer
+    device = pick_device(plan.train.device)
+    progress = within_budget(plan.train, stopwatch, callback.on_prepare)
     if isinstance(recipe, Draft):
-        progress = within_budget(recipe.preliminary.train, stopwatch, callback.on_prepare)
-        settings = recipe.preliminary.train
         recipe = choose_from_pairs(
             recipe, output, evaluate=evaluate, device=device, progress=progress,
-            workers=most_workers(settings, torch.get_num_threads(), is_standard=optimizer_factory is make_optimizer),
+            workers=most_workers(plan.train, threads, is_standard=is_standard),
         )  # fmt: skip
-    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
-    progress = within_budget(plan.train, stopwatch, callback.on_prepare)
+        plan = recipe.preliminary
     pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
     data, initial = pairs.data, pairs.initial
     messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in pairs.notes]
     if isinstance(recipe, Draft):
         messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
-        messages += [("speed", describe_speed(settings.minutes, recipe.cores))] if recipe.cores != 1 else []
+        messages += [("speed", describe_speed(plan.train.minutes, recipe.cores))] if recipe.cores != 1 else []
         messages += [("trials", recipe.outcome)] if recipe.outcome else []
         plan, choices = recipe.complete(_corpus(recipe, data, device))
         messages += [("auto", str(choice)) for choice in choices]
@@ -95,8 +95,6 @@ def set_up(
         ("program", versions()),
     ]
     refuse_patience_without_metric(plan, data, evaluate)
-    threads = torch.get_num_threads()
-    is_standard = optimizer_factory is make_optimizer
     count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
     messages += [("workers", text)] if text else []
     return Setup(
@@ -124,11 +122,10 @@ def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device
 
 
 def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:
-    sides = (data.train.source, data.train.target)
     return Corpus(
         pairs=len(data.train),
         tokens=data.train.epoch_tokens(),
-        longest=max(side.length_quantile(1) for side in sides),
+        longest=data.train.longest(),
         has_valid=data.valid is not None,
         exact=draft.is_exact,
         gpu=device.type != "cpu",

@@ -1,1 +1,1 @@
-"""What one model hands to the next: a model adapted to corrections, and a smaller one taught by a larger."""
+"""Training that begins with a trained model: a bundle adapted to corrections, a smaller model taught by a larger."""

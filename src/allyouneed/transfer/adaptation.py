@@ -26,7 +26,7 @@ from ..corpus.memory import iterate_pairs
 from ..corpus.pair import Pair
 from ..errors import ConfigError, DataError
 from ..evaluation import evaluate_greedily
-from ..files import followed, locked, parse_json, read_json_lines, read_whole, to_json, write_whole
+from ..files import followed, locked, parse_json, read_json_lines, read_whole, to_json, to_json_lines, write_whole
 from ..metrics import can_rise, make_metrics
 from ..run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
 from ..run.resume import has_run, refuse_a_run
@@ -40,11 +40,11 @@ EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
 _TOLERANCE = {"pairs": 0.5, "outputs": 10.0}
 PENALTY = 3.0  # chrF of the corrections that every point beyond that outweighs
 FEW_TOKENS, FEW_STEPS = 100_000, 1_500  # three epochs of fewer tokens would be too few updates
-# So many corrections are not learned by heart at this share of a new model's learning rate; fewer have a fifth of it.
-MANY, RATE_OF_MANY = 10_000, 0.5
+# From MANY corrections on, the learning rate is this share of a new model's: so many are not learned by heart. Fewer
+# have a fifth of it.
+MANY, LEARNING_RATE_OF_MANY = 10_000, 0.5
 PATIENCE = 10  # of 20 validations: scores fall at the start, and rise again as the learning rate falls
 _SEED = 1  # of the parts, and of the draw of known pairs
-_SIDES = ("source", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ def adapt_bundle(
             prepared = plan.prepare(base, callback, resume=resume)
         parts = {name: plan.read(name) for name in ("corrections", "known")}
         recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
-        judge = _Judge(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
-        bundle = run_training(recipe, output, callback=callback, evaluate=judge, resume=resume)
+        evaluate = _JointEvaluator(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
+        bundle = run_training(recipe, output, callback=callback, evaluate=evaluate, resume=resume)
         after = _scores(bundle, parts)
         write_whole(
             output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"
@@ -181,8 +181,7 @@ class _Plan:
         self.folder.mkdir(parents=True, exist_ok=True)
         for name, some in parts.items():
             for part, rows in some._asdict().items():
-                lines = (to_json(dict(zip(_SIDES, pair, strict=True))) + "\n" for pair in rows)
-                write_whole(self._file(name, part), "".join(lines))
+                write_whole(self._file(name, part), to_json_lines(pair._asdict() for pair in rows))
         table = {
             "origin": origin,
             "are_outputs": known.are_outputs,
@@ -209,7 +208,7 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class _JointEvaluator:
     """Scores a model on both kinds of validation pairs, and joins the scores to one, "joint"."""
 
     base: Bundle
@@ -247,7 +246,7 @@ def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Map
         kept["steps"] = FEW_STEPS
     if len(parts["corrections"].train) >= MANY:
         optimizer = settings.get("train", {}).get("optimizer", ALWAYS["optimizer"])
-        kept["learning_rate"] = RATE_OF_MANY * peak_learning_rate(base.model.config.d_model, optimizer)
+        kept["learning_rate"] = LEARNING_RATE_OF_MANY * peak_learning_rate(base.model.config.d_model, optimizer)
     languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
     tables: dict[str, Any] = {
         "data": {"corpus": corpora, **(languages if all(base.languages) else {})},

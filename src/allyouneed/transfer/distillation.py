@@ -11,13 +11,12 @@ output/pairs/valid.jsonl, test.jsonl    the pairs held out, as they were
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..auto import choose_pairs
+from ..auto import choose_pairs, preliminary_recipe, with_data
 from ..bundle import model_files
 from ..checksums import files_digest
 from ..config import Recipe
@@ -29,7 +28,7 @@ from ..data.filter import select_pairs
 from ..data.provenance import compute_provenance, describe_difference
 from ..data.read import chunks, read_part
 from ..errors import ConfigError, DataError, InputError, Interrupted
-from ..files import locked, parse_json, read_whole, to_json, write_whole, written_whole
+from ..files import locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ..run import Draft, SilentCallback, TrainingCallback
 from ..run.interrupts import InterruptRequest, catch_interrupts
 from ..run.resume import has_run, refuse_a_run
@@ -47,17 +46,16 @@ def with_teacher(
     callback: TrainingCallback | None = None,
     resume: bool = False,
 ) -> Recipe | Draft:
-    """The recipe with translations by a teacher, or by an ensemble of several, for those of its training pairs.
+    """The recipe with its training targets replaced by translations of a teacher, or of an ensemble of several.
 
-    The pairs are read, cleaned and split as the recipe says; the
-    training sources are translated with the settings of search of the first teacher; all is stored in `output`/pairs.
-    With `resume`, what is translated already is not translated again. Refuses to resume with another teacher or other
-    pairs, an `output` that exists, and a teacher whose translations are all empty. A SIGINT or SIGTERM raises
-    `Interrupted`.
+    The pairs are read, cleaned and split as the recipe says, the training sources are translated with the search
+    settings of the first teacher, and all pairs are stored in `output`/pairs. With `resume`, what is translated already
+    is not translated again. Refuses to resume with another teacher or other pairs, an `output` that exists, and a
+    teacher whose translations are all empty. A SIGINT or SIGTERM raises `Interrupted`.
     """
     callback = callback or SilentCallback()
     recipe = choose_pairs(recipe)[0] if isinstance(recipe, Draft) else recipe
-    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    plan = preliminary_recipe(recipe)
     translator = Translator.load(*teachers)
     origin = compute_provenance(plan.data, plan.clean, plan.model.max_length, None)
     origin |= {"teacher": files_digest(*(path for folder in teachers for path in model_files(folder)))}
@@ -159,7 +157,7 @@ def _reading(
     recipe: Recipe | Draft, corpora: Sequence[Mapping[str, Any]], *, languages: tuple[str, str]
 ) -> Recipe | Draft:
     """The recipe with these corpora instead of its own."""
-    plan = recipe.preliminary if isinstance(recipe, Draft) else recipe
+    plan = preliminary_recipe(recipe)
     generated = [corpus.test for corpus in plan.data.corpora() if is_task(corpus.test)]
     data: dict[str, Any] = {
         "train": (), "valid": (), "test": "".join(map(str, generated[:1])), "columns": (), "corpus": tuple(corpora),
@@ -167,10 +165,8 @@ def _reading(
     }  # fmt: skip
     if not plan.data.source_language and all(languages):
         data |= dict(zip(("source_language", "target_language"), languages, strict=True))
-    if isinstance(recipe, Draft):
-        return replace(recipe, tables={**recipe.tables, "data": {**recipe.tables.get("data", {}), **data}})
-    return replace(recipe, data=replace(recipe.data, **data))
+    return with_data(recipe, data)
 
 
 def _lines(pairs: Iterable[Pair]) -> str:
-    return "".join(to_json(pair._asdict()) + "\n" for pair in pairs)
+    return to_json_lines(pair._asdict() for pair in pairs)

@@ -12,6 +12,7 @@ from ..corpus.pair import Pair
 from ..corpus.readers import is_task, read_pairs
 from ..data.prepared import open_prepared, stored_provenance
 from ..data.prepared_data import PreparedData
+from ..data.read import stride
 from ..errors import ConfigError
 from ..evaluation.model_scores import greedy_translator
 
@@ -43,9 +44,9 @@ class KnownPairs(NamedTuple):
 
 
 def find_known_pairs(folder: Path, bundle: Bundle, sources: Sequence[str], *, count: int, seed: int) -> KnownPairs:
-    """Training pairs of what a model knows, `count` and perhaps more, if there are so many, and held-out pairs.
+    """Pairs that show what a model knows: at least `count` to train on, if there are so many, and held-out pairs.
 
-    These are its own translations of `sources`; without any, the pairs of its run, which are in `folder`/data; without
+    They are its own translations of `sources`; without any, the pairs of its run, which are in `folder`/data; without
     these, its translations of the probes in the bundle. Refuses a bundle that has neither.
     """
     if not sources and stored_provenance(folder / "data"):
@@ -110,4 +111,4 @@ def _training_pairs(data: PreparedData, *, count: int, seed: int) -> list[Pair]:
 
 def _spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
     """At most `count` of the pairs, evenly spaced."""
-    return list(pairs[:: max(1, -(-len(pairs) // count))])
+    return list(pairs[:: stride(len(pairs), count)])
