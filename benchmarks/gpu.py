@@ -66,7 +66,7 @@ def random_pairs(vocab_size: int, count: int) -> EncodedPairs:
     rng = np.random.default_rng(1)
     lengths = np.clip(rng.gamma(4, 6.5, (2, count)), 4, 120).astype(int)
     source, target = (Side.from_sentences([rng.integers(3, vocab_size, n).tolist() for n in side]) for side in lengths)
-    return EncodedPairs(source, target, 0)
+    return EncodedPairs(source, target)
 
 
 def our_updates(setup: dict[str, Any], stored: Sequence[tuple[Any, Any]], *, compiled: bool) -> Iterator[object]:

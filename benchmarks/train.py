@@ -67,7 +67,7 @@ def corpus(captions: Path | None, folder: Path) -> EncodedPairs:
     def side(lengths: "np.ndarray[Any, np.dtype[np.int64]]") -> Side:
         return Side.from_sentences([[1, *rng.integers(3, 8_000, n - 2).tolist(), 2] for n in lengths])
 
-    return EncodedPairs(side(sources), side(targets), 0)
+    return EncodedPairs(side(sources), side(targets))
 
 
 class Worker:
