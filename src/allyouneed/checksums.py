@@ -1,6 +1,7 @@
 """SHA256SUMS: the SHA-256 of the files of a folder, a line each, as the program sha256sum writes and checks them."""
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import file_digest, sha256
@@ -55,6 +56,11 @@ def files_digest(*paths: Path) -> str:
         with path.open("rb") as file:
             digest.update(file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+def policy_hash(content: str) -> str:
+    """The hash by which a Content-Security-Policy allows a style or script within its page."""
+    return "sha256-" + b64encode(sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def crc32_checksum(path: Path) -> int:

@@ -1,11 +1,10 @@
 """A trace as one HTML page that needs no network and no other file; its parts are in web/."""
 
-from base64 import b64encode
-from hashlib import sha256
 from html import escape
 from pathlib import Path
 from string import Template
 
+from ..checksums import policy_hash
 from ..files import to_json
 from ..translator import Translator
 from .page_data import build_page_data
@@ -23,8 +22,8 @@ def build_page(trace: Trace, translator: Translator) -> str:
         title=escape(f"{data['text']} → {data['output']}"),
         style=style,
         script=script,
-        style_hash=_content_hash(style),
-        script_hash=_content_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
         data=_for_script(data),
     )
 
@@ -47,10 +46,6 @@ def explanation_markup() -> str:
 
 def _read(name: str) -> str:
     return _WEB.joinpath(name).read_text(encoding="utf-8")
-
-
-def _content_hash(content: str) -> str:
-    return "sha256-" + b64encode(sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def _for_script(data: object) -> str:

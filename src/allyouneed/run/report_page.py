@@ -1,11 +1,11 @@
 """What the pages of a report share: the frame with its style and script, sections, tables and facts."""
 
 import time
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from html import escape
 from pathlib import Path
+
+from ..checksums import policy_hash
 
 AXES = """<fieldset class="axes"><legend>Axes</legend>
 <label><input type="radio" name="axes" value="linear" checked> linear</label>
@@ -46,15 +46,11 @@ def build_report_page(title: str, body: Iterable[str], *, running: bool = False)
         title=escape(title),
         style=style,
         script=script,
-        style_hash=_content_hash(style),
-        script_hash=_content_hash(script),
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
         running=f' data-refresh="{REFRESH}" data-written="{time.time():.0f}"' if running else "",
         body="\n".join([*state, *body]),
     )
-
-
-def _content_hash(content: str) -> str:
-    return "sha256-" + b64encode(sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
