@@ -136,9 +136,10 @@ class MultiHeadAttention(nn.Module):
         return self.adjust_queries(self._split(self.query(query)), start)
 
     def adjust_queries(self, queries: Tensor, start: int) -> Tensor:
-        """The queries whose products with the keys are the scores: these, in the paper; a subclass may change them.
+        """Changes queries before the scores are computed; here they stay as they are, as in the paper.
 
-        Shapes: (B, H, T, K), of the positions from `start` on → the same.
+        Rotary positions and query-key norm override this. Shapes: (B, H, T, K), of the positions from `start` on → the
+        same.
         """
         return queries
 

@@ -2,8 +2,8 @@
 
     q → g ⊙ q / √(mean of q² + ε),    k → h ⊙ k / √(mean of k² + ε)
 
-g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model has no use
-for this file.
+g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model does not
+use it.
 """
 
 from typing import Any

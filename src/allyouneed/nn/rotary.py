@@ -3,7 +3,7 @@
     ⟨rotate(q, m), rotate(k, n)⟩ depends on q, k and m − n alone
 
 Each pair of numbers of a query or key at position m is rotated by m times a frequency, those of the sines and cosines
-of `position.py`. The paper's model has no use for this file.
+of `position.py`. The paper's model does not use it.
 """
 
 from functools import lru_cache
@@ -31,7 +31,7 @@ def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
 
 
 def turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """What each number of a vector is multiplied by, and its partner, at `length` positions or more: two (≥ L, K)."""
+    """The factors of each number of a vector and of its partner, at `length` positions or more: (≥ L, K) each."""
     return _tables(-(-length // TABLE_ROWS) * TABLE_ROWS, width, device)
 
 

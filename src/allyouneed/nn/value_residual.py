@@ -3,8 +3,8 @@
     V_l → (1 − λ_l) V_l + λ_l V_1    for l > 1
 
 λ_l is learned, one number a layer, from 0.5 on. V_1 is of the same kind of attention: self-attention of the encoder,
-self-attention of the decoder, or cross-attention. A KV cache keeps the mixed values. The paper's model has no use for
-this file.
+self-attention of the decoder, or cross-attention. A KV cache keeps the mixed values. The paper's model does not use
+it.
 """
 
 import torch
