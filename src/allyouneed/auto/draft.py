@@ -168,8 +168,9 @@ class Draft:
                 dropout, why = choose_exact_dropout(corpus, self.statistics, model["d_model"])
             choose("model", why, dropout=dropout)
             choose("train", "one target is right", label_smoothing=0.0)
-        dropout, why = choose_dropout(corpus, size, model["d_model"])
-        choose("model", why, dropout=dropout)
+        else:
+            dropout, why = choose_dropout(corpus, size, model["d_model"])
+            choose("model", why, dropout=dropout)
 
         hardware = "GPU" if corpus.gpu else "CPU"
         batch = max(BATCH_TOKENS[hardware], corpus.longest)
