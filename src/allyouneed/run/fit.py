@@ -123,7 +123,7 @@ def _train(
             raise no_time_left(plan.train, stopwatch.seconds())
     else:
         state = checkpoints.read(model, setup.optimizer)
-        stopwatch.before = max([state.used_seconds, *(plan.seconds for plan in read_plans(output))])
+        stopwatch.before = max([state.used_seconds, *(planned.seconds for planned in read_plans(output))])
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
@@ -170,7 +170,7 @@ def _has_updates_left(settings: TrainConfig, state: TrainState) -> bool:
         raise ConfigError(
             f"train.minutes={settings.minutes:g} is less than the {state.used_seconds / 60:.2g} minutes already used"
         )
-    state.stopped_early = 0 < settings.patience <= state.validations_since_best
+    state.check_patience(settings)
     has_budget = settings.minutes and state.plan
     is_complete = settings.minutes == state.minutes if has_budget else state.step >= settings.steps
     state.finished = state.finished and (state.stopped_early or is_complete)

@@ -193,7 +193,7 @@ class Run:
         self._budget.count_update(self.state)
         self._unrecorded.append(update)
         self._record_outcomes()
-        if self.state.ema and update.outcome:
+        if self.state.ema:
             is_finite = update.outcome.is_finite if self.state.outcomes else None  # None: known by now
             if is_finite is not None or not update.skipped:
                 decay = self.recipe.train.ema_decay

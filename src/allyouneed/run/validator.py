@@ -68,7 +68,7 @@ class Validator:
             if not _is_finite(validation):
                 return "the validation loss was not finite"
             self._save_if_best(model, state, validation)
-        state.stopped_early = 0 < settings.patience <= state.validations_since_best
+        state.check_patience(settings)
         if state.skipped_in_a_row == 0:
             state.rollbacks = 0
         if settings.average_checkpoints > 1:

@@ -42,15 +42,15 @@ class Update:
     learning_rate: float
     tokens: int
     gradient_norm: Tensor
+    outcome: Outcome
     micro_batches: int = 1
     out_of_memory: bool = False
     steps: int = 0
-    outcome: Outcome | None = None
 
     @property
     def skipped(self) -> bool:
         """Whether loss or gradient was not finite, so that the weights stayed as they were; makes a GPU wait."""
-        return self.outcome is not None and not self.outcome.read()
+        return not self.outcome.read()
 
 
 def updates(
@@ -100,10 +100,10 @@ def updates(
             learning_rate,
             whole.tokens,
             whole.norm,
+            outcome,
             whole.micro_batches,
             out_of_memory,
             state.last_step(config),
-            outcome,
         )
 
 

@@ -89,6 +89,10 @@ class TrainState:
             self.validations_since_best += 1
         return is_best
 
+    def check_patience(self, config: TrainConfig) -> None:
+        """Note whether patience has run out; a run that is resumed with more of it goes on."""
+        self.stopped_early = 0 < config.patience <= self.validations_since_best
+
 
 def _is_gain(before: float, now: float) -> bool:
     return now - before > MIN_GAIN * abs(before)
