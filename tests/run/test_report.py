@@ -7,10 +7,9 @@ import pytest
 
 from allyouneed import Recipe, fit
 from allyouneed.errors import ConfigError, DataError
-from allyouneed.files import locked
 from allyouneed.run import Evaluation, Sample, SilentCallback, Validation
 from allyouneed.run.log import pick_samples, read_jsonl_lines
-from allyouneed.run.report import NO_OUTPUTS, is_running, write_report
+from allyouneed.run.report import NO_OUTPUTS, write_report
 from runs import TINY
 
 
@@ -107,14 +106,6 @@ def test_the_page_refreshes_itself_until_the_run_ends(tmp_path: Path) -> None:
     assert len(seen.pages) == 4
     assert all("data-refresh" in page for page in seen.pages)
     assert "data-refresh" not in (tmp_path / "run/report.html").read_text()
-
-
-def test_a_run_is_running_while_its_folder_is_locked(tmp_path: Path) -> None:
-    fit(TINY, tmp_path / "run")
-    assert not is_running(tmp_path / "run")
-    with locked(tmp_path / "run", what="the run"):
-        assert is_running(tmp_path / "run")
-    assert not is_running(tmp_path / "run")
 
 
 def test_translations_of_one_sentence_stand_together(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ import pytest
 from allyouneed import ConfigError, DataError, OutputError, Recipe, Translator, fit
 from allyouneed.config import DecodeConfig
 from allyouneed.errors import Interrupted
+from allyouneed.files import locked
 from allyouneed.run import Validation
+from allyouneed.run.resume import is_running
 from allyouneed.train import Update
 from runs import TINY, Notebook, StopAt, eventful, read_weights, run_slowly, run_until_write
 
@@ -260,3 +262,11 @@ def test_a_run_does_not_begin_where_something_stands(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="mine exists already, and a run would be mixed up with it"):
         fit(TINY, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter"]
+
+
+def test_a_run_is_running_while_its_folder_is_locked(tmp_path: Path) -> None:
+    fit(TINY, tmp_path / "run")
+    assert not is_running(tmp_path / "run")
+    with locked(tmp_path / "run", what="the run"):
+        assert is_running(tmp_path / "run")
+    assert not is_running(tmp_path / "run")

@@ -55,7 +55,8 @@ def report(
         check_output_file(path, what="the report", overwrite=overwrite)
 
     if other is None:
-        from ..run.report import is_running, write_report
+        from ..run.report import write_report
+        from ..run.resume import is_running
 
         write_report(run, running=is_running(run), path=path)
     else:

@@ -11,8 +11,7 @@ from ..errors import DataError
 from ..metrics import FEWEST, PairedScore, paired_bootstrap
 from .callback import Sample
 from .curves import Curve, draw_curves
-from .record import RunRecord
-from .report import describe_means, points_over_updates, training_points
+from .record import RunRecord, describe_means, points_over_updates, training_points
 from .report_page import AXES, build_report_page, facts, paragraph, section, wide_table
 
 MOST_CHANGED = 8  # sentences of each direction

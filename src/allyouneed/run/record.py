@@ -11,6 +11,7 @@ from ..auto.trial_records import read_trials
 from ..corpus.data_report import DataReport
 from ..errors import ConfigError, DataError
 from ..files import parse_json, read_whole
+from .curves import Points
 from .held_out_result import HeldOutResult
 from .log import read_jsonl_lines
 
@@ -84,6 +85,29 @@ class RunRecord:
     def score_names(self) -> list[str]:
         """The names of the scores, as the validations have them."""
         return list(dict.fromkeys(name for validation in self.validations for name in validation["scores"]))
+
+
+def points_over_updates(lines: Lines, *path: str) -> Points:
+    """A value of each validation (or line between them) over the updates, where there is one."""
+    points = []
+    for line in lines:
+        value: Any = line
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            points.append((float(line["step"]), float(value)))
+    return points
+
+
+def training_points(run: RunRecord, key: str) -> Points:
+    """Loss, gradient norm or learning rate over the updates; of an older run, at its validations."""
+    return points_over_updates(run.updates or run.checkpoints(), key)
+
+
+def describe_means(*runs: RunRecord) -> list[str]:
+    """A sentence about the mean of checkpoints, which the curves leave out, if there is one."""
+    has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
+    return ["The mean of the last checkpoints is not in the curves."] * has_mean
 
 
 def damaged(folder: Path, error: Exception) -> DataError:

@@ -11,12 +11,11 @@ from typing import Any
 
 from ..auto.halving import TrialRecord
 from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
-from ..errors import OutputError
-from ..files import followed, locked, write_whole
+from ..files import write_whole
 from .callback import telling_scores
-from .curves import Curve, Points, draw_curves
+from .curves import Curve, draw_curves
 from .held_out_result import HeldOutResult
-from .record import Lines, RunRecord, damaged
+from .record import Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
 from .report_page import AXES, build_report_page, details, facts, pairs_table, paragraph, section, wide_table
 
 BEST_AND_WORST = 8
@@ -34,18 +33,6 @@ def write_report(folder: Path, *, running: bool = False, path: Path | None = Non
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(folder, error) from error
     write_whole(path or folder / "report.html", page)
-
-
-def is_running(folder: Path) -> bool:
-    """Whether another process trains in a folder: whether it holds the folder's lock."""
-    folder = followed(folder)
-    if not folder.with_name(f".{folder.name}.lock").exists():
-        return False
-    try:
-        with locked(folder, what=str(folder)):
-            return False
-    except OutputError:
-        return True
 
 
 def _sections(run: RunRecord) -> Iterator[str]:
@@ -109,29 +96,6 @@ def _held_out(test: HeldOutResult | None) -> str:
         *([f"<h3>What to try next</h3><ul class='advice'>{advice}</ul>"] if advice else []),
         details(f"{len(samples)} translations of test pairs", _output_list(samples)),
     )
-
-
-def points_over_updates(lines: Lines, *path: str) -> Points:
-    """A value of each validation (or line between them) over the updates, where there is one."""
-    points = []
-    for line in lines:
-        value: Any = line
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
-            points.append((float(line["step"]), float(value)))
-    return points
-
-
-def training_points(run: RunRecord, key: str) -> Points:
-    """Loss, gradient norm or learning rate over the updates; of an older run, at its validations."""
-    return points_over_updates(run.updates or run.checkpoints(), key)
-
-
-def describe_means(*runs: RunRecord) -> list[str]:
-    """A sentence about the mean of checkpoints, which the curves leave out, if there is one."""
-    has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
-    return ["The mean of the last checkpoints is not in the curves."] * has_mean
 
 
 def _curves(run: RunRecord) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""Resuming a run: whether there is one, and whether its settings are still the same."""
+"""Resuming a run: whether there is one, whether it is still running, and whether its settings are the same."""
 
 from pathlib import Path
 
 from ..config import Recipe
 from ..errors import ConfigError, OutputError
+from ..files import followed, locked
 from ..legacy import is_legacy
 from ..settings import read_tables
 from .replace import unrelated
@@ -30,6 +31,18 @@ UNSTARTED = ("data", "pairs", "speed.json", "trials.jsonl")  # what is in a fold
 def has_run(output: Path) -> bool:
     """Whether this folder contains a run."""
     return (output / "recipe.toml").is_file()
+
+
+def is_running(folder: Path) -> bool:
+    """Whether another process trains in a folder: whether it holds the folder's lock."""
+    folder = followed(folder)
+    if not folder.with_name(f".{folder.name}.lock").exists():
+        return False
+    try:
+        with locked(folder, what=str(folder)):
+            return False
+    except OutputError:
+        return True
 
 
 def refuse_a_run(output: Path, *, remedy: str = "replace it with allyouneed train --overwrite") -> None:
