@@ -2,17 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from .choice_rules import (
-    BYTE_TOKENS,
-    CHARACTERS,
-    FEW_EPOCHS,
-    PHRASE_TOKENS,
-    Corpus,
-    expected_epochs,
-    small_vocabulary,
-    task_kind,
-)
+from .choice_rules import FEW_EPOCHS, Corpus, expected_epochs
 from .draft import VOCABULARY_SETTINGS, Draft
+from .task_rules import BYTE_TOKENS, CHARACTERS, PHRASE_TOKENS, small_vocabulary, task_kind
 
 # Settings `section.key` and their values; none: what the rules chose.
 Change = Mapping[str, object]

@@ -10,11 +10,12 @@ import torch
 
 from ..data.read import ProgressCallback
 from .candidates import list_candidates
-from .choice_rules import NEAR_COPIES, Corpus
+from .choice_rules import Corpus
 from .corpus_sample import CorpusSample, estimate_total, read_corpus_sample
 from .draft import Draft
 from .halving import TrialRecord, best_record, count_candidates, next_trial
 from .machine_speed import recorded_speed
+from .task_rules import NEAR_COPIES
 from .trial_records import TrialFile
 from .trials import Evaluate, Trials
 

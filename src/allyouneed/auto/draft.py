@@ -27,12 +27,11 @@ from .choice_rules import (
     choose_exact_size,
     choose_metric,
     choose_size,
-    choose_vocabulary,
     peak_learning_rate,
     round_to_two_digits,
-    task_kind,
 )
 from .statistics import PairStatistics
+from .task_rules import choose_vocabulary, task_kind
 
 # A draft that sets one of these has a vocabulary, and none is chosen.
 VOCABULARY_SETTINGS = {
