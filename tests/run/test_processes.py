@@ -16,7 +16,7 @@ import torch
 from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transformer, fit
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
-from allyouneed.run.processes import choose_workers, most_workers
+from allyouneed.run.worker_count import choose_workers, most_workers
 from allyouneed.train import Update
 from allyouneed.train.loop import add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights

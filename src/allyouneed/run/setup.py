@@ -26,9 +26,9 @@ from .budget import Stopwatch, within_budget
 from .callback import Evaluator, TrainingCallback
 from .model_card import describe_model
 from .preparation import prepare_pairs
-from .processes import choose_workers, most_workers
 from .run import OptimizerFactory
 from .run_languages import find_languages
+from .worker_count import choose_workers, most_workers
 
 
 @dataclass(frozen=True, slots=True)
