@@ -83,7 +83,7 @@ def read_html_document(data: bytes, options: DocumentOptions) -> Document:
         changed = [
             (item, translation)
             for item, unit, translation in zip(items, units, translations, strict=True)
-            if translation and (translation.text, translation.marks) != (unit.text, unit.marks)
+            if translation and translation.changes(unit)
         ]
         new_values = [(item, one.text) for item, one in changed if isinstance(item, Attribute)]
         if options.target_language and any(translations):

@@ -1,12 +1,12 @@
 """Strings with tags in them, `Click <b>here</b>`: as a text with marks, and back."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .line_breaks import LINE_BREAKS, End, with_blanks, without_blanks
-from .unit import Mark, interleave
+from .pieces import Piece, tag_partners
+from .unit import Mark, interleave, tag_mark
 
 PLACEHOLDER = re.compile(r"%(?:\(\w+\)|\d\$)?[\d.]*\w|\{[^{}]*\}")  # of printf, Python, ICU, Qt and the like
 TAG = r"</?(?:[A-Za-z][^<>\n]*+|\d++\s*+/?)>"
@@ -34,18 +34,15 @@ class MarkedText(NamedTuple):
 def take_out_tags(string: str, pattern: str = TAG, unescape: Callable[[str], str] = str) -> MarkedText:
     """The string with its tags as marks. A tag without its other end is a point. What is between them is unescaped."""
     matches = list(re.finditer(pattern, string))
-    partners = dict(_pairs([match.group() for match in matches]))
+    ends = (tag_name(match.group()) for match in matches)
+    partners = tag_partners([Piece("close" if closes else "open", name=name) for closes, name in ends])
     text, position = "", 0
     marks: list[Mark] = []
     tags: dict[End, str] = {}
     for number, match in enumerate(matches):
         text += unescape(string[position : match.start()])
         position = match.end()
-        partner = partners.get(number)
-        if partner is None:
-            mark = Mark(len(text), number, "point")
-        else:
-            mark = Mark(len(text), min(number, partner), "open" if number < partner else "close")
+        mark = tag_mark(len(text), number, partners.get(number))
         marks.append(mark)
         tags[mark.tag, mark.kind] = match.group()
     breaks = {end for end, tag in tags.items() if tag_name(tag)[1] in LINE_BREAKS}
@@ -56,21 +53,3 @@ def tag_name(tag: str) -> tuple[bool, str]:
     """Whether a tag closes another, and its name in small letters."""
     match = re.match(r"[<{](/?)\\?([\w.:-]*)", tag)
     return (bool(match[1]), match[2].lower()) if match else (False, "")
-
-
-def _pairs(tags: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Which tag closes which, both ways. One that is left open inside a pair has no partner."""
-    open_tags: list[tuple[str, int]] = []
-    names = Counter[str]()  # of the open tags
-    for number, tag in enumerate(tags):
-        closes, name = tag_name(tag)
-        if not closes:
-            open_tags.append((name, number))
-            names[name] += 1
-        while closes and names[name]:
-            other, partner = open_tags.pop()
-            names[other] -= 1
-            if other == name:
-                yield partner, number
-                yield number, partner
-                break

@@ -14,6 +14,7 @@ from .pieces import (
     part_words,
     read_spacing,
     restore_blanks,
+    tag_partners,
 )
 from .unit import Mark, TranslationUnit, UnitTranslation, interleave
 
@@ -95,29 +96,10 @@ def translated_pieces(
     position, is_changed = 0, False
     for run in runs:
         translation = next(translations)
-        if translation and (translation.text, translation.marks) != (run.unit.text, run.unit.marks):
+        if translation and translation.changes(run.unit):
             result += [*pieces[position : run.start], *run.translated(translation)]
             position, is_changed = run.end, True
     return [*result, *pieces[position:]] if is_changed else None
-
-
-def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
-    """The numbers of the opens and closes that belong together, in both directions."""
-    partners: dict[int, int] = {}
-    opened: list[int] = []
-    count: dict[str, int] = {}
-    for index, piece in enumerate(pieces):
-        if piece.kind == "open":
-            opened.append(index)
-            count[piece.name] = count.get(piece.name, 0) + 1
-        elif piece.kind == "close" and count.get(piece.name):
-            while True:
-                candidate = opened.pop()
-                count[pieces[candidate].name] -= 1
-                if pieces[candidate].name == piece.name:
-                    partners[candidate], partners[index] = index, candidate
-                    break
-    return partners
 
 
 def _with_boundaries(pieces: Sequence[Piece]) -> list[Piece]:

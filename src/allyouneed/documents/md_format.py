@@ -58,7 +58,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
         changed = [
             (block, item, translation)
             for (block, item), unit, translation in zip(items, units, translations, strict=True)
-            if translation and not _is_unchanged(unit, translation)
+            if translation and translation.changes(unit)
         ]
         edits = sorted(
             Edit(*item, _escaped(translation.text, block.is_cell))
@@ -75,7 +75,7 @@ def read_md_document(data: bytes, options: DocumentOptions) -> Document:
 
     def problem(number: int, translation: UnitTranslation) -> str:
         block, item = items[number]
-        if isinstance(item, Slice) or _is_unchanged(units[number], translation):
+        if isinstance(item, Slice) or not translation.changes(units[number]):
             return ""
         return "" if block.edit(item, translation, []) else "the translation would lose some of its markup"
 
@@ -220,10 +220,6 @@ def _unit(page: str, block: InlineBlock, item: InlineRun | AltText) -> Translati
     if isinstance(item, Slice):
         return TranslationUnit(text=page[item.start : item.end], key=f"line {block.line}")
     return replace(item.unit, key=f"line {block.line}")
-
-
-def _is_unchanged(unit: TranslationUnit, translation: UnitTranslation) -> bool:
-    return (translation.text, translation.marks) == (unit.text, unit.marks)
 
 
 def _escaped(text: str, in_table: bool) -> str:

@@ -11,7 +11,7 @@ from .archive import Archive
 from .inline_runs import InlineRun, inline_runs
 from .office_document import office_document
 from .pieces import BLANK_PARTS, Piece, opaque_point
-from .safe_xml import only_xml, parse_xml
+from .safe_xml import append_text, only_xml, parse_xml
 from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -129,7 +129,7 @@ def _build(paragraph: etree._Element, pieces: Sequence[Piece]) -> None:
     for piece in pieces:
         source = piece.source
         if piece.kind == "text":
-            _append_text(parts[-1], only_xml(piece.text))
+            append_text(parts[-1], only_xml(piece.text))
         elif not isinstance(source, InlineElement):
             source.tail = None
             parts[-1].append(source)
@@ -146,10 +146,3 @@ def _clear(element: etree._Element) -> None:
     element.text = None
     for child in list(element):
         element.remove(child)
-
-
-def _append_text(element: etree._Element, text: str) -> None:
-    if len(element):
-        element[-1].tail = (element[-1].tail or "") + text
-    else:
-        element.text = (element.text or "") + text

@@ -56,6 +56,25 @@ def opaque_point(content: str, source: object) -> Piece:
     return Piece("point", text if len(text) <= MAX_SHOWN else "", source=source, stands_for="word")
 
 
+def tag_partners(pieces: Sequence[Piece]) -> dict[int, int]:
+    """The numbers of the opens and closes that belong together, in both directions."""
+    partners: dict[int, int] = {}
+    opened: list[int] = []
+    count: dict[str, int] = {}
+    for index, piece in enumerate(pieces):
+        if piece.kind == "open":
+            opened.append(index)
+            count[piece.name] = count.get(piece.name, 0) + 1
+        elif piece.kind == "close" and count.get(piece.name):
+            while True:
+                candidate = opened.pop()
+                count[pieces[candidate].name] -= 1
+                if pieces[candidate].name == piece.name:
+                    partners[candidate], partners[index] = index, candidate
+                    break
+    return partners
+
+
 def is_translatable(text: str, *, numbers: bool = False) -> bool:
     """Whether a text has a letter, or with `numbers` a digit, and no lone surrogate: a byte outside the encoding."""
     return bool((_LETTER_OR_DIGIT if numbers else _LETTER).search(text)) and not LONE_SURROGATE.search(text)

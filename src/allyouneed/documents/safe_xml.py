@@ -31,4 +31,12 @@ def only_xml(text: str) -> str:
     return _NOT_XML.sub("", text)
 
 
+def append_text(element: etree._Element, text: str) -> None:
+    """Add text behind all that an element has in it."""
+    if len(element):
+        element[-1].tail = (element[-1].tail or "") + text
+    else:
+        element.text = (element.text or "") + text
+
+
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

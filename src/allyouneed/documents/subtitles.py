@@ -140,7 +140,7 @@ class _Sentence:
 
     def replacements(self, new: UnitTranslation, limit: int) -> Iterator[Replacement]:
         """What stands in each line instead; nothing if the translation is the text itself."""
-        if (new.text, new.marks) == (self.unit.text, self.unit.marks):
+        if not new.changes(self.unit):
             return
         spans = split_like(new.text, self.lengths)
         if spans:

@@ -26,6 +26,13 @@ class Mark(NamedTuple):
 Marks = tuple[Mark, ...]
 
 
+def tag_mark(at: int, number: int, partner: int | None) -> Mark:
+    """The mark of tag `number` of a text; `partner` is the number of the tag that it closes or that closes it."""
+    if partner is None:
+        return Mark(at, number, "point")
+    return Mark(at, min(number, partner), "open" if number < partner else "close")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationUnit:
     """A text to translate: a paragraph, a message, a cell.
@@ -55,6 +62,10 @@ class UnitTranslation:
     text: str
     marks: Marks = ()
     reasons: tuple[str, ...] = ()
+
+    def changes(self, unit: TranslationUnit) -> bool:
+        """Whether it differs from the text of the unit itself."""
+        return (self.text, self.marks) != (unit.text, unit.marks)
 
 
 @dataclass(frozen=True, slots=True)

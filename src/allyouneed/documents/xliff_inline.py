@@ -16,7 +16,8 @@ from lxml import etree
 
 from .inline_markup import TAG, tag_name
 from .line_breaks import LINE_BREAKS, End, with_blanks, without_blanks
-from .unit import Mark, interleave
+from .safe_xml import append_text
+from .unit import Mark, interleave, tag_mark
 
 _AROUND = {"g", "pc", "mrk"}
 _OPENING = {"bpt": "ept", "bx": "ex", "sc": "ec"}
@@ -43,13 +44,13 @@ class InlineText:
         stack = [parent]
         for part in interleave(*without_blanks(text, marks, self.blanks)):
             if isinstance(part, str):
-                _append_text(stack[-1], part)
+                append_text(stack[-1], part)
                 continue
             element = self.elements.get((part.tag, part.kind))
             if element is None:  # the end of an element around text
                 stack.pop()
             elif isinstance(element, str):
-                _append_text(stack[-1], element)
+                append_text(stack[-1], element)
             elif local_name(element) in _AROUND and part.kind == "open":
                 stack.append(add_empty_copy(stack[-1], element))
             else:
@@ -89,11 +90,7 @@ def read_inline(element: etree._Element) -> InlineText:
     partners = dict(_pairs([event for _, event in events]))
     marks: list[Mark] = []
     for number, (at, event) in enumerate(events):
-        partner = partners.get(number)
-        if partner is None:
-            mark = Mark(at, number, "point")
-        else:
-            mark = Mark(at, min(number, partner), "open" if number < partner else "close")
+        mark = tag_mark(at, number, partners.get(number))
         marks.append(mark)
         if event.element is not None:
             inline.elements[mark.tag, mark.kind] = event.element
@@ -170,10 +167,3 @@ def _alone(element: etree._Element) -> etree._Element:
     copy = deepcopy(element)
     copy.tail = None
     return copy
-
-
-def _append_text(element: etree._Element, text: str) -> None:
-    if len(element):
-        element[-1].tail = (element[-1].tail or "") + text
-    else:
-        element.text = (element.text or "") + text

@@ -10,9 +10,9 @@ from html import escape, unescape
 
 from .html_format import INLINE, POINTS
 from .html_tokens import Token, html_tokens
-from .inline_runs import inline_runs, tag_partners
+from .inline_runs import inline_runs
 from .page_edits import Edit, Slice, edited
-from .pieces import BLANK_PARTS, Piece, opaque_point
+from .pieces import BLANK_PARTS, Piece, opaque_point, tag_partners
 from .tag_rules import NO_RULES, TagRules
 from .unit import Document, UnitTranslation
 
@@ -34,7 +34,7 @@ def read_xml_text(text: str, rules: TagRules = NO_RULES, *, keep_lines: bool = F
             Edit(run.pieces[0].source.start, run.pieces[-1].source.end,
                  "".join(_written(text, piece) for piece in run.translated(translation)))
             for run, translation in zip(runs, translations, strict=True)
-            if translation and (translation.text, translation.marks) != (run.unit.text, run.unit.marks)
+            if translation and translation.changes(run.unit)
         ]  # fmt: skip
         return edited(text, Slice(0, len(text)), edits).encode()
 
