@@ -12,7 +12,6 @@ from allyouneed.serve.app import assemble
 from allyouneed.serve.languages import ModelKey, ModelSource
 from allyouneed.serve.models import ModelStore
 from allyouneed.serve.options import ServeConfig
-from allyouneed.serve.translation_options import TranslationOptions
 from allyouneed.translator import Alignment, Segment, SplitTexts, Translation
 from allyouneed.translator.generation import GenerationRequest
 
@@ -28,12 +27,12 @@ class SwapCase:
     def using(self, *, glossary: dict[str, str] | None = None) -> "SwapCase":
         return SwapCase(glossary)
 
-    def split(self, texts: Sequence[str], *, first_line: int = 1, **_: Any) -> SplitTexts:
+    def split(self, texts: Sequence[str], *, glossary: Any = None, first_line: int = 1, **_: Any) -> SplitTexts:
         if "refuse!" in texts:
             line = first_line + list(texts).index("refuse!")
             raise InputError("a character that the vocabulary has not", line=line)
         request = GenerationRequest([0], [], [])
-        return SplitTexts(texts, {}, [Segment(number, text, request) for number, text in enumerate(texts)])
+        return SplitTexts(texts, {}, [Segment(number, text, request, glossary) for number, text in enumerate(texts)])
 
     def can_join(self, segment: Segment) -> bool:
         return False
@@ -41,7 +40,11 @@ class SwapCase:
     def translate_segments(
         self, segments: Sequence[Segment], *, alternatives: int = 0, align: str | None = None
     ) -> list[Translation]:
-        return [self._translate(segment.text, alternatives, align) for segment in segments]
+        glossaries: list[Any] = [segment.constraints for segment in segments]
+        return [
+            SwapCase(terms)._translate(segment.text, alternatives, align)
+            for segment, terms in zip(segments, glossaries, strict=True)
+        ]
 
     def join(self, split: SplitTexts, translations: Sequence[Translation], **_: Any) -> list[Translation]:
         return list(translations)
@@ -70,9 +73,6 @@ class StubModel:
 
     bytes = 0
     base = SwapCase()
-
-    def translator(self, options: TranslationOptions) -> SwapCase:
-        return SwapCase(dict(options.glossary))
 
 
 class StubModels(ModelStore):

@@ -12,7 +12,6 @@ from allyouneed.errors import ConfigError, LanguageError
 from allyouneed.serve.languages import ModelKey, ModelSource
 from allyouneed.serve.models import ModelStore
 from allyouneed.serve.options import ServeConfig
-from allyouneed.serve.translation_options import TranslationOptions
 
 
 @pytest.fixture
@@ -91,7 +90,6 @@ def test_a_changed_bundle_is_read_again_and_a_broken_one_is_left(served: tuple[P
 def test_an_old_model_leaves_the_memory_at_once(served: tuple[Path, Path], tmp_path: Path) -> None:
     folder, key = copytree(served[0], tmp_path / "bundle"), ModelKey("en", "it")
     models = ModelStore([ModelSource.parse(folder)], ServeConfig(device="cpu"))
-    models.load(key).translator(TranslationOptions(decode=(("beam", 1),)))
     old = weakref.ref(models.load(key))
     (folder / "tokenizer.json").touch()
     gc.disable()  # a server freezes the first models, and what it loads later is collected late

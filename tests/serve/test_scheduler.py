@@ -91,7 +91,7 @@ async def test_answers_do_not_depend_on_the_other_requests(served: tuple[Path, P
     rng = Random(1)
     choices = (
         PLAIN, TranslationOptions(alternatives=2), TranslationOptions(align="words"), TranslationOptions(prefix="ab"),
-        TranslationOptions(glossary=(("abc", "dig"),)), TranslationOptions(decode=(("beam", 1),)),
+        TranslationOptions(glossary=(("abc", "dig"),)),
     )  # fmt: skip
     requests = [
         (
@@ -105,7 +105,7 @@ async def test_answers_do_not_depend_on_the_other_requests(served: tuple[Path, P
         answers = await asyncio.gather(*(scheduler.translate(*request) for request in requests))
     offline = {key: Translator.load(folder, device="cpu") for key, folder in zip((EN_IT, IT_EN), served, strict=True)}
     for (key, texts, options), answer in zip(requests, answers, strict=True):
-        translator = offline[key].using(glossary=dict(options.glossary), **dict(options.decode))
+        translator = offline[key].using(glossary=dict(options.glossary))
         alone = translator.translations(
             texts, prefix=options.prefix, alternatives=options.alternatives, align=options.align
         )
@@ -171,9 +171,9 @@ async def test_a_request_that_was_accepted_does_not_collide_with_itself(alternat
 
 
 async def test_a_request_is_given_up_at_its_deadline(served: tuple[Path, Path], gate: Gate) -> None:
-    async with running(served) as scheduler:
+    async with running(served, timeout=0.01) as scheduler:
         with pytest.raises(DeadlineExceeded, match="within 0.01 seconds"):
-            await scheduler.translate(EN_IT, ["abc"], deadline=0.01)
+            await scheduler.translate(EN_IT, ["abc"])
         assert scheduler.queue_length == 0
         gate.open.set()
 

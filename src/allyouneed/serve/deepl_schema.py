@@ -179,7 +179,7 @@ DOCUMENT_STATUS = _describe(
     object_schema(
         {
             "document_id": TEXT,
-            "status": {"type": "string", "enum": ["queued", "translating", "done", "error"]},
+            "status": {"type": "string", "enum": ["translating", "done", "error"]},
             "seconds_remaining": _COUNT,
             "billed_characters": _COUNT,
             "error_message": TEXT,

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from ..translator import Translator
 from .languages import Language, ModelSource
 from .languages import ModelKey as ModelKey
 from .options import ServeConfig
-from .translation_options import TranslationOptions
 
 MEBIBYTE = 2**20
 
@@ -29,19 +27,6 @@ class LoadedModel:
         states = [bundle.model.state_dict() for bundle in self.base.bundles]
         tensors = {tensor.data_ptr(): tensor.nbytes for state in states for tensor in state.values()}
         self.bytes = sum(tensors.values())
-        base = self.base
-
-        # Requests with equal settings must get the same object, so that they share batches. It does not refer to
-        # `self`: in a cycle, an old model would stay in memory until the garbage collector looks, or for ever.
-        @lru_cache(64)
-        def configured(decode: tuple[tuple[str, Any], ...]) -> Translator:
-            return base.using(**dict(decode))
-
-        self._configured = configured
-
-    def translator(self, options: TranslationOptions) -> Translator:
-        """The translator with the search of some options. Refuses settings that cannot be."""
-        return self._configured(options.decode) if options.decode else self.base
 
     def is_current(self) -> bool:
         """Whether the files on disk are still those that were read."""
@@ -69,10 +54,6 @@ class ModelStore:
     def pairs(self) -> list[ModelKey]:
         """Every pair there is, in the order of the bundles."""
         return list(self._sources)
-
-    def folder(self, key: ModelKey) -> Path:
-        """The bundle of a pair."""
-        return self._sources[key].folder
 
     def languages(self) -> list[Language]:
         """Every source language, with its name in English and its targets."""
@@ -108,7 +89,7 @@ class ModelStore:
             return self.loaded(key) or self._read(key)
 
     def translator(self, key: ModelKey) -> Translator:
-        """The translator of a pair, without options of a request; it is loaded first if necessary."""
+        """The translator of a pair; it is loaded first if necessary."""
         return self.load(key).base
 
     def reload_changed(self) -> dict[ModelKey, str]:

@@ -72,30 +72,27 @@ class Scheduler:
         texts: Sequence[str],
         options: TranslationOptions = PLAIN,
         *,
-        deadline: float | None = None,
         wait: bool = False,
     ) -> list[Translation]:
         """The translations of some texts, in their order.
 
-        `deadline` is a number of seconds from now. Refuses at once if too many texts are waiting (`Overloaded`),
-        unless these are more texts of a request that goes on: then `wait` lets them wait for room. Raises
-        `DeadlineExceeded` when the time is over, and `InputError` for a text that the model cannot read, with its
-        number as `line`. Cancelling the task drops what is still waiting.
+        Refuses at once if too many texts are waiting (`Overloaded`), unless these are more texts of a request that
+        goes on: then `wait` lets them wait for room. Raises `DeadlineExceeded` after `timeout` seconds, and
+        `InputError` for a text that the model cannot read, with its number as `line`. Cancelling the task drops what
+        is still waiting.
         """
-        async with _deadline(self._timeout if deadline is None else deadline):
+        async with within(self._timeout):
             while wait and self._is_full(len(texts)):
                 self._freed.clear()
                 await self._freed.wait()
             with self._accept(len(texts)):
-                request = QueuedRequest(await self._translator(key, options), options)
+                request = QueuedRequest(await self._translator(key), options)
                 try:
                     return await self._translate(request, texts)
                 finally:
                     self._queue.drop(request)
 
-    async def stream(
-        self, key: ModelKey, text: str, options: TranslationOptions = PLAIN, *, deadline: float | None = None
-    ) -> AsyncGenerator[str]:
+    async def stream(self, key: ModelKey, text: str, options: TranslationOptions = PLAIN) -> AsyncGenerator[str]:
         """The translation of one text piece by piece, as `Translator.stream` gives it."""
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         loop, stopped = asyncio.get_running_loop(), threading.Event()
@@ -109,7 +106,7 @@ class Scheduler:
             finally:
                 loop.call_soon_threadsafe(pieces.put_nowait, None)
 
-        job = asyncio.ensure_future(self.run(key, work, options, deadline=deadline))
+        job = asyncio.ensure_future(self.run(key, work))
         job.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:
@@ -119,18 +116,11 @@ class Scheduler:
             stopped.set()
             job.cancel()
 
-    async def run(
-        self,
-        key: ModelKey,
-        function: Callable[[Translator], _Result],
-        options: TranslationOptions = PLAIN,
-        *,
-        deadline: float | None = None,
-    ) -> _Result:
+    async def run(self, key: ModelKey, function: Callable[[Translator], _Result]) -> _Result:
         """What `function` returns for the translator of a pair: for work that shares no batch. It runs in a thread."""
         with self._accept(1):
-            async with _deadline(self._timeout if deadline is None else deadline):
-                translator = await self._translator(key, options)
+            async with within(self._timeout):
+                translator = await self._translator(key)
                 return await asyncio.get_running_loop().run_in_executor(self._side_jobs, function, translator)
 
     @contextmanager
@@ -151,11 +141,9 @@ class Scheduler:
     def _is_full(self, count: int) -> bool:
         return bool(self._accepted) and self._accepted + count > self._max_queue
 
-    async def _translator(self, key: ModelKey, options: TranslationOptions) -> Translator:
+    async def _translator(self, key: ModelKey) -> Translator:
         model = self.models.loaded(key)
-        if model is None:
-            model = await asyncio.to_thread(self.models.load, key)
-        return model.translator(options)
+        return (model or await asyncio.to_thread(self.models.load, key)).base
 
     async def _translate(self, request: QueuedRequest, texts: Sequence[str]) -> list[Translation]:
         groups: deque[asyncio.Future[list[Translation]]] = deque()
@@ -225,7 +213,8 @@ async def _split(request: QueuedRequest, texts: Sequence[str], first: int) -> Sp
 
 
 @asynccontextmanager
-async def _deadline(seconds: float) -> AsyncIterator[None]:
+async def within(seconds: float) -> AsyncIterator[None]:
+    """Raise `DeadlineExceeded` if the block takes longer."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -2,11 +2,10 @@
 
 import asyncio
 
-from ..errors import DeadlineExceeded
 from .detection import Detection, is_untranslatable
 from .document_requests import Markup, translate_markup
 from .request_texts import Answer, translate_plain
-from .scheduler import TranslationOptions
+from .scheduler import TranslationOptions, within
 from .server_state import ServerState
 
 
@@ -45,18 +44,14 @@ async def translate_each(
         if answers[number] is None:
             by_source.setdefault(source, []).append(number)
     keys = {source: server.models.pair(source, target) for source in by_source}  # refused before any is translated
-    seconds = server.config.request_timeout
-    try:
-        async with asyncio.timeout(seconds):
-            for source, numbers in by_source.items():
-                chosen = [texts[number] for number in numbers]
-                key = keys[source]
-                if markup is None:
-                    some = await translate_plain(server, key, chosen, options, split_sentences=split_sentences)
-                else:
-                    some = await translate_markup(server, key, chosen, options, markup, split_sentences=split_sentences)
-                for number, answer in zip(numbers, some, strict=True):
-                    answers[number] = answer
-    except TimeoutError:
-        raise DeadlineExceeded(f"no translation within {seconds:g} seconds; send less at once") from None
+    async with within(server.config.request_timeout):
+        for source, numbers in by_source.items():
+            chosen = [texts[number] for number in numbers]
+            key = keys[source]
+            if markup is None:
+                some = await translate_plain(server, key, chosen, options, split_sentences=split_sentences)
+            else:
+                some = await translate_markup(server, key, chosen, options, markup, split_sentences=split_sentences)
+            for number, answer in zip(numbers, some, strict=True):
+                answers[number] = answer
     return [answer for answer in answers if answer is not None]

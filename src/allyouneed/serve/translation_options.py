@@ -12,7 +12,6 @@ class TranslationOptions:
     align: Literal["words", "tokens"] | None = None
     glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
     prefix: str = ""
-    decode: tuple[tuple[str, bool | float | str], ...] = ()  # settings of the search that differ from the model's
 
 
 PLAIN = TranslationOptions()
