@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from ..text.sentences import CharSpan
-from ..translator import Translation
+from ..translator import Alignment, Translation
 from ..translator.document_translation import sentence_spans
-from ..translator.translation import FLAGS
+from ..translator.translation import join_alignments, ordered_flags
 from .models import ModelKey
 from .request_log import count_texts
 from .scheduler import TranslationOptions
@@ -39,21 +39,12 @@ class Answer(NamedTuple):
     @property
     def flags(self) -> list[str]:
         """The flags of all parts (`translator.translation.Flag`)."""
-        seen = {flag for part in self.parts for flag in part.flags}
-        return [flag for flag in FLAGS if flag in seen]
+        return list(ordered_flags({flag for part in self.parts for flag in part.flags}))
 
     @property
     def alignment(self) -> dict[str, object]:
         """The words of the source, those of the translation, and (i, j) for each pair that belongs together."""
-        source: list[str] = []
-        target: list[str] = []
-        links: list[tuple[int, int]] = []
-        for alignment in (part.alignment for part in self.parts):
-            if alignment is not None:
-                links += [(i + len(source), j + len(target)) for i, j in alignment.links]
-                source += alignment.source
-                target += alignment.target
-        return {"source": source, "target": target, "links": links}
+        return (join_alignments(self.parts) or Alignment((), (), ()))._asdict()
 
 
 async def translate_plain(

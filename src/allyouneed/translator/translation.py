@@ -1,6 +1,6 @@
 """`Translation`: the translation of one text, its score, flags, alternatives and alignment."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
@@ -43,7 +43,7 @@ class Translation:
 
     def flagged(self, flag: Flag) -> "Translation":
         """The same with one flag more, if it is not there."""
-        return replace(self, flags=tuple(one for one in FLAGS if one in (*self.flags, flag)))
+        return replace(self, flags=ordered_flags((*self.flags, flag)))
 
 
 class Scored(NamedTuple):
@@ -60,6 +60,11 @@ class Scored(NamedTuple):
         return sum(self.log_probabilities)
 
 
+def ordered_flags(flags: Collection[Flag]) -> tuple[Flag, ...]:
+    """These flags, each once, in the order of `Flag`."""
+    return tuple(flag for flag in FLAGS if flag in flags)
+
+
 def join_translations(source: str, parts: Sequence[Translation]) -> Translation:
     """The translation of a text from those of its segments. That of several segments has no alternatives."""
     if len(parts) == 1:
@@ -70,18 +75,18 @@ def join_translations(source: str, parts: Sequence[Translation]) -> Translation:
         text=" ".join(part.text for part in parts),
         log_probability=sum(part.log_probability for part in parts),
         tokens=sum(part.tokens for part in parts),
-        flags=tuple(flag for flag in FLAGS if flag in flags),
-        alignment=_end_to_end([part.alignment for part in parts if part.alignment is not None]),
+        flags=ordered_flags(flags),
+        alignment=join_alignments(parts),
     )
 
 
-def _end_to_end(parts: Sequence[Alignment]) -> Alignment | None:
-    if not parts:
-        return None
+def join_alignments(parts: Sequence[Translation]) -> Alignment | None:
+    """The alignments of parts that follow one another as one; None if no part has one."""
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
-    for part in parts:
+    alignments = [part.alignment for part in parts if part.alignment is not None]
+    for part in alignments:
         links += tuple((i + len(read), j + len(written)) for i, j in part.links)
         read, written = read + part.source, written + part.target
-    return Alignment(read, written, links)
+    return Alignment(read, written, links) if alignments else None
