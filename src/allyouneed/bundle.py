@@ -73,8 +73,7 @@ class Bundle:
     @property
     def license(self) -> str:
         """The license that the head of its card names, as model hubs read it; empty if there is none."""
-        head = re.match(r"---\r?\n(.*?\n)---\s", self.card, re.DOTALL)
-        named = LICENSE.search(head[1]) if head else None
+        named = LICENSE.search(front_matter(self.card))
         return named[1] if named else ""
 
     def save(self, folder: str | Path) -> None:
@@ -174,6 +173,12 @@ class Bundle:
             languages=_languages(folder, config),
             probes=_probes(folder, config),
         )
+
+
+def front_matter(card: str) -> str:
+    """The lines between two `---` at the head of a card, which model hubs read; empty if there are none."""
+    head = re.match(r"---\r?\n(.*?\n)---\s", card, re.DOTALL)
+    return head[1] if head else ""
 
 
 def read_languages(folder: str | Path) -> tuple[str, str]:

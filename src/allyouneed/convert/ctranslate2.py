@@ -20,7 +20,7 @@ from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
 from ..nn.query_key_norm import QueryKeyNormAttention
 from ..text.backends import EOS, PAD, UNK
-from .exported_tokenizer import save_tokenizer
+from .exported_tokenizer import save_tokenizers
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -50,9 +50,7 @@ class CTranslate2Exporter:
         spec = _spec(bundle)
         spec.optimize(quantization=None if precision == "float32" else precision)
         spec.save(str(folder))
-        save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
-        if bundle.target_tokenizer is not bundle.source_tokenizer:
-            save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
+        save_tokenizers(bundle, folder)
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in CTranslate2."""

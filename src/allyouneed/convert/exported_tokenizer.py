@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..bundle import Bundle
 from ..corpus.normalize import Normalization
 from ..files import write_whole
 from ..text.tokenizer import Tokenizer
@@ -19,6 +20,13 @@ def save_tokenizer(tokenizer: Tokenizer, normalization: Normalization, path: Pat
     table = json.loads(tokenizer.backend_json())
     table["normalizer"] = normalizer(normalization, table["normalizer"])
     write_whole(path, json.dumps(table, ensure_ascii=False))
+
+
+def save_tokenizers(bundle: Bundle, folder: Path) -> None:
+    """Write `tokenizer.json`, and `tokenizer.target.json` where the target has another vocabulary."""
+    save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
+    if bundle.target_tokenizer is not bundle.source_tokenizer:
+        save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
 
 
 def normalizer(normalization: Normalization, vocabulary: dict[str, Any] | None) -> dict[str, Any] | None:

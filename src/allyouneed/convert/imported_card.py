@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ..bundle import LICENSE, Bundle
+from ..bundle import LICENSE, Bundle, front_matter
 from ..errors import CheckpointError
 from .checkpoint_files import read_limited
 
@@ -42,8 +42,6 @@ def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
 def _head(folder: Path) -> str:
     """The front matter of the checkpoint's own card; empty if it has none."""
     try:
-        text = read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace")
+        return front_matter(read_limited(folder / "README.md", LARGEST_CARD).decode(errors="replace"))
     except CheckpointError:
         return ""
-    match = re.match(r"---\r?\n(.*?\n)---\s", text, re.DOTALL)
-    return match[1] if match else ""

@@ -34,7 +34,7 @@ from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
 from ..nn import Transformer, rotary
 from ..nn.decoder import DecoderState, LayerState
-from .exported_tokenizer import save_tokenizer
+from .exported_tokenizer import save_tokenizers
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
 
@@ -107,9 +107,7 @@ class ONNXExporter:
     def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
         """Write both graphs and the tokenizer."""
         _write_graphs(bundle, folder)
-        save_tokenizer(bundle.source_tokenizer, bundle.normalization, folder / "tokenizer.json")
-        if bundle.target_tokenizer is not bundle.source_tokenizer:
-            save_tokenizer(bundle.target_tokenizer, bundle.normalization, folder / "tokenizer.target.json")
+        save_tokenizers(bundle, folder)
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in onnxruntime."""
