@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor
 
+from ..bundle import MOST_POSITIONS
 from ..config import ModelConfig
 from ..errors import CheckpointError, ConfigError
 from ..nn import Transformer
 from ..nn.uninitialized import UninitializedWeights
 from ..nn.weights import set_weights
 from .checkpoint_files import as_float32
-
-_MOST_NUMBERS = 2**28  # of a table of positions that no weight bounds: 1 GiB
 
 
 class StoredWeights:
@@ -65,10 +64,7 @@ class StoredWeights:
 
 def build_imported_model(config: ModelConfig, weight: Callable[[str, tuple[int, ...]], Tensor]) -> Transformer:
     """The model whose tensors `weight` returns by name and shape, all of them before memory for the model is taken."""
-    if config.max_length * config.d_model > _MOST_NUMBERS:
-        raise CheckpointError(
-            f"max_length times d_model must be at most {_MOST_NUMBERS}; got {config.max_length} and {config.d_model}"
-        )
+    refuse_many_positions(config)
     try:
         with torch.device("meta"), UninitializedWeights():
             shapes = {name: tuple(empty.shape) for name, empty in Transformer(config).named_parameters()}
@@ -79,6 +75,14 @@ def build_imported_model(config: ModelConfig, weight: Callable[[str, tuple[int, 
         raise CheckpointError(str(error)) from error
     set_weights(model, tensors)
     return model.eval()
+
+
+def refuse_many_positions(config: ModelConfig) -> None:
+    """Refuse a table of positions of more than a GiB, which no weight of the checkpoint bounds."""
+    if config.max_length * config.d_model > MOST_POSITIONS:
+        raise CheckpointError(
+            f"max_length times d_model must be at most {MOST_POSITIONS}; got {config.max_length} and {config.d_model}"
+        )
 
 
 def require_settings(settings: Mapping[str, object], expected: Mapping[str, tuple[object, ...]]) -> None:

@@ -22,6 +22,7 @@ from ..text.sentencepiece import SentencePieceModel
 from ..text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 from ..text.vocabulary import Vocabulary
 from .checkpoint_files import read_limited
+from .foreign_weights import require_settings
 from .huggingface import LOGITS_BIAS, MARIAN_ACTIVATIONS
 from .marian_files import CONFIG, LARGEST_SETTINGS, NPZArray, read_npz, read_settings, read_vocabulary
 from .marian_weights import make_model
@@ -91,7 +92,7 @@ class MarianImporter:
         if CONFIG not in arrays:
             raise CheckpointError(f"the .npz of {folder} does not hold its settings, {CONFIG}, as Marian writes them")
         settings = read_settings(arrays.pop(CONFIG).tobytes().rstrip(b"\0"), CONFIG)
-        _require_expected(settings)
+        require_settings(settings, EXPECTED)
         vocabulary = _vocabulary(folder)
         stored = {name: tensor for key, array in arrays.items() for name, tensor in _rename(key, array)}
         if LOGITS_BIAS not in stored:  # trained with --output-omit-bias
@@ -108,13 +109,6 @@ class MarianImporter:
             decode,
             normalization=Normalization(unicode="none", strip_control=False),
         )
-
-
-def _require_expected(settings: dict[str, Any]) -> None:
-    for name, values in EXPECTED.items():
-        if name in settings and settings[name] not in values:
-            expected = " or ".join(map(repr, values))
-            raise CheckpointError(f"the model has {name}={settings[name]!r:.40}; only {expected} can be imported")
 
 
 def _model_config(settings: dict[str, Any]) -> ModelConfig:
