@@ -194,7 +194,15 @@ def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
     with _in_folder(path.parent):
-        yield from _while_locked(lock, path, what, wait)
+        with refusing_errors(path):
+            descriptor = _lock(lock, wait=wait)
+        if descriptor is None:
+            raise OutputError(f"{what} is being written by another process; wait for it, or name another output")
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)  # while it is locked: a process that has opened it notices that it was removed
+            os.close(descriptor)
 
 
 @contextmanager
@@ -208,18 +216,6 @@ def _in_folder(folder: Path) -> Iterator[None]:
         for above in made:
             with suppress(OSError):  # it is not empty
                 above.rmdir()
-
-
-def _while_locked(lock: Path, path: Path, what: str, wait: bool) -> Iterator[None]:
-    with refusing_errors(path):
-        descriptor = _lock(lock, wait=wait)
-    if descriptor is None:
-        raise OutputError(f"{what} is being written by another process; wait for it, or name another output")
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)  # while it is locked: a process that has opened it notices that it was removed
-        os.close(descriptor)
 
 
 def flush_to_disk(file: BinaryIO) -> None:

@@ -1,5 +1,6 @@
 """What the translation of a text must contain, as ids: translations of glossary terms, and copied spans."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -90,13 +91,10 @@ class ConstraintBuilder:
         return [*terms, self._tokenizer.decode(prefix)]
 
     def build(self, text: str) -> list[PhraseConstraint]:
-        """The same as phrases of ids. Refuses a text that the vocabulary cannot spell."""
-        times: dict[tuple[str, ...], int] = {}
-        for texts in self.required_texts(text):
-            times[texts] = times.get(texts, 0) + 1
+        """What `required_texts` names, as phrases of ids. Refuses a text that the vocabulary cannot spell."""
         return [
             PhraseConstraint(tuple(spelling for required in texts for spelling in self._spellings(required)), count)
-            for texts, count in times.items()
+            for texts, count in Counter(self.required_texts(text)).items()
         ]
 
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
