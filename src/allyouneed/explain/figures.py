@@ -21,7 +21,7 @@ from .draw import (
     turned,
 )
 from .search_trace import Prefix, with_parents
-from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
+from .trace import Trace, alignment_matrix, attention_label, attention_tokens, attentions, residual_stream
 
 MAX_BRANCHES = 40  # prefixes of the search tree that are drawn
 LEAST_WEIGHT = 0.08  # that an alignment draws, but for the largest of each target token
@@ -173,15 +173,12 @@ def _rows(kept: list[Prefix], answer: Prefix) -> dict[Prefix, int]:
 
 def attention_figures(trace: Trace) -> dict[str, Figure]:
     """A figure for every attention of the model."""
-    return {
-        name.replace(".layers.", "-").replace(".", "-"): attention_figure(
-            weights,
-            source=trace.decoder_inputs if name.endswith("self_attention") else trace.source_pieces,
-            target=trace.source_pieces if name.startswith("encoder") else trace.decoder_targets,
-            title=attention_label(name),
-        )
-        for name, weights in attentions(trace).items()
-    }
+    figures = {}
+    for name, weights in attentions(trace).items():
+        rows, columns = attention_tokens(trace, name)
+        figure = attention_figure(weights, source=columns, target=rows, title=attention_label(name))
+        figures[name.replace(".layers.", "-").replace(".", "-")] = figure
+    return figures
 
 
 FIGURES: dict[str, Callable[[Trace], Figure]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .trace import Trace, attentions
+from .trace import Trace, attention_tokens, attentions
 
 PATTERN_SHARE = 0.3  # of the weight, for a pattern
 PATTERN_LIFT = 2.0  # times what evenly spread weights would put there
@@ -43,10 +43,9 @@ def describe_heads(trace: Trace) -> list[Head]:
     """What each head of each attention does in this sentence."""
     heads = []
     for part, weights in attentions(trace).items():
-        queries = trace.source_pieces if part.startswith("encoder") else trace.decoder_targets
-        keys = trace.decoder_inputs if part.endswith("self_attention") else trace.source_pieces
+        queries, keys = attention_tokens(trace, part)
         # A decoder's query is compared with keys by the token it reads in self-attention, by that it writes otherwise.
-        compared = trace.decoder_inputs if part.endswith("self_attention") else queries
+        compared = keys if part.endswith("self_attention") else queries
         for number, head in enumerate(weights, start=1):
             heads.append(describe_head(part, number, head, queries=compared, keys=keys))
     return heads
@@ -115,7 +114,6 @@ def _entropy(weights: Tensor) -> float:
 
 def describe_finding(head: Head) -> str:
     """The finding about a head in a sentence."""
-    measured = f"{100 * head.share:.0f} % of its weight (evenly spread: {100 * head.even:.0f} %)"
     if head.role in (NO_PATTERN, SPREAD):
         return f"{head.role}; it attends to about {2**head.entropy:.1f} positions at a time"
-    return f"{head.role}: {measured}"
+    return f"{head.role}: {100 * head.share:.0f} % of its weight (evenly spread: {100 * head.even:.0f} %)"

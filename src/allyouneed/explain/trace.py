@@ -112,6 +112,12 @@ def attentions(trace: Trace) -> dict[str, Tensor]:
     return {name: x for name, x in trace.recording.items() if name.endswith("attention") and x.dim() == 3}
 
 
+def attention_tokens(trace: Trace, part: str) -> tuple[list[str], list[str]]:
+    """The tokens of the rows and of the columns of an attention: of a decoder, what it predicts and what it reads."""
+    rows = trace.source_pieces if part.startswith("encoder") else trace.decoder_targets
+    return rows, trace.decoder_inputs if part.endswith("self_attention") else trace.source_pieces
+
+
 def attention_label(part: str) -> str:
     """The label of an attention: `decoder.layers.0.cross_attention` is the decoder's layer 1."""
     stack, _, number, what = part.split(".")

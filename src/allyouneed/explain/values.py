@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .heads import describe_heads
-from .trace import Trace, alignment_matrix, attention_label, attentions, residual_stream
+from .trace import Trace, alignment_matrix, attention_label, attention_tokens, attentions, residual_stream
 
 MOST_CANDIDATES = 5
 
@@ -90,13 +90,9 @@ def lens_values(trace: Trace) -> dict[str, list[dict[str, Any]]]:
 
 def attention_layers(trace: Trace) -> list[dict[str, object]]:
     """The weights of every attention and head as whole numbers from 0 to 255, with the tokens of rows and columns."""
-    return [
-        {
-            "part": name,
-            "name": attention_label(name),
-            "rows": trace.source_pieces if name.startswith("encoder") else trace.decoder_targets,
-            "columns": trace.decoder_inputs if name.endswith("self_attention") else trace.source_pieces,
-            "heads": [(head * 255).round().int().tolist() for head in weights],
-        }
-        for name, weights in attentions(trace).items()
-    ]
+    layers: list[dict[str, object]] = []
+    for name, weights in attentions(trace).items():
+        rows, columns = attention_tokens(trace, name)
+        heads = [(head * 255).round().int().tolist() for head in weights]
+        layers.append({"part": name, "name": attention_label(name), "rows": rows, "columns": columns, "heads": heads})
+    return layers
