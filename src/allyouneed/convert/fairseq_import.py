@@ -78,7 +78,7 @@ class FairseqImporter:
             raise CheckpointError(f"{path} is no checkpoint of fairseq: it has no table named model")
         stored, settings = StoredWeights(require_tensors(state["model"], f"{path}, model,")), _settings(state)
         require_settings(settings, _EXPECTED)
-        languages = _languages(folder, settings)
+        languages = _languages(settings)
         sides = [_side(folder, code, start) for code, start in zip(languages, (None, EOS), strict=True)]
         vocabulary = Vocabulary(sides[0].tokenizer, sides[1].tokenizer)
         try:
@@ -236,7 +236,7 @@ def _checkpoint(folder: Path) -> Path:
     return (named or paths)[0]
 
 
-def _languages(folder: Path, settings: dict[str, Any]) -> tuple[str, str]:
+def _languages(settings: dict[str, Any]) -> tuple[str, str]:
     languages = (settings.get("source_lang"), settings.get("target_lang"))
     for code in languages:
         if not isinstance(code, str) or not re.fullmatch(r"\w[\w-]*", code):

@@ -133,7 +133,7 @@ def _name(element: etree._Element, namespace: str) -> str:
     return name.localname
 
 
-def _items(parent: etree._Element, namespace: str, field: "OpenField") -> Iterator[Piece]:
+def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:
     """The content of a paragraph; the source of a text is its `RunFormat`."""
     for child in parent:
         name = _name(child, namespace)
@@ -154,7 +154,7 @@ def _items(parent: etree._Element, namespace: str, field: "OpenField") -> Iterat
             yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
 
 
-def _run_items(run: etree._Element, namespace: str, field: "OpenField") -> Iterator[Piece]:
+def _run_items(run: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:
     form = _read_format(run.find(f"{{{namespace}}}rPr"), namespace)
     for child in run:
         name = _name(child, namespace)

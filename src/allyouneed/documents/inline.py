@@ -157,7 +157,7 @@ class _Placement:
             return
         first, last = (inside.first, inside.last) if inside else (0, len(self.target_atoms))
         runs = self._runs(nodes, first, last)
-        placed = sorted(self._span(node, order, runs[order], first, last, inside) for order, node in enumerate(nodes))
+        placed = sorted(self._span(node, order, runs[order], first, last) for order, node in enumerate(nodes))
         for one in placed:
             start = min(max(one.start, low), high)
             end = min(max(one.end, start), high)
@@ -206,9 +206,7 @@ class _Placement:
             sizes[last if last >= 0 and atom.end <= nodes[last].end else _OUTSIDE] += atom.end - atom.start
         return max(sizes, key=lambda order: (sizes[order], order != _OUTSIDE, -order))
 
-    def _span(
-        self, node: TagNode, order: int, run: tuple[int, int] | None, first: int, last: int, inside: Placed | None
-    ) -> Placed:
+    def _span(self, node: TagNode, order: int, run: tuple[int, int] | None, first: int, last: int) -> Placed:
         contents = self._contents(node)
         if run and contents:
             start, end = self.target_atoms[run[0]].start, self.target_atoms[run[1] - 1].end
@@ -216,7 +214,7 @@ class _Placement:
             end += min(node.end - contents[-1].end, self._blanks_after(end))
             return Placed(start, end, order, node, *run)
         boundary = self._boundary(node.start, first, last)
-        start = end = self._character(node.start, boundary, first, last)
+        start = end = self._character(node.start, boundary)
         if not contents:  # blanks, or nothing
             end += min(node.end - node.start, self._blanks_after(start))
         return Placed(start, end, order, node, boundary, boundary)
@@ -229,7 +227,7 @@ class _Placement:
         touches_left = at > 0 and not self.source[at - 1].isspace()
         return first + int(best[0] if touches_left else best[-1])
 
-    def _character(self, at: int, boundary: int, first: int, last: int) -> int:
+    def _character(self, at: int, boundary: int) -> int:
         """The character of the translation for a point: as far from the atoms around it as in the source."""
         left = self.target_atoms[boundary - 1].end if boundary > 0 else 0
         right = self.target_atoms[boundary].start if boundary < len(self.target_atoms) else len(self.target)

@@ -80,7 +80,7 @@ def inline_runs(
     counts = [0, *accumulate(piece.kind in ("open", "point") for piece in pieces)]
     start = 0
     for boundary in [*(i for i, piece in enumerate(pieces) if piece.kind == "boundary"), len(pieces)]:
-        for first, last in _short_runs(pieces, partners, counts, start, boundary):
+        for first, last in _short_runs(partners, counts, start, boundary):
             run = _trimmed(pieces, partners, first, last)
             trimmed = pieces[run.start : run.stop]
             if is_translatable("".join(piece.text for piece in trimmed if piece.kind == "text"), numbers=numbers):
@@ -148,9 +148,7 @@ def _with_ranges(pieces: list[Piece]) -> list[Piece]:
     return pieces
 
 
-def _short_runs(
-    pieces: Sequence[Piece], partners: Mapping[int, int], counts: Sequence[int], start: int, end: int
-) -> Iterator[tuple[int, int]]:
+def _short_runs(partners: Mapping[int, int], counts: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int]]:
     """A run in parts of about `MAX_TAGS` tags: cut between tags, and at tags that have more inside.
 
     `counts` says how many tags there are before each piece.

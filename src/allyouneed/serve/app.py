@@ -94,7 +94,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         async with reloader, stored, server.jobs:
             monitoring.status = "ready"
             yield
-            monitoring.status = "draining"
+            monitoring.drain()
         await asyncio.to_thread(scheduler.close)
         server.glossaries.close()
 

@@ -71,7 +71,7 @@ class Fields:
         return value if isinstance(value, UploadedFile) else None
 
 
-async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields:
+async def read_fields(request: Request) -> Fields:
     """The fields of a request. Of form and query string the query string has precedence, as in LibreTranslate.
 
     Refuses JSON that is none or no object, and text that is not Unicode.
@@ -87,7 +87,7 @@ async def read_fields(request: Request, *, max_part_size: int = 2**20) -> Fields
         if kind == _FORM:
             form = [*_parse_form(await request.body())]
         elif kind == _MULTIPART:
-            form = await _read_multipart(request, max_part_size)
+            form = await _read_multipart(request)
         for name, value in (*request.query_params.multi_items(), *form):
             values.setdefault(name, []).append(value)
     files_apart = {name: [one for one in some if not isinstance(one, UploadedFile)] for name, some in values.items()}
@@ -103,9 +103,8 @@ def _parse_form(body: bytes) -> list[tuple[str, str]]:
         raise Refusal(400, f"Invalid request: a form of more than {_MAX_FORM_FIELDS} fields") from None
 
 
-async def _read_multipart(request: Request, max_part_size: int) -> list[tuple[str, str | UploadedFile]]:
-    form = request.form(max_files=_MAX_FILES, max_fields=_MAX_FORM_FIELDS, max_part_size=max_part_size)
-    async with form as fields:
+async def _read_multipart(request: Request) -> list[tuple[str, str | UploadedFile]]:
+    async with request.form(max_files=_MAX_FILES, max_fields=_MAX_FORM_FIELDS) as fields:
         return [
             (name, UploadedFile(value.filename or "", await value.read()) if isinstance(value, UploadFile) else value)
             for name, value in fields.multi_items()

@@ -49,7 +49,7 @@ def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on
             timeout_graceful_shutdown=max(1, round(config.drain_timeout)),
         ),
         on_ready,
-        on_stop=lambda: app.state.server.monitoring.drain(),
+        on_stop=app.state.server.monitoring.drain,
     )
     limit_headers(server.config, config.header_timeout)
     server.run(sockets=[listener])
