@@ -163,9 +163,8 @@ def is_stream(path: Path) -> bool:
 
 def is_named_pipe(path: Path) -> bool:
     """Whether something is a pipe in the file system, so that opening it waits for the other end."""
-    return _mode(path, stat.S_ISFIFO) and os.path.exists(
-        os.path.realpath(path)
-    )  # an inherited pipe, such as /dev/stdin, has no path
+    has_path = os.path.exists(os.path.realpath(path))  # an inherited pipe, such as /dev/stdin, has none
+    return has_path and _mode(path, stat.S_ISFIFO)
 
 
 def is_same_file(one: Path | int, other: Path | int) -> bool:

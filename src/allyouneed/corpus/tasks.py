@@ -79,9 +79,7 @@ def _numbers(rng: random.Random) -> Iterator[tuple[str, str]]:
         raise MissingExtraError("the task numbers", "tasks") from error
     engine = inflect.engine()
     while True:
-        digits = rng.randint(
-            1, 6
-        )  # all lengths equally often, and many zeros: the difficult numbers would be rare otherwise
+        digits = rng.randint(1, 6)  # all lengths equally often, and many zeros: else the difficult numbers are rare
         number = int("".join("0" if rng.random() < 0.3 else rng.choice("123456789") for _ in range(digits)))
         yield str(number), str(engine.number_to_words(str(number)))
 

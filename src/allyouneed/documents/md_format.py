@@ -153,12 +153,8 @@ class InlineBlock:
         return Edit(first, last, new) if self._markup(whole) == self._markup(self.content) else None
 
     def _markup(self, content: str) -> Counter[str]:
-        (inline,) = self.parser.parseInline(
-            content.strip(" \t\r\n>"),
-            {  # a break at the end is none
-                "references": self.references
-            },
-        )
+        content = content.strip(" \t\r\n>")  # a line break at the end of a paragraph is no markup
+        (inline,) = self.parser.parseInline(content, {"references": self.references})
         return Counter(
             f"{token.type} {token.markup} {token.attrs.get('href') or token.attrs.get('src')}"
             for token in inline.children or []

@@ -7,9 +7,8 @@ from .encoded_text import decode_text
 from .subtitles import find_cues, subtitle_document
 from .unit import Document, DocumentOptions
 
-_NUMBER = re.compile(
-    r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$"
-)  # of the next cue, in the line before its times
+# The number of the next cue, in the line before its times.
+_NUMBER = re.compile(r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$")
 
 
 class SrtEscapes:

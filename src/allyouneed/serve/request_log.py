@@ -50,11 +50,8 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status, request_id = (
-            time.perf_counter(),
-            499,
-            f"{self._prefix}-{next(self._numbers)}",
-        )  # 499: the client left before an answer
+        start, request_id = time.perf_counter(), f"{self._prefix}-{next(self._numbers)}"
+        status = 499  # the client left before an answer
         counts = _Counts()
         token = _counts.set(counts)
 

@@ -35,11 +35,8 @@ class Aligner:
     """Computes alignments from the cross-attention of the models. `source_tokenizer` encoded the sources."""
 
     def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer) -> None:
-        self._generator, self._source_tokenizer, self._target_tokenizer = (
-            generator,
-            source_tokenizer,
-            generator.target_tokenizer,
-        )
+        self._generator = generator
+        self._source_tokenizer, self._target_tokenizer = source_tokenizer, generator.target_tokenizer
         self._first = source_tokenizer.start_length  # the position of the first token that is not special
 
     def align(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis], unit: Unit) -> list[Alignment]:
@@ -79,11 +76,9 @@ class Aligner:
             )
         read, written = _word_indices(source, self._source_tokenizer), _word_indices(target, self._target_tokenizer)
         pairs = {(read[position], word) for position, word in zip(attended, written, strict=False)}
-        words_read, words_written = (
-            _words(self._source_tokenizer.decode(source)),
-            _words(self._target_tokenizer.decode(target)),
-        )
-        return Alignment(tuple(words_read), tuple(words_written), tuple(sorted(pairs)))
+        words_read = tuple(_words(self._source_tokenizer.decode(source)))
+        words_written = tuple(_words(self._target_tokenizer.decode(target)))
+        return Alignment(words_read, words_written, tuple(sorted(pairs)))
 
     @torch.inference_mode()
     def _attended_positions(self, sources: Sequence[list[int]], hypotheses: Sequence[Hypothesis]) -> list[list[int]]:

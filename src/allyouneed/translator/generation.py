@@ -203,15 +203,16 @@ class TranslationGenerator:
 
     def stream(self, source: list[int]) -> Iterator[int]:
         """The tokens of one translation as they are generated; never the unknown token if it could be replaced."""
+        requests = [GenerationRequest(source, [], [])]
         with torch.inference_mode(), one_thread():
             state = self.engine.start(self.tensor([source]))
         yield from stream_tokens(
             one_thread()(torch.inference_mode()(self._step_of_stream)),
             state,
             self.config,
-            self.limits([GenerationRequest(source, [], [])]),
-            rules=self._rules([GenerationRequest(source, [], [])], self.config),
-            generators=[self._generator(GenerationRequest(source, [], []))],
+            self.limits(requests),
+            rules=self._rules(requests, self.config),
+            generators=[self._generator(requests[0])],
         )
 
     @torch.inference_mode()

@@ -55,11 +55,8 @@ class Translator:
         """
         self.bundle, self.bundles = bundle, (bundle, *others)
         require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
-        self.model, self.source_tokenizer, self.target_tokenizer = (
-            bundle.model,
-            bundle.source_tokenizer,
-            bundle.target_tokenizer,
-        )
+        self.model = bundle.model
+        self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
         self.decode = decode or bundle.decode
         self._models = [one.model for one in self.bundles]
         chosen = pick_precision(*self._models) if precision == "auto" else precision
