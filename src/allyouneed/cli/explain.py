@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .model_options import OptionalBundleFolder
+from .model_options import GlossaryOption, OptionalBundleFolder
 from .search_options import SearchSettings, with_search_options
 
 
@@ -40,12 +40,7 @@ def explain_command(
     precision: Annotated[str, typer.Option(help="Weights of the search: float32, int8 or auto, as translate has.")] = (
         "auto"
     ),
-    glossary: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Constraints"
-        ),
-    ] = None,
+    glossary: GlossaryOption = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")
     ] = False,

@@ -28,3 +28,7 @@ CompiledOption = Annotated[
         "Default: in int8, as soon as a background process has compiled them.",
     ),
 ]
+GlossaryOption = Annotated[
+    Path | None,
+    typer.Option(help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Constraints"),
+]

@@ -7,27 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .recipe_argument import PairsOrRecipe, SecondFileOrSettings, default_output, recipe_from_arguments
+
 if TYPE_CHECKING:
     from ..run import RunPairs
 
 
 def prepare_command(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="PAIRS|RECIPE",
-            help="A file of pairs, a TOML file, or the name of a shipped recipe.",
-            show_default=False,
-        ),
-    ],
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SECTION.KEY=VALUE",
-            help="Settings to change; before them, the second of two aligned files.",
-            show_default=False,
-        ),
-    ] = None,
+    what: PairsOrRecipe,
+    more: SecondFileOrSettings = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -72,7 +60,6 @@ def prepare_command(
     """
     from ..errors import ConfigError
     from ..files import followed, to_json
-    from .recipe_argument import default_output, recipe_from_arguments
     from .screen import TrainingScreen, console
 
     recipe = recipe_from_arguments(what, more or [], auto=auto)

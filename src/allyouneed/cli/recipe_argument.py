@@ -1,11 +1,31 @@
 """The argument of `train` and `prepare`: pairs or a recipe, and settings to change."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from ..config import Recipe
     from ..run import Draft
+
+
+PairsOrRecipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAIRS|RECIPE",
+        help="A file of pairs, a TOML file, or the name of a shipped recipe.",
+        show_default=False,
+    ),
+]
+SecondFileOrSettings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SECTION.KEY=VALUE",
+        help="Settings to change; before them, the second of two aligned files.",
+        show_default=False,
+    ),
+]
 
 
 def recipe_from_arguments(

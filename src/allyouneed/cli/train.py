@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .recipe_argument import PairsOrRecipe, SecondFileOrSettings, default_output, recipe_from_arguments
+
 if TYPE_CHECKING:
     from ..bundle import Bundle
     from ..config import Recipe
@@ -14,22 +16,8 @@ if TYPE_CHECKING:
 
 
 def train(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="PAIRS|RECIPE",
-            help="A file of pairs, a TOML file, or the name of a shipped recipe.",
-            show_default=False,
-        ),
-    ],
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SECTION.KEY=VALUE",
-            help="Settings to change; before them, the second of two aligned files.",
-            show_default=False,
-        ),
-    ] = None,
+    what: PairsOrRecipe,
+    more: SecondFileOrSettings = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -137,7 +125,6 @@ def train(
     from ..errors import ConfigError
     from ..files import followed, named_folders
     from .program import shell_command
-    from .recipe_argument import default_output, recipe_from_arguments
     from .screen import TrainingScreen, console
 
     if teacher and overwrite:

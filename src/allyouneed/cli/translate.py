@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import document as documents
-from .model_options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption
+from .model_options import BundleFolders, CompiledOption, DeviceOption, GlossaryOption, PrecisionOption
 from .search_options import SearchSettings, with_search_options
 
 if TYPE_CHECKING:
@@ -70,12 +70,7 @@ def translate(
             show_default=False,
         ),
     ] = "",
-    glossary: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file of lines: term, tab, translation.", show_default=False, rich_help_panel="Constraints"
-        ),
-    ] = None,
+    glossary: GlossaryOption = None,
     prefix: Annotated[
         str,
         typer.Option(
@@ -190,13 +185,6 @@ def translate(
     from ..translator import WINDOW, Translator
     from .chunk_translation import RowOptions, rows_on_cluster
 
-    if kind:
-        source, target = read_languages(folders[0])
-        options = DocumentOptions(
-            source_language or source, target_language or target, encoding, column, into, tuple(keys or ()),
-            numbers=numbers,
-        )  # fmt: skip
-        document = documents.open_document(file, kind, options)
     retain_freed_memory()
     load = partial(
         Translator.load,
@@ -207,20 +195,20 @@ def translate(
         glossary=terms,
         **decode,
     )
-    translator = load()
-
     if kind and output:
-        code = documents.translate_file(
-            document,
-            translator,
-            output,
-            min_confidence=min_confidence,
-            review=review,
-            skip_refused=skip_refused,
+        source, target = read_languages(folders[0])
+        options = DocumentOptions(
+            source_language or source, target_language or target, encoding, column, into, tuple(keys or ()),
             numbers=numbers,
-        )
+        )  # fmt: skip
+        document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
+        code = documents.translate_file(
+            document, load(), output, min_confidence=min_confidence, review=review, skip_refused=skip_refused,
+            numbers=numbers,
+        )  # fmt: skip
         raise typer.Exit(code)
 
+    translator = load()
     name = "standard input" if file == "-" else file
     row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
 
