@@ -8,7 +8,7 @@ from allyouneed import Translator
 from allyouneed.errors import Overloaded
 from allyouneed.serve import explanation
 from allyouneed.serve.explanation import MAX_EXPLAINED_CHARACTERS, _Explainer
-from allyouneed.serve.models import ModelKey
+from allyouneed.serve.languages import ModelKey
 
 
 def explain(client: TestClient, text: str, **languages: str) -> tuple[int, dict[str, object]]:

@@ -16,7 +16,8 @@ from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
 from allyouneed.serve.languages import ModelKey, ModelSource
 from allyouneed.serve.models import ModelStore
 from allyouneed.serve.options import ServeConfig
-from allyouneed.serve.scheduler import PLAIN, Scheduler, TranslationOptions
+from allyouneed.serve.scheduler import Scheduler
+from allyouneed.serve.translation_options import PLAIN, TranslationOptions
 from allyouneed.translator import Segment
 from allyouneed.translator.generation import TranslationGenerator
 from serve.stub import stub_app

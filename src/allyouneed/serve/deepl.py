@@ -8,17 +8,18 @@ import asyncio
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
+from ..language_tags import language_name
 from . import deepl_schema as schema
 from .access import Client, QuotaRefusal
 from .deepl_options import read_sentence_options, refuse_unsupported
 from .language_codes import base_language, find_code
-from .models import ModelKey, language_name
+from .languages import ModelKey
 from .refusals import Refusal
 from .request_checks import checked_terms, known_codes, refuse_too_much
 from .request_fields import Fields, read_fields
-from .scheduler import TranslationOptions
 from .server_state import Server, ServerState
 from .source_languages import detect_sources, translate_each
+from .translation_options import TranslationOptions
 
 router = APIRouter(prefix="/v2", tags=["DeepL"])
 

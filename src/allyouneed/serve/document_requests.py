@@ -13,11 +13,11 @@ from ..errors import InputError
 from ..translator import Translation
 from ..translator.document_translation import DocumentPlan, finish_document, locate_refusal, plan_document
 from .events import Progress
-from .models import ModelKey
+from .languages import ModelKey
 from .request_log import count_texts
 from .request_texts import Answer, translate_in_chunks
-from .scheduler import TranslationOptions
 from .server_state import ServerState
+from .translation_options import TranslationOptions
 
 # One file after another: a large one takes seconds, in which short requests should not wait for several.
 _FILES = ThreadPoolExecutor(1, thread_name_prefix="documents")

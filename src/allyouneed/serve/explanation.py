@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse
 
 from ..errors import InputError, Overloaded
 from .admission import Admitted, NativeBody
-from .models import ModelKey, ModelStore
+from .languages import ModelKey
+from .models import ModelStore
 from .request_log import count_texts
 from .server_state import Server
 

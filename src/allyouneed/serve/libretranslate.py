@@ -11,11 +11,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from ..documents import readable_endings
+from ..language_tags import language_name
 from . import libretranslate_schema as schema
 from .access import Client
 from .detection import Detection
 from .document_requests import Markup
-from .models import language_name
 from .refusals import Refusal
 from .request_checks import (
     finite,
@@ -29,9 +29,9 @@ from .request_checks import (
 )
 from .request_fields import Fields, read_fields
 from .request_texts import Answer
-from .scheduler import TranslationOptions
 from .server_state import Server, ServerState
 from .source_languages import detect_sources, translate_each
+from .translation_options import TranslationOptions
 
 router = APIRouter(tags=["LibreTranslate"])
 

@@ -8,10 +8,9 @@ from typing import Any
 from ..bundle import model_files
 from ..errors import ConfigError, LanguageError
 from ..files import named_folders
-from ..language_tags import language_name as language_name
+from ..language_tags import language_name
 from ..translator import Translator
-from .languages import Language, ModelSource
-from .languages import ModelKey as ModelKey
+from .languages import Language, ModelKey, ModelSource
 from .options import ServeConfig
 
 MEBIBYTE = 2**20

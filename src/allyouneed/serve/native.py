@@ -13,8 +13,8 @@ from .admission import Admitted, NativeBody
 from .events import EVENT_STREAM, event, event_response
 from .request_checks import checked_count, checked_terms, refuse_too_much
 from .request_log import count_texts
-from .scheduler import TranslationOptions
 from .server_state import Server
+from .translation_options import TranslationOptions
 
 router = APIRouter(prefix="/v1", tags=["native"])
 

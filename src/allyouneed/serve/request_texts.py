@@ -12,10 +12,10 @@ from ..text.sentences import CharSpan
 from ..translator import Alignment, Translation
 from ..translator.document_translation import sentence_spans
 from ..translator.translation import join_alignments, ordered_flags
-from .models import ModelKey
+from .languages import ModelKey
 from .request_log import count_texts
-from .scheduler import TranslationOptions
 from .server_state import ServerState
+from .translation_options import TranslationOptions
 
 _CHUNK = 64  # texts handed to the scheduler at once, so that other requests find room in its queue
 _CHUNKS = 2  # the next chunk waits already while one is translated

@@ -19,8 +19,7 @@ from .languages import ModelKey
 from .models import ModelStore
 from .monitoring import Monitoring
 from .segment_queue import QueuedRequest, SegmentGroup, SegmentQueue
-from .translation_options import PLAIN as PLAIN
-from .translation_options import TranslationOptions as TranslationOptions
+from .translation_options import PLAIN, TranslationOptions
 
 SPLIT_CHARACTERS = 2_000  # texts of more characters are split in a thread, so that the event loop goes on
 _Result = TypeVar("_Result")

@@ -5,8 +5,9 @@ import asyncio
 from .detection import Detection, is_untranslatable
 from .document_requests import Markup, translate_markup
 from .request_texts import Answer, translate_plain
-from .scheduler import TranslationOptions, within
+from .scheduler import within
 from .server_state import ServerState
+from .translation_options import TranslationOptions
 
 
 async def detect_sources(server: ServerState, texts: list[str], target: str) -> list[Detection]:
