@@ -1,7 +1,5 @@
 """The files of checkpoints, which may come from strangers: nothing in them is run, and sizes are checked before use."""
 
-from __future__ import annotations
-
 import argparse
 import pickletools
 import zipfile

@@ -1,7 +1,5 @@
 """A `tokenizer.json` for programs that read it with the tokenizers library: it normalizes a text as the bundle does."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

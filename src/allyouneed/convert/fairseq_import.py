@@ -4,8 +4,6 @@ fairseq puts `</s>` behind a source and nothing before it, and begins a target w
 other frequencies than the paper's and begin at position pad + 1, so they become learned positions.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

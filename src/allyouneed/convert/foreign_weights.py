@@ -1,7 +1,5 @@
 """Weights under another program's names → our model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 import torch

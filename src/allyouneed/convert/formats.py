@@ -1,7 +1,5 @@
 """The formats that a bundle can be exported to, and the road that all exports take: write, prove, keep or remove."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path

@@ -3,8 +3,6 @@
 The page is `web/page.*`; `web_model.py` has the model. The proof runs the JavaScript of the written file in V8.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from html import escape

@@ -5,8 +5,6 @@ then all cosines, ours has them in turn. Both orders are one permutation apart, 
 reads or writes the residual stream, and the two models are exactly equal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

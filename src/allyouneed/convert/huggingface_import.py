@@ -1,7 +1,5 @@
 """A folder of `MarianMTModel` of Hugging Face transformers → a bundle; see huggingface.py for the names of weights."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product

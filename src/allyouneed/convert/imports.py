@@ -1,7 +1,5 @@
 """The checkpoints of other programs that can be imported, and the road of all imports: recognize, read, write."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path

@@ -3,8 +3,6 @@
 Its sines and cosines are interleaved, as the paper writes them. Its layer norm adds 1e-6 to the variance, ours 1e-5.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

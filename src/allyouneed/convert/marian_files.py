@@ -1,7 +1,5 @@
 """The files of Marian: arrays in a .npz, settings and vocabularies in YAML. They may come from strangers."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

@@ -4,8 +4,6 @@ Marian starts its targets with a zero vector and has no padding token. Both beco
 the embeddings is zero and which no translation contains.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Weights under the names of `MarianMTModel` → our model: both Marian importers end here."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ differ by rounding, and where two continuations are as good as equal each may ch
 counts as a tie if this model gives both the same score to within `TIE`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from contextlib import suppress

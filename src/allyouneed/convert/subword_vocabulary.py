@@ -1,7 +1,5 @@
 """The vocabularies of fairseq and JoeyNMT: a list of tokens, and merges or SentencePiece models that make them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ matrices in WebAssembly; `tokenizer.js` is the vocabulary, with the normalizers 
 `subwords.js`. `translator.js` joins them and says how to use them, in the exported page or in any other.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from dataclasses import dataclass
