@@ -136,9 +136,9 @@ def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
 def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
     """Every head has weights, and a tenth of each feed-forward network's units are active for some token."""
     dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
-    silent = units = 0
+    inactive = units = 0
     for name, fires in _firing(model, ids).items():
-        silent, units = silent + int((~fires).sum()), units + len(fires)
+        inactive, units = inactive + int((~fires).sum()), units + len(fires)
         if fires.sum() < MIN_ACTIVE_UNITS * len(fires):
             dead.append(f"{name}, {int((~fires).sum())} of {len(fires)} units")
     if dead:
@@ -148,7 +148,7 @@ def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
             "or d_ff is larger than the task needs.",
         )  # fmt: skip
     return CheckResult(
-        "alive", True, f"every head has weights; {units - silent:,} of {units:,} feed-forward units are active"
+        "alive", True, f"every head has weights; {units - inactive:,} of {units:,} feed-forward units are active"
     )
 
 

@@ -88,11 +88,11 @@ def score(
 
     announce_pipes(source, *target, *(reference or ()))
     if not reference:
-        limits = {
+        for_references = {
             "--wrong": wrong, "--at-least": at_least, "--at-most": at_most, "--no-worse": no_worse, "--comet": comet,
             "--metrics": metrics, "--tokenize": tokenize != "13a", "--overwrite": overwrite,
         }  # fmt: skip
-        if useless := [name for name, value in limits.items() if value]:
+        if useless := [name for name, value in for_references.items() if value]:
             raise ConfigError(f"{', '.join(useless)}: this compares with references; name them by --reference")
         if not bundle or not source or len(target) != 1:
             raise ConfigError(
@@ -124,10 +124,10 @@ def score(
     warn_of_tokenized(references, tokenize)
     if no_worse:
         refuse_few_pairs(len(sources))
-    chosen = parse_limits(counted, at_least, at_most)
+    limits = parse_limits(counted, at_least, at_most)
     names = [str(path) for path in target]
     systems = [TranslatedSet(name, sources, references, texts) for name, texts in zip(names, outputs, strict=True)]
-    count_and_show(systems, counted, chosen, as_json=as_json, wrong=wrong, no_worse=no_worse)
+    count_and_show(systems, counted, limits, as_json=as_json, wrong=wrong, no_worse=no_worse)
 
 
 def _aligned_lines(path: Path, count: int) -> list[str]:

@@ -20,8 +20,8 @@ WrongOption = Annotated[
     typer.Option(
         "--wrong",
         metavar="N|FILE",
-        help="List the N worst translations that equal no reference, or write all of them to FILE, tab-separated; of "
-        "two models those that are worse by the second.",
+        help="List the N worst translations that equal no reference, or write all of them to FILE, tab-separated. Of "
+        "two models: those of the second that are worse than those of the first.",
         show_default=False,
     ),
 ]

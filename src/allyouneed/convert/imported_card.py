@@ -18,12 +18,10 @@ def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
     named = re.findall(r"[A-Za-z-]{2,12}", re.sub(r"(?m)^\s*- *", "", languages_match[1])) if languages_match else []
     languages = list(dict.fromkeys(filter(None, bundle.languages))) or named
     config, name = bundle.model.config, folder.resolve().name
+    head = ["language:", *(f"- {tag}" for tag in languages)] if languages else []
+    head += [f"license: {license_match[1]}"] if license_match else []
     lines = [
-        "---",
-        *(["language:", *(f"- {tag}" for tag in languages)] if languages else []),
-        *([f"license: {license_match[1]}"] if license_match else []),
-        "---",
-        "",
+        *(["---", *head, "---", ""] if head else []),
         f"# {name}",
         "",
         f"Imported from a checkpoint of {program}, {name}: {config.encoder_layers}+{config.decoder_layers} layers, "
@@ -36,7 +34,7 @@ def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
         '    Translator.load("this/folder")("…")',
         "",
     ]
-    return "\n".join(lines if lines[1] != "---" else lines[3:])
+    return "\n".join(lines)
 
 
 def _head(folder: Path) -> str:

@@ -91,7 +91,7 @@ def read_pairs(
 ) -> list[Pair]:
     """All the pairs that `where` names; with a `limit` only that many, drawn by `seed`, in their order.
 
-    Refuses the first line without a pair, by file, line and reason, and an empty source.
+    Refuses the first line without a pair, by file, line and reason, and a file without any.
     """
     pairs, name = [], source_name(where)
     rows = open_pairs(where, folder=folder, columns=columns, limit=limit, seed=seed)

@@ -228,7 +228,7 @@ def _inline_run(run: range, pieces: Sequence[Piece], collapse: bool, key: str) -
 
 
 def _with_blank(pieces: Sequence[Piece], index: int) -> tuple[Piece, ...]:
-    """A piece; a break before a point that the model reads (code) has a blank after it, which no text could have."""
+    """The piece at `index`; behind a line break that comes right before code, a blank: no text there can have one."""
     piece = pieces[index]
     if piece.stands_for != "break":
         return (piece,)

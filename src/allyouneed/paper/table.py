@@ -74,8 +74,8 @@ def flops_per_token_pair(config: ModelConfig, *, length: int = 25, vocabulary: i
     d_k = config.d_k or config.d_model // config.heads
     d_v = config.d_v or config.d_model // config.heads
     maps = 2 * config.d_model * config.heads * 2 * (d_k + d_v)  # query, key, value and output
-    attending = 2 * length * config.heads * (d_k + d_v)  # QKᵀ, and the weights times V
-    thinking = 2 * 2 * config.d_model * config.d_ff
-    encoder = config.encoder_layers * (maps + attending + thinking)
-    decoder = config.decoder_layers * (2 * (maps + attending) + thinking)
+    products = 2 * length * config.heads * (d_k + d_v)  # QKᵀ, and the weights times V
+    feed_forward = 2 * 2 * config.d_model * config.d_ff
+    encoder = config.encoder_layers * (maps + products + feed_forward)
+    decoder = config.decoder_layers * (2 * (maps + products) + feed_forward)
     return encoder + decoder + 2 * config.d_model * vocabulary

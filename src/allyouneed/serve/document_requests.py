@@ -39,7 +39,7 @@ class Markup:
         options = DocumentOptions(
             source_language=key.source, target_language=key.target, encoding="utf-8", tags=self.rules
         )
-        # Zero bytes are dropped, as from plain texts; a file with them would be none.
+        # Zero bytes are dropped, as from plain texts; `read_document` would refuse them.
         return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
 
 

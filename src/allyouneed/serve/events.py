@@ -28,10 +28,11 @@ def event_response(events: AsyncIterator[str]) -> StreamingResponse:
 
 
 async def progress_response(work: Callable[[Progress], Awaitable[dict[str, Any]]]) -> StreamingResponse:
-    """Answer with the progress of `work`: `done` and `total` whenever they change; the last event has its result.
+    """Answer with events: `done` and `total` whenever they change, and at the end `work`'s result.
 
-    That is `done`, or `error` with the text and the status of a refusal. One before the first progress is raised, so
-    that the answer has its status. The work ends when the client leaves.
+    The last event is named `done` and has the result, or `error`, with the text and the status of a refusal. A refusal
+    before the first progress is raised instead, so that the answer has its status. The work ends when the client
+    leaves.
     """
     updates: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
     task = asyncio.ensure_future(work(lambda done, total: updates.put_nowait((done, total))))

@@ -37,7 +37,7 @@ class KeyFile:
     """The keys in a file, which is read again whenever it has changed."""
 
     def __init__(self, path: str | Path) -> None:
-        """Refuses, as a `ConfigError`, a file that does not exist or holds no keys file."""
+        """Refuses, as a `ConfigError`, a file that does not exist, or is no file of keys."""
         self.path = Path(path)
         self._lock = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
@@ -73,7 +73,7 @@ def hash_key(key: str) -> str:
 
 
 def read_keys(path: Path) -> list[ApiKey]:
-    """The entries of a file of keys. Refuses, as a `ConfigError`, a file that has none such."""
+    """The entries of a file of keys. Refuses any other file, as a `ConfigError`."""
     try:
         keys = [ApiKey(**entry) for entry in parse_json(read_whole(path))["keys"]]
     except (ValueError, TypeError, KeyError) as error:

@@ -116,7 +116,7 @@ class SegmentQueue:
     def take_more(self, kind: Hashable, size: int, max_tokens: float) -> list[QueuedSegment]:
         """At most `size` segments of a kind, of together at most `max_tokens` source tokens, that join a batch.
 
-        None if there are none, or if it is the turn of another kind: the batch must end before that can be translated.
+        Empty if none wait, or if it is the turn of another kind: the batch must end before that can be translated.
         """
         if size <= 0 or not self.requests:
             return []

@@ -35,7 +35,7 @@ class ConstraintBuilder:
         return [(span.group(),) for span in spans] + [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
-        """The text with blanks for terms that contain numbers and more: their translations say what becomes of it."""
+        """The text with line feeds in place of terms that contain numbers: their translations replace these, too."""
         spans = list(span_matches(text, self._keep))
 
         def absorbs(start: int, end: int) -> bool:

@@ -91,7 +91,7 @@ class SegmentTranslator:
         align: Unit | None = None,
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> list[Translation | None]:
-        """The same in batches of similar length, as many at a time as there are threads.
+        """As `translate`, but in batches of similar length, as many at a time as there are threads.
 
         A search has one thread, so what would be one batch is divided among the threads, if there is enough of it.
         `on_progress` gets the number of segments of each batch when it is translated.
