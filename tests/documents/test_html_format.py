@@ -66,7 +66,7 @@ def test_another_order_of_words_keeps_each_tag() -> None:
 
 
 def test_the_language_of_the_page_is_that_of_the_translation() -> None:
-    assert b'<html lang="it">' in translated(PAGE.encode(), "html", source_language="en", target_language="it")
+    assert b'<html lang="it">' in translated(PAGE.encode(), "html", target_language="it")
 
 
 def test_the_lines_of_units_are_known() -> None:

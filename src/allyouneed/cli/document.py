@@ -37,8 +37,7 @@ DocumentFormat = Annotated[
         "--format", f"{LINES} (a sentence a line), {', '.join(FORMATS)}. Default: by the ending of FILE, else lines."
     ),
 ]
-SourceLanguage = Annotated[str, _option("--source-language", "Of the document: en, pt-BR. Default: the bundle's.")]
-TargetLanguage = Annotated[str, _option("--target-language", "Of the translation. Default: the bundle's.")]
+TargetLanguage = Annotated[str, _option("--target-language", "Of the translation: it, pt-BR. Default: the bundle's.")]
 Encoding = Annotated[
     str, _option("--encoding", "Of a file without a byte order mark. Default: as a web page says, else UTF-8.")
 ]

@@ -89,7 +89,6 @@ def translate(
         ),
     ] = 0,
     form: documents.DocumentFormat = None,
-    source_language: documents.SourceLanguage = "",
     target_language: documents.TargetLanguage = "",
     encoding: documents.Encoding = "",
     column: documents.Column = "",
@@ -154,9 +153,8 @@ def translate(
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
     kind = documents.document_kind(file, form)
     about_document = {
-        "--source-language": source_language, "--target-language": target_language, "--encoding": encoding,
-        "--column": column, "--into": into, "--key": keys, "--numbers": numbers, "--min-confidence": min_confidence,
-        "--review": review,
+        "--target-language": target_language, "--encoding": encoding, "--column": column, "--into": into,
+        "--key": keys, "--numbers": numbers, "--min-confidence": min_confidence, "--review": review,
     }  # fmt: skip
     if kind is None:
         documents.refuse_without_document(about_document)
@@ -196,11 +194,9 @@ def translate(
         **decode,
     )
     if kind and output:
-        source, target = read_languages(folders[0])
         options = DocumentOptions(
-            source_language or source, target_language or target, encoding, column, into, tuple(keys or ()),
-            numbers=numbers,
-        )  # fmt: skip
+            target_language or read_languages(folders[0])[1], encoding, column, into, tuple(keys or ()), numbers=numbers
+        )
         document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
         code = documents.translate_file(
             document, load(), output, min_confidence=min_confidence, review=review, skip_refused=skip_refused,

@@ -70,7 +70,7 @@ class UnitTranslation:
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """What a format needs to know besides the bytes. Languages are codes such as "en" or "pt-BR"; "" is unknown.
+    """What a format needs to know besides the bytes. `target_language` is a code such as "pt-BR"; "" is unknown.
 
     `encoding` is that of a text file without a byte order mark; "" is UTF-8, or what a page declares. `column` of a
     table is translated, and its translation goes to the column `into`, or takes its place; a column is a name or a
@@ -79,7 +79,6 @@ class DocumentOptions:
     a date in digits.
     """
 
-    source_language: str = ""
     target_language: str = ""
     encoding: str = ""
     column: str = ""

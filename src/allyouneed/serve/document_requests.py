@@ -36,9 +36,7 @@ class Markup:
         """The units of a text to translate from and into the languages of `key`."""
         if self.kind == "xml":
             return read_xml_text(text, self.rules, keep_lines=self.keep_lines)
-        options = DocumentOptions(
-            source_language=key.source, target_language=key.target, encoding="utf-8", tags=self.rules
-        )
+        options = DocumentOptions(target_language=key.target, encoding="utf-8", tags=self.rules)
         # Zero bytes are dropped, as from plain texts; `read_document` would refuse them.
         return read_document(text.replace("\0", "").encode(), "html", options, name="the text")
 

@@ -123,7 +123,7 @@ async def read_upload(
     """Read a document that `check_upload` accepted. Refuses what its format cannot read."""
     kind = document_format(name)
     assert kind is not None  # see `check_upload`
-    chosen = replace(options or DocumentOptions(), source_language=source, target_language=target)
+    chosen = replace(options or DocumentOptions(), target_language=target)
     return UploadedDocument(name, content, await read_file(content, kind, chosen), source, target)
 
 
