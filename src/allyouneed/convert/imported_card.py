@@ -18,10 +18,10 @@ def imported_card(bundle: Bundle, folder: Path, *, program: str) -> str:
     named = re.findall(r"[A-Za-z-]{2,12}", re.sub(r"(?m)^\s*- *", "", languages_match[1])) if languages_match else []
     languages = list(dict.fromkeys(filter(None, bundle.languages))) or named
     config, name = bundle.model.config, folder.resolve().name
-    head = ["language:", *(f"- {tag}" for tag in languages)] if languages else []
-    head += [f"license: {license_match[1]}"] if license_match else []
+    metadata = ["language:", *(f"- {tag}" for tag in languages)] if languages else []
+    metadata += [f"license: {license_match[1]}"] if license_match else []
     lines = [
-        *(["---", *head, "---", ""] if head else []),
+        *(["---", *metadata, "---", ""] if metadata else []),
         f"# {name}",
         "",
         f"Imported from a checkpoint of {program}, {name}: {config.encoder_layers}+{config.decoder_layers} layers, "

@@ -142,7 +142,9 @@ class Scheduler:
 
     async def _translator(self, key: ModelKey) -> Translator:
         model = self.models.loaded(key)
-        return (model or await asyncio.to_thread(self.models.load, key)).base
+        if model is None:
+            model = await asyncio.to_thread(self.models.load, key)
+        return model.base
 
     async def _translate(self, request: QueuedRequest, texts: Sequence[str]) -> list[Translation]:
         groups: deque[asyncio.Future[list[Translation]]] = deque()

@@ -60,7 +60,7 @@ class Scored(NamedTuple):
         return sum(self.log_probabilities)
 
 
-def ordered_flags(flags: Collection[Flag]) -> tuple[Flag, ...]:
+def ordered_flags(flags: Collection[str]) -> tuple[Flag, ...]:
     """These flags, each once, in the order of `Flag`."""
     return tuple(flag for flag in FLAGS if flag in flags)
 
