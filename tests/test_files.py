@@ -113,9 +113,21 @@ def test_a_pipe_or_a_device_in_place_of_a_stored_file_is_refused_at_once(saved: 
 
 
 def test_a_pipe_under_the_name_of_a_partial_file_is_replaced(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / ".file.partial")
+    os.mkfifo(tmp_path / f".file.{os.getpid()}.partial")
     write_whole(tmp_path / "file", b"whole")
     assert (tmp_path / "file").read_bytes() == b"whole"
+
+
+def test_processes_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "[a] file"
+    here, alive, killed = (tmp_path / f".{file.name}.{pid}.partial" for pid in (os.getpid(), os.getppid(), 2**22 + 1))
+    for path in (alive, killed, other := tmp_path / f".{file.name}.mine.partial"):
+        path.write_text("half")
+    with written_whole(file) as growing:
+        growing.write(b"whole")
+        assert sorted(tmp_path.iterdir()) == sorted([here, alive, other])  # what a killed process left is gone
+    assert sorted(tmp_path.iterdir()) == sorted([file, alive, other])
+    assert file.read_bytes() == b"whole"
 
 
 def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:

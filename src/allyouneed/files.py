@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,9 +26,10 @@ if sys.platform != "win32":  # Windows has no such locks
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name only once every byte is on the disk.
 
-    The bytes go to `.NAME.partial` beside it, are flushed to the disk and then renamed, so a
-    stopped process or a full disk leaves an earlier file at `path` unchanged. Refuses, as an
-    `OutputError`, a folder that cannot be written and a disk that is full.
+    The bytes go to `.NAME.PID.partial` beside it, are flushed to the disk and then renamed, so a
+    stopped process or a full disk leaves an earlier file at `path` unchanged, and of several processes
+    that write it the last one wins. Refuses, as an `OutputError`, a folder that cannot be written and a
+    disk that is full.
     """
     with refusing_errors(path):
         if is_stream(path):
@@ -35,7 +37,8 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
                 yield file
             return
         path = followed(path)
-        partial = path.with_name(f".{path.name}.partial")
+        _remove_abandoned(path)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             with open_new(partial) as file:
                 yield file
@@ -215,6 +218,26 @@ def _in_folder(folder: Path) -> Iterator[None]:
         for above in made:
             with suppress(OSError):  # it is not empty
                 above.rmdir()
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what killed processes were writing to `path`."""
+    for partial in path.parent.glob(f".{escape(path.name)}.*.partial"):
+        process = partial.name.removeprefix(f".{path.name}.").removesuffix(".partial")
+        if process.isdecimal() and not _is_alive(int(process)):
+            partial.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    if sys.platform == "win32":  # signal 0 would be Ctrl-C there
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
 
 
 def flush_to_disk(file: BinaryIO) -> None:

@@ -144,6 +144,18 @@ def test_damaged_files_are_refused_in_a_line(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
+def test_a_report_that_cannot_be_written_is_a_warning_and_the_run_goes_on(tmp_path: Path) -> None:
+    class TakeName(SilentCallback):
+        def on_validation(self, validation: Validation) -> None:
+            if (report := tmp_path / "run/report.html").is_file():
+                report.unlink()
+                report.mkdir()
+
+    assert fit(TINY, tmp_path / "run", callback=TakeName()).card
+    log = (tmp_path / "run/log.txt").read_text()
+    assert re.search(r"warning +the report was not written: .*report.html could not be written", log)
+
+
 def test_the_page_says_what_each_source_gave_and_what_was_dropped(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("".join(f"a {i}\tA {i}\n" for i in range(20)) + "a 1\tA 1\n")
     (tmp_path / "b.tsv").write_text("".join(f"b {i}\tB {i}\n" for i in range(7)))

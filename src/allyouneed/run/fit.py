@@ -23,7 +23,7 @@ from .follow import follow
 from .interrupts import catch_interrupts
 from .log import RunLog, read_plans
 from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
-from .report import write_report
+from .report import try_to_write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import OptimizerFactory, Run
 from .setup import Setup, set_up
@@ -153,12 +153,12 @@ def _train(
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:
             run.message(topic, text)
-        write_report(output, running=True)
+        try_to_write_report(output, run.message, running=True)
         workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads))
         try:
             run.train(interrupt)
         finally:
-            write_report(output)
+            try_to_write_report(output, run.message)
     return Bundle.load(output, device=setup.device)
 
 

@@ -3,7 +3,7 @@
 It is made only from the files of the run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..auto.halving import TrialRecord
 from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
+from ..errors import AllYouNeedError
 from ..files import write_whole
 from .callback import telling_scores
 from .curves import Curve, draw_curves
@@ -33,6 +34,14 @@ def write_report(folder: Path, *, running: bool = False, path: Path | None = Non
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(folder, error) from error
     write_whole(path or folder / "report.html", page)
+
+
+def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None:
+    """Write the report of a run; one that cannot be written is a warning, passed to `message` with its topic."""
+    try:
+        write_report(folder, running=running)
+    except AllYouNeedError as error:
+        message("warning", f"the report was not written: {error}")
 
 
 def _sections(run: RunRecord) -> Iterator[str]:

@@ -25,7 +25,7 @@ from .budget import VALIDATION_SHARE, Budget
 from .callback import Evaluation, Evaluator, TrainingCallback, Validation
 from .course import mean_gradient_norm
 from .log import RunLog
-from .report import write_report
+from .report import try_to_write_report
 from .run_bundle import make_bundle, make_card
 
 
@@ -139,8 +139,7 @@ class Validator:
                     f"each validation translates {count} of {len(pairs)} pairs, so that validations take at most "
                     f"{VALIDATION_SHARE:.0%} of the time"
                 )
-                self._callback.on_message("budget", text)
-                self._log.message("budget", text)
+                self._message("budget", text)
         return self._data.validation_samples(state.validation_samples)
 
     def _save_if_best(self, model: Transformer, state: TrainState, validation: Validation) -> None:
@@ -153,9 +152,13 @@ class Validator:
     def _bundle(self, model: Transformer, card: str = "") -> Bundle:
         return make_bundle(self._recipe, self._data, model, self._languages, card)
 
+    def _message(self, topic: str, text: str) -> None:
+        self._callback.on_message(topic, text)
+        self._log.message(topic, text)
+
     def _record(self, validation: Validation) -> None:
         self._log.validation(validation)
-        write_report(self._output, running=True)
+        try_to_write_report(self._output, self._message, running=True)
         self._callback.on_validation(validation)
 
 
