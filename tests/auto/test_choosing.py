@@ -177,6 +177,15 @@ def test_the_share_that_is_named_is_held_out(tmp_path: Path) -> None:
         choose_from_pairs(draft, tmp_path, evaluate=None, device=torch.device("cpu"), progress=lambda *_: None)
 
 
+def test_the_share_to_hold_out_depends_on_the_pairs_that_may_be_held_out(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"a {n}\tb {n}\n" for n in range(150)))
+    (tmp_path / "made.tsv").write_text("".join(f"c {n}\td {n}\n" for n in range(6_000)))
+    corpus = [{"train": "made.tsv", "synthetic": True}]
+    data = DataConfig(train="pairs.tsv", corpus=corpus, data_dir=str(tmp_path))  # type: ignore[arg-type]
+    sample = corpus_sample.read_corpus_sample(data, CleanConfig(), choose_held_out=True)
+    assert (sample.held_out, len(sample.valid) > 20) == (0.25, True)
+
+
 @pytest.mark.parametrize(
     ("clean", "target", "kept"),
     [({}, "the cat sat on the mat", 0), ({"drop_copies": 3}, "the cat sat on the mat", 3), ({}, "die Katze", None)],

@@ -114,6 +114,13 @@ def test_a_corpus_too_small_to_split_is_refused_with_advice(tmp_path: Path) -> N
     assert (len(train), selected.valid) == (100, [])
 
 
+def test_fewer_pairs_are_enough_where_no_more_are_wanted(tmp_path: Path) -> None:
+    selected, _, _ = chosen(tmp_path, load_pairs(300), max_valid_samples=4)
+    assert len(selected.valid) == len(selected.test) == 4
+    with pytest.raises(DataError, match="holds out [0-3], where at least 4 are needed"):
+        chosen(tmp_path, load_pairs(20), max_valid_samples=4)
+
+
 def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
     _, some, report = chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10)
     assert len(some) == 10
@@ -141,3 +148,9 @@ def test_synthetic_pairs_are_trained_on_and_not_held_out(tmp_path: Path) -> None
     held_out = {pair.target for pair in selected.valid + selected.test}
     again = [] if "target 7" in held_out else ["made again"]
     assert train == [*real, *(f"made {i}" for i in range(1_000)), *again]
+    with pytest.raises(DataError, match="too small to split: of 100 usable pairs"):
+        chosen(tmp_path, load_pairs(100), corpus=corpus)
+    made = DataConfig(corpus=corpus, data_dir=str(tmp_path))  # type: ignore[arg-type]
+    parts = [read_part(part, made, CleanConfig(), tmp_path, DataReport()) for part in ("train", "valid", "test")]
+    with pytest.raises(DataError, match="no pair may be held out: all corpora are synthetic; name .* data.valid"):
+        select_pairs(made, CleanConfig(), *parts, DataReport())

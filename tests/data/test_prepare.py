@@ -57,7 +57,7 @@ def test_another_content_or_setting_is_noticed_and_under_resume_refused(data: Da
         prepared(replace(data, vocab_size=301), resume=True)
     path = Path(data.data_dir) / "pairs.tsv"
     path.write_text(path.read_text() + "a new dog\tein neuer Hund\n")
-    with pytest.raises(DataError, match="prepared from other data or settings: data.train was [0-9a-f]+ and is"):
+    with pytest.raises(DataError, match="prepared from other data or settings: data.train was .tsv [0-9a-f]+ and is"):
         prepared(data, resume=True)
     assert texts(first) == [*texts(first)]
     assert prepared(data).fingerprint != first.fingerprint
@@ -97,6 +97,17 @@ def test_where_files_are_does_not_change_what_they_are(data: DataConfig, tmp_pat
     (tmp_path / "pairs.tsv").rename(moved / "pairs.tsv")
     data = replace(data, data_dir=str(moved), cache_dir=str(tmp_path / "cache"))
     assert prepared(data).fingerprint == first.fingerprint
+
+
+def test_the_same_bytes_read_in_another_way_are_other_pairs(data: DataConfig, tmp_path: Path) -> None:
+    """The ending of a file says how it is read: a comma separates the columns of a .csv and none of a .tsv."""
+    lines = [f"a {i} dog,ein {i}\tHund {i}\n" for i in range(60)]
+    for ending in ("csv", "tsv"):
+        (tmp_path / f"pairs.{ending}").write_text("".join(lines))
+    data = replace(data, cache_dir=str(tmp_path / "cache"))
+    one, other = (prepared(replace(data, train=f"pairs.{ending}")) for ending in ("csv", "tsv"))
+    assert all("," in text for text in texts(other))
+    assert not any("," in text for text in texts(one))
 
 
 def test_what_fails_leaves_nothing(data: DataConfig, tmp_path: Path) -> None:

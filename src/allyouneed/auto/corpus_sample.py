@@ -10,7 +10,7 @@ from ..corpus.data_report import DataReport, SourceCount
 from ..corpus.lines import count_lines
 from ..corpus.pair import Pair
 from ..corpus.readers import has_a_pair_a_line, local_paths
-from ..data.filter import select_pairs
+from ..data.filter import mask_corpora, select_pairs
 from ..data.read import read_part, stride
 from ..files import refusing_errors
 from .choice_rules import held_out_share
@@ -47,7 +47,8 @@ def read_corpus_sample(data: DataConfig, clean: CleanConfig, *, choose_held_out:
             read_part(part, data, clean, Path(folder), report, most=MOST_READ) for part in ("train", "valid", "test")
         )
         if choose_held_out:
-            data = replace(data, held_out=held_out_share(len(train)))
+            may_be_held_out = ~mask_corpora(train, lambda corpus: corpus.is_synthetic)
+            data = replace(data, held_out=held_out_share(int(may_be_held_out.sum())))
         selected = select_pairs(data, clean, train, valid, test, report)
         indices = selected.train[:: stride(len(selected.train), MOST_KEPT)]
         pairs = list(train.pairs(indices))

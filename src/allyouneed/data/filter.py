@@ -43,7 +43,7 @@ def select_pairs(
     """
     keys = train.keys
     keep = np.ones(len(keys), bool)
-    checked = ~_mask_corpora(train, lambda corpus: corpus.is_task)
+    checked = ~mask_corpora(train, lambda corpus: corpus.is_task)
     broken = np.frombuffer(keys.rule, np.uint8)
     rules = [(rule, checked & (broken == RULE_NUMBERS[rule])) for rule in PAIR_RULES]
     if clean.deduplicate:
@@ -54,16 +54,23 @@ def select_pairs(
     held_out_hashes = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)
-        parts[_mask_corpora(train, lambda corpus: corpus.is_synthetic)] = 0
-        usable = keep.copy()
+        if train.ends and all(corpus.is_synthetic for corpus in train.ends):
+            raise DataError(
+                "no pair may be held out: all corpora are synthetic; name your own pairs in data.valid, or train "
+                "without validation (data.held_out=0)"
+            )
+        is_synthetic = mask_corpora(train, lambda corpus: corpus.is_synthetic)
+        parts[is_synthetic] = 0
+        usable = keep & ~is_synthetic
+        fewest = min(MIN_HELD_OUT, data.max_valid_samples or MIN_HELD_OUT)
         for number in range(1, parts.max(initial=1) + 1):
             mask = _first_shuffled(
                 keys, keep & (parts == number), count=data.max_valid_samples or MAX_HELD_OUT, seed=data.seed
             )
-            if mask.sum() < MIN_HELD_OUT:
+            if mask.sum() < fewest:
                 _report_all(dropped, train, report.train)
                 different = len(np.unique(keys.hashes("exact")[usable]))
-                raise _too_small(int(mask.sum()), int(usable.sum()), different, data, report.train.sentence())
+                raise _too_small(int(mask.sum()), fewest, int(usable.sum()), different, data, report.train.sentence())
             held_out[number - 1] = list(train.pairs(np.flatnonzero(mask)))
             for side in _SIDES:
                 held_out_hashes[side].append(keys.hashes(side)[mask])
@@ -148,7 +155,7 @@ def _share_repeated(hashes: Hashes) -> float:
     return float(counts[counts > 1].sum() / max(1, len(hashes)))
 
 
-def _mask_corpora(train: ReadPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
+def mask_corpora(train: ReadPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
     """The pairs of the corpora that fulfil a condition."""
     mask = np.zeros(len(train), bool)
     begin = 0
@@ -192,13 +199,13 @@ def _shuffle_keys(keys: PairKeys, seed: int) -> Hashes:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _too_small(held: int, usable: int, different: int, data: DataConfig, dropped: str) -> DataError:
-    share = min(0.4, max(2 * data.held_out, 3 * MIN_HELD_OUT / max(1, different)))
-    more = f"hold out more (data.held_out={share:.2f}), " if different * share >= MIN_HELD_OUT else ""
+def _too_small(held: int, fewest: int, usable: int, different: int, data: DataConfig, dropped: str) -> DataError:
+    share = min(0.4, max(2 * data.held_out, 3 * fewest / max(1, different)))
+    more = f"hold out more (data.held_out={share:.2f}), " if different * share >= fewest else ""
     return DataError(
         f"the corpus is too small to split: of {usable:,} usable pairs"
         + (f" ({different:,} different)" if different < usable else "")
         + (f" (dropped: {dropped})" if dropped else "")
-        + f", data.held_out={data.held_out} holds out {held}, where at least {MIN_HELD_OUT} are needed; name your own "
+        + f", data.held_out={data.held_out} holds out {held}, where at least {fewest} are needed; name your own "
         f"pairs in data.valid, {more}or train without validation (data.held_out=0)"
     )

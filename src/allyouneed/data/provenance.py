@@ -6,7 +6,8 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.readers import local_paths
+from ..corpus.lines import file_ending
+from ..corpus.readers import Where, local_paths
 from ..errors import DataError
 from ..text.vocabulary import Vocabulary
 
@@ -20,14 +21,12 @@ _DESCRIPTIONS = {"source_language", "target_language", "license"}  # for the car
 def compute_provenance(
     data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
 ) -> dict[str, str]:
-    """Every source by a fingerprint of its content, every setting by its value, a data set of a hub by its address."""
+    """Every source by its kind and the fingerprint of its content, or its address; every setting by its value."""
     provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
     for number, corpus in enumerate(data.corpora()):
         name = f"data.corpus[{number}]" if number else "data"
         for part in ("train", "valid", "test"):
-            where = getattr(corpus, part)
-            files = local_paths(where, folder=data.data_dir)
-            provenance[f"{name}.{part}"] = " + ".join(map(_file_fingerprint, files)) if files else str(where)
+            provenance[f"{name}.{part}"] = _source_fingerprint(getattr(corpus, part), data.data_dir)
         provenance |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
         if corpus.synthetic:
             provenance[f"{name}.synthetic"] = "True"
@@ -51,6 +50,13 @@ def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
     """Every source and setting that differs, and how."""
     keys = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
     return ", ".join(f"{key} was {then.get(key)} and is {now.get(key)}" for key in keys)
+
+
+def _source_fingerprint(where: Where, folder: str) -> str:
+    """How the files of a source are read, which the ending of a single one chooses, and their content."""
+    files = local_paths(where, folder=folder)
+    kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
+    return " ".join([kind, *map(_file_fingerprint, files)]) if files else str(where)
 
 
 def _file_fingerprint(path: Path) -> str:
