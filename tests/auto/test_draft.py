@@ -155,6 +155,22 @@ def test_fine_tuning_keeps_the_search_and_the_license_of_the_model_unless_the_re
     assert (other.decode.beam, other.decode.alpha, other.data.license) == (4, 0.3, "mit")
 
 
+@pytest.mark.parametrize("auto", [False, True])
+def test_a_run_that_started_from_a_model_is_resumed_without_it(tmp_path: Path, auto: bool) -> None:
+    def fine_tune(steps: int, resumed: Recipe | None = None) -> Bundle:
+        train = {**TINY.tables()["train"], "init_from": str(tmp_path / "general"), "steps": steps}
+        data = {key: value for key, value in TINY.tables()["data"].items() if key != "license"}
+        draft = Draft.from_tables({"data": data, "train": train}, resumed=resumed)
+        return fit(draft if auto else draft.recipe, tmp_path / "special", resume=bool(resumed))
+
+    decode = replace(TINY.decode, beam=3)
+    fit(replace(TINY, decode=decode, data=replace(TINY.data, license="mit")), tmp_path / "general")
+    fine_tune(4)
+    (tmp_path / "general").rename(tmp_path / "gone")
+    bundle = fine_tune(8, resumed=Recipe.read(tmp_path / "special/recipe.toml"))
+    assert (bundle.model.config.d_model, bundle.decode, bundle.license) == (TINY.model.d_model, decode, "mit")
+
+
 def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
     fit(TINY, tmp_path / "general")
     draft = make_draft(TINY, init_from=str(tmp_path / "general"))
@@ -166,6 +182,19 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
             Recipe.from_tables({**TINY.tables(), "model": {}, "train": {"init_from": str(tmp_path / "general")}}),
             tmp_path / "b",
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("vocab_size", 400), ("vocabulary", "words"), ("split", "spaces"), ("joint_vocabulary", False)]
+)
+def test_a_run_that_starts_from_a_model_has_no_vocabulary_to_describe(
+    tmp_path: Path, saved: Path, name: str, value: object
+) -> None:
+    """That of the model's own run may be described, since the same recipe often serves both."""
+    data = replace(TINY.data, vocabulary="bpe")
+    recipe = replace(TINY, train=replace(TINY.train, init_from=str(saved)), data=replace(data, **{name: value}))
+    with pytest.raises(ConfigError, match=f"has its vocabulary, that of .*; leave out what describes .*{name}="):
+        fit(recipe, tmp_path / "run")
 
 
 @pytest.mark.parametrize(

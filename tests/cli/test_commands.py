@@ -256,9 +256,13 @@ def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
     assert first.read_bytes() == second.read_bytes()
+    scores = tmp_path / "runs/dates/test.json"
+    scores.write_text(json.dumps(json.loads(scores.read_text()) | {"notes": ["scored once"]}))
     resumed = run_here("train", "dates", *TINY, "--resume", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert "this run was finished after update 6; nothing is left to do" in resumed.stderr.decode()
+    assert b"scored once" in resumed.stderr
+    assert "scored once" in scores.read_text()
     assert run_here("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
 
 

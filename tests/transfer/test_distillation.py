@@ -65,7 +65,32 @@ def test_a_draft_holds_out_and_keeps_copies_as_without_a_teacher(teacher: Path, 
     draft = Draft.from_tables({"data": {"train": str(tmp_path / "pairs.tsv")}})
     taught = with_teacher(draft, [teacher], tmp_path / "run")
     assert isinstance(taught, Draft)
-    assert [str(choice).split()[0] for choice in taught.chosen] == ["data.held_out=0.25", "clean.drop_copies=0"]
+    assert [str(choice).split()[0] for choice in taught.chosen] == ["clean.drop_copies=0"]  # no more is held out
+    assert len(read_pairs(str(taught.preliminary.data.corpora()[0].valid))) > 8
+
+
+@pytest.mark.parametrize("is_draft", [False, True])
+def test_the_student_keeps_the_languages_and_the_names_of_its_data(
+    recipe: Recipe, teacher: Path, tmp_path: Path, is_draft: bool
+) -> None:
+    files = tmp_path / "train.en", tmp_path / "train.it"
+    for file, side in zip(files, zip(*PAIRS, strict=True), strict=True):
+        file.write_text("".join(f"{text}\n" for text in side))
+    data = recipe.tables()["data"] | {"train": ["train.en", "train.it"], "data_dir": str(tmp_path), "corpus": []}
+    tables = recipe.tables() | {"data": data}
+    given = Draft.from_tables(tables) if is_draft else Recipe.from_tables(tables)
+    taught = with_teacher(given, [teacher], tmp_path / "run")
+    assert fit(taught, tmp_path / "run").languages == ("en", "it")
+    card = (tmp_path / "run/README.md").read_text()
+    assert f"Training data: train.en and train.it translated by {teacher.name}." in card
+
+
+def test_merges_in_the_folder_of_the_data_are_found(recipe: Recipe, teacher: Path, tmp_path: Path) -> None:
+    (tmp_path / "codes").write_text("#version: 0.2\nJ a\n")
+    data = replace(recipe.data, vocabulary="codes", vocab_size=0, bpe_codes="codes", data_dir=str(tmp_path))
+    taught = with_teacher(replace(recipe, data=data), [teacher], tmp_path / "run")
+    assert isinstance(taught, Recipe)
+    assert prepare(taught.data, taught.clean, tmp_path / "data", max_length=64).train
 
 
 def test_the_held_out_pairs_of_a_task_stay_its_own(teacher: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..bundle import Bundle
-from ..config import Recipe
+from ..config import DataConfig, Recipe
 from ..errors import ConfigError
 from .choice_rules import (
     ALWAYS,
@@ -71,11 +71,11 @@ class Draft:
     cores: float = 1.0
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Any], *, resumed: Recipe | None = None) -> Self:
         """A draft from the tables of a TOML file.
 
         A bundle named in `train.init_from` gives the model's sizes, and the settings of the search and the license that
-        the tables leave out.
+        the tables leave out; of a run that is resumed its recipe, `resumed`, has them.
         """
         for name, table in tables.items():
             if not isinstance(table, Mapping):
@@ -83,9 +83,13 @@ class Draft:
         start = tables.get("train", {}).get("init_from")
         if not start:
             return cls(tables)
-        bundle = Bundle.load(Path(start))
-        known = Recipe(model=bundle.model.config, decode=bundle.decode).tables()
-        return cls(tables, known["model"], inherited={"decode": known["decode"], "data": {"license": bundle.license}})
+        if resumed is None:
+            bundle = Bundle.load(Path(start))
+            data = DataConfig(license=bundle.license)
+            resumed = Recipe(model=bundle.model.config, decode=bundle.decode, data=data)
+        known = resumed.tables()
+        inherited = {"decode": known["decode"], "data": {"license": resumed.data.license}}
+        return cls(tables, known["model"], inherited=inherited)
 
     @property
     def recipe(self) -> Recipe:
@@ -126,6 +130,11 @@ class Draft:
         """The draft with more settings, `section.key` and value, and the reason for them."""
         if not settings:
             return self
+        draft = self.with_settings(settings)
+        return replace(draft, chosen=(*draft.chosen, Choice(settings, reason)))
+
+    def with_settings(self, settings: Mapping[str, object]) -> Self:
+        """The draft with more settings, `section.key` and value, which replace what was chosen."""
         tables = {name: dict(table) for name, table in self.tables.items()}
         for name, value in settings.items():
             section, _, key = name.partition(".")
@@ -134,8 +143,7 @@ class Draft:
             Choice({name: value for name, value in choice.settings.items() if name not in settings}, choice.reason)
             for choice in self.chosen
         )
-        chosen = (*(choice for choice in earlier if choice.settings), Choice(settings, reason))
-        return replace(self, tables=tables, chosen=chosen)
+        return replace(self, tables=tables, chosen=tuple(choice for choice in earlier if choice.settings))
 
     def with_trials(self, settings: Mapping[str, object], outcome: str) -> Self:
         """The draft with the settings of the best trial, if it differs from the rules, and what the trials gave."""

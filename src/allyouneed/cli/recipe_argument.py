@@ -36,11 +36,12 @@ def recipe_from_arguments(
     init_from: str = "",
     tokenizer: list[str] | None = None,
     auto: bool = False,
+    resumed: Path | None = None,
 ) -> "Recipe | Draft":
     """What to train on: a recipe, or a draft for a file of pairs, and with `auto` for a recipe, too.
 
     `what` is a file of pairs, a TOML file or the name of a shipped recipe; `more` are overrides, and before them the
-    second of two aligned files.
+    second of two aligned files. `resumed` is the folder of a run that may be there already.
     """
     from ..config import Recipe, read_recipe
     from ..language_tags import parse_pair
@@ -66,8 +67,10 @@ def recipe_from_arguments(
         return Recipe.from_tables(tables)
 
     from ..run import Draft
+    from ..run.resume import has_run
 
-    draft = Draft.from_tables(tables)
+    saved = Recipe.read(resumed / "recipe.toml") if resumed and has_run(resumed) else None
+    draft = Draft.from_tables(tables, resumed=saved)
     return draft if auto else draft.recipe
 
 

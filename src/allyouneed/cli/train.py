@@ -131,7 +131,10 @@ def train(
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
     path = followed(output or default_output(what))
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
-    recipe = recipe_from_arguments(what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto)
+    recipe = recipe_from_arguments(
+        what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto,
+        resumed=path if resume and not overwrite else None,
+    )  # fmt: skip
 
     from ..auto import preliminary_recipe
     from ..device import configure_process
@@ -200,11 +203,13 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator
     from ..evaluation import evaluate_run
     from ..evaluation.final_test import FINAL_TEST_SECONDS
     from ..run.held_out_result import SAMPLES_FILE
+    from ..run.record import RunRecord
 
     minutes = Recipe.read(run / "recipe.toml").train.minutes
     seconds = min(FINAL_TEST_SECONDS, stopwatch.left_to_close(minutes)) if minutes else FINAL_TEST_SECONDS
     try:
-        result = evaluate_run(bundle, run, seconds=seconds)
+        # That of a run that was finished before stays as it is.
+        result = RunRecord.read(run).test or evaluate_run(bundle, run, seconds=seconds)
     except AllYouNeedError as error:
         yield f"No test scores: {error}."
         return

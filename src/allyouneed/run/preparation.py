@@ -9,7 +9,7 @@ import torch
 
 from ..auto import Draft, choose_from_pairs, preliminary_recipe
 from ..bundle import Bundle
-from ..config import Recipe
+from ..config import DataConfig, Recipe
 from ..data.prepare import prepare, prepared_folder
 from ..data.prepared_data import PreparedData
 from ..data.read import ProgressCallback
@@ -85,7 +85,20 @@ def _existing_vocabulary(plan: Recipe, output: Path, initial: Bundle | None) -> 
             "train.init_from"
         )
     if initial:
+        _refuse_another_vocabulary(plan)
         return initial.vocabulary, ()
     if plan.train.init_from:
         return Vocabulary.load(output, joint=not (output / "tokenizer.target.json").exists()), ()
     return load_vocabulary(plan.data.tokenizer) if plan.data.tokenizer else (None, ())
+
+
+def _refuse_another_vocabulary(plan: Recipe) -> None:
+    """Refuse settings of a vocabulary to learn, unless the model that a run is initialized from was made with them."""
+    made = Path(plan.train.init_from, "recipe.toml")
+    initial = Recipe.read(made).data if made.is_file() else DataConfig()
+    names = plan.data.changed("vocabulary", "vocab_size", "split", "joint_vocabulary")
+    if others := [name for name in names if getattr(plan.data, name) != getattr(initial, name)]:
+        raise ConfigError(
+            f"a run that starts from the weights of a model has its vocabulary, that of {plan.train.init_from}; leave "
+            f"out what describes another, or set it to its default: {plan.data.describe_values(*others)}"
+        )

@@ -6,10 +6,12 @@ from ..bundle import Bundle
 from ..config import Recipe
 from ..corpus.normalize import Normalization
 from ..data.prepared_data import PreparedData
+from ..files import parse_json, read_whole
 from ..nn import Transformer
 from .callback import Validation
 from .model_card import model_card
 
+DISTILLATION_FILE = "distillation.json"  # beside the translations of a teacher (transfer/distillation.py)
 PROBES = 20  # sources of validation pairs that a bundle keeps
 
 
@@ -49,11 +51,14 @@ def make_card(
         pairs=len(data.train),
         languages=languages,
         license=recipe.data.license,
-        data=[_corpus_name(corpus.train) for corpus in recipe.data.corpora() if corpus.train],
+        data=[corpus_name(corpus.train) for corpus in recipe.data.corpora() if corpus.train],
         init_from=recipe.train.init_from,
     )
 
 
-def _corpus_name(train: str | tuple[str, ...]) -> str:
-    """The files of a corpus without their folders, or the name of a task."""
-    return " and ".join(Path(file).name for file in ([train] if isinstance(train, str) else train))
+def corpus_name(train: str | tuple[str, ...]) -> str:
+    """The files of a corpus without their folders, or the name of a task; of a teacher's translations what they are."""
+    files = [Path(file) for file in ([train] if isinstance(train, str) else train)]
+    manifest = files[0].parent / DISTILLATION_FILE
+    described = parse_json(read_whole(manifest))["corpora"] if manifest.is_file() else {}
+    return " and ".join(described.get(file.name, file.name) for file in files)

@@ -3,7 +3,7 @@
 The teacher translates the training sources once, and the student is trained on these translations. They vary less than
 those of people, and so are easier to learn.
 
-output/pairs/distillation.json      what the translations are made from
+output/pairs/distillation.json      what the translations are made from, and by which teacher
 output/pairs/distilled.N.jsonl      the training sources of corpus N, cleaned, with the teacher's translations
 output/pairs/distilled.N.M.jsonl    part M of these, each written whole; removed when all are joined
 output/pairs/valid.jsonl, test.jsonl    the pairs held out, as they were
@@ -28,10 +28,12 @@ from ..data.filter import select_pairs
 from ..data.provenance import compute_provenance, describe_difference
 from ..data.read import chunks, read_part
 from ..errors import ConfigError, DataError, InputError, Interrupted
-from ..files import locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
+from ..files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ..run import Draft, SilentCallback, TrainingCallback
 from ..run.interrupts import InterruptRequest, catch_interrupts
 from ..run.resume import has_run, refuse_a_run
+from ..run.run_bundle import DISTILLATION_FILE, corpus_name
+from ..run.run_languages import find_languages
 from ..translator import Translator
 
 TRANSLATED_AT_ONCE = 1_000  # sources whose translations are written together
@@ -59,9 +61,12 @@ def with_teacher(
     translator = Translator.load(*teachers)
     origin = compute_provenance(plan.data, plan.clean, plan.model.max_length, None)
     origin |= {"teacher": files_digest(*(path for folder in teachers for path in model_files(folder)))}
+    by_teacher = f"translated by {' and '.join(followed(folder).name for folder in teachers)}"
+    named = [f"{corpus_name(corpus.train)} {by_teacher}" for corpus in plan.data.corpora() if corpus.train]
+    table = {"origin": origin, "corpora": {_file_name(number): name for number, name in enumerate(named)}}
     with locked(output, what=str(output)), catch_interrupts() as interrupt:
-        manifest = output / "pairs/distillation.json"
-        stored = parse_json(read_whole(manifest)) if manifest.is_file() else None
+        manifest = output / "pairs" / DISTILLATION_FILE
+        stored = parse_json(read_whole(manifest))["origin"] if manifest.is_file() else None
         if resume and stored is not None:
             if stored != origin:
                 raise DataError(
@@ -74,7 +79,7 @@ def with_teacher(
             if stored != origin:
                 shutil.rmtree(manifest.parent, ignore_errors=True)
                 manifest.parent.mkdir(parents=True)
-                write_whole(manifest, to_json(origin, indent=2) + "\n")
+                write_whole(manifest, to_json(table, indent=2) + "\n")
         corpora = _write_pairs(plan, output, translator, callback, interrupt)
     return _reading(recipe, corpora, languages=translator.bundle.languages)
 
@@ -93,7 +98,7 @@ def _write_pairs(
         corpora, begin = [], 0
         for number, (end, weight, *_) in enumerate(train.ends):
             indices = selected.train[slice(*np.searchsorted(selected.train, [begin, end]))]
-            file = pairs / f"distilled.{number}.jsonl"
+            file = pairs / _file_name(number)
             if not file.is_file():
                 _translate(file, train.pairs(indices), len(indices), translator, callback, interrupt)
             if count_lines(file):
@@ -111,6 +116,10 @@ def _write_pairs(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return corpora
+
+
+def _file_name(number: int) -> str:
+    return f"distilled.{number}.jsonl"
 
 
 def _translate(
@@ -163,7 +172,10 @@ def _reading(
         "train": (), "valid": (), "test": "".join(map(str, generated[:1])), "columns": (), "corpus": tuple(corpora),
         "held_out": 0.0, "max_train_samples": 0, "data_dir": "",
     }  # fmt: skip
-    if not plan.data.source_language and all(languages):
+    if plan.data.bpe_codes:
+        data["bpe_codes"] = str(Path(plan.data.data_dir, plan.data.bpe_codes).resolve())
+    by_names, _ = find_languages(plan)
+    if all(languages := by_names if all(by_names) else languages):
         data |= dict(zip(("source_language", "target_language"), languages, strict=True))
     return with_data(recipe, data)
 
