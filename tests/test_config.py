@@ -74,6 +74,8 @@ def test_learned_positions_may_have_an_odd_width() -> None:
             lambda: DataConfig(train=("one", "two", "three")),
             r"train must name a file of pairs or two files, \[source, target\]",
         ),
+        (lambda: DataConfig(license="mit\ntags: x"), r"license must be a name of letters, .* got 'mit\\ntags: x'"),
+        (lambda: DataConfig(license="CC BY 4.0"), "such as cc-by-4.0; got 'CC BY 4.0'"),
         (lambda: DataConfig(max_train_samples=-1), "max_train_samples must be at least 0"),
         (lambda: DataConfig(alphabet="abc"), 'alphabet goes with vocabulary = "characters"'),
         (lambda: DataConfig(train=7), "train must be a string or a list of strings; got 7"),  # type: ignore[arg-type]

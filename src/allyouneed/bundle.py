@@ -23,6 +23,7 @@ from safetensors.torch import save
 
 from .checksums import SUMS, Checksums, write_with_checksums
 from .config import DecodeConfig, ModelConfig
+from .config.data_config import LICENSE_NAME
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, read_whole, to_json
@@ -36,7 +37,7 @@ from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
 
-LICENSE = re.compile(r"^license:\s*['\"]?([A-Za-z0-9.+-]{1,60})['\"]?\s*$", re.MULTILINE)
+LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTILINE)
 
 FORMAT = 2  # 1: version 0.1
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB

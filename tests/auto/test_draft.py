@@ -192,7 +192,7 @@ def test_a_run_that_starts_from_a_model_has_no_vocabulary_to_describe(
 ) -> None:
     """That of the model's own run may be described, since the same recipe often serves both."""
     data = replace(TINY.data, vocabulary="bpe")
-    recipe = replace(TINY, train=replace(TINY.train, init_from=str(saved)), data=replace(data, **{name: value}))
+    recipe = replace(TINY, train=replace(TINY.train, init_from=str(saved)), data=replace(data, **{name: value}))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=f"has its vocabulary, that of .*; leave out what describes .*{name}="):
         fit(recipe, tmp_path / "run")
 

@@ -266,6 +266,12 @@ def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run_here("train", "dates", *TINY, "--overwrite", cwd=tmp_path).returncode == 0
 
 
+def test_an_unknown_metric_is_refused_before_any_work(tmp_path: Path) -> None:
+    for words in ([], ["--dry-run"]):
+        wrong = ("train", "dates", *TINY, "train.early_stopping_metric=blue", *words)
+        assert "early_stopping_metric must be one of loss, bleu, chrf, exact" in refusal(*wrong, cwd=tmp_path)
+
+
 def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
     (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a dog\na cat\n" * 20))
     (tmp_path / "train.de").write_text("ein Hund\neine Katze\n" * 20)
@@ -274,7 +280,10 @@ def test_two_files_make_a_translation_run(tmp_path: Path) -> None:
         "[model]\nd_model = 8\nd_ff = 8\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\n"
         "[train]\nsteps = 3\nbatch_tokens = 100\n"
     )
-    assert run_here("train", "recipe.toml", "--output", "run", cwd=tmp_path).returncode == 0
+    trained = run_here("train", "recipe.toml", "--output", "run", cwd=tmp_path)
+    assert trained.returncode == 0
+    assert "No test scores: no pairs were held out (data.test, data.held_out)." in trained.stderr.decode()
+    assert "evaluate run FILE" in trained.stderr.decode()
     assert len(run_here("translate", "run", stdin=b"a dog\n", cwd=tmp_path).stdout.split(b"\n")) == 2
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from allyouneed import fit
 from allyouneed.cli.recipe_argument import default_output, recipe_from_arguments
+from allyouneed.errors import ConfigError
 from allyouneed.run import preview_training
 from runs import Notebook
 from shell import refusal, run_here
@@ -68,6 +69,9 @@ def test_the_present_folder_can_be_that_of_the_run(folder: Path, monkeypatch: py
 def test_a_run_on_a_hidden_file_has_a_folder_of_its_own() -> None:
     assert default_output("data/.pairs.tsv.gz") == Path("runs/pairs")
     assert default_output("pairs.en.tsv") == Path("runs/pairs")
+    assert default_output("hf://datasets/me/books@main/en-it/*.parquet") == Path("runs/books")
+    with pytest.raises(ConfigError, match="has no name for the folder of the run; name one with --output"):
+        default_output("hf://books/*.parquet")
 
 
 def test_the_vocabulary_is_the_one_that_train_chooses_for_a_file_of_pairs(folder: Path) -> None:

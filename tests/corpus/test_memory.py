@@ -52,7 +52,7 @@ def test_pairs_in_memory_have_many_forms(pairs: Any, columns: tuple[str, ...]) -
         ([("a", "b", "c")], r"train, row 1 must be \(source, target\)"),
         ([("a", 3)], 'train, row 1 has 3 under "target"; a string is needed'),
         ([("a", "\ud800")], "train, row 1 has half a character"),
-        (PandasFrame(), "train, row 1 has the keys en, id, de; name two of them in data.columns"),
+        (PandasFrame(), "train, row 1 has the keys en, id, de; name two of them, data.columns="),
     ],
 )
 def test_what_is_no_pair_is_refused_by_its_number(pairs: Any, message: str) -> None:

@@ -48,7 +48,8 @@ def test_the_pair_is_that_of_the_same_row_as_a_json_object(
 def test_columns_that_are_not_named_are_all_listed(tmp_path: Path) -> None:
     polars.DataFrame({"en": ["a"], "it": ["b"], "source": ["web"]}).write_parquet(tmp_path / "a.parquet")
     (fault,) = open_pairs("a.parquet", folder=str(tmp_path))
-    assert fault == Fault(1, "has the keys en, it, source; name two of them in data.columns")
+    assert isinstance(fault, Fault)
+    assert fault.reason.startswith("has the keys en, it, source; name two of them, data.columns=")
 
 
 def test_a_star_or_a_bracket_in_a_name_stands_for_itself(tmp_path: Path) -> None:

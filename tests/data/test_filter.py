@@ -121,6 +121,12 @@ def test_fewer_pairs_are_enough_where_no_more_are_wanted(tmp_path: Path) -> None
         chosen(tmp_path, load_pairs(20), max_valid_samples=4)
 
 
+def test_named_validation_pairs_of_which_none_is_left_are_refused(tmp_path: Path) -> None:
+    """Without them the run would train without validation."""
+    with pytest.raises(DataError, match="data.valid has no pair to use: 2 read, 0 used; 2 dropped: with an empty side"):
+        chosen(tmp_path, load_pairs(100), [("a", " "), (" ", "b")])
+
+
 def test_a_limit_draws_by_seed(tmp_path: Path) -> None:
     _, some, report = chosen(tmp_path, load_pairs(100), held_out=0, max_train_samples=10)
     assert len(some) == 10

@@ -165,17 +165,18 @@ def test_two_at_once_are_refused(base: Path, tmp_path: Path) -> None:
 
 
 def test_no_corrections_are_refused(base: Path, tmp_path: Path) -> None:
-    for nothing in ([], [(" ", "x")]):
-        with pytest.raises(DataError, match="there is no correction to learn"):
+    for nothing, why in (([], "expected"), ([(" ", "x")], "expected"), ([("1" * 3_000, "c")], "all 1 are longer than")):
+        with pytest.raises(DataError, match=f"there is no correction to learn: {why}"):
             adapt_bundle(base, nothing, tmp_path / "run", settings=QUICK)
     assert not (tmp_path / "run").exists()
 
 
 def test_corrections_that_repeat_or_contradict_each_other_are_counted(base: Path, tmp_path: Path) -> None:
     few = [("001b", "cde"), ("001b", "cde"), ("001b", "cdf"), ("003b", " "), ("", "cd"), ("005b", "cch")]
+    few += [("007b", "c" * 3_000)]
     notebook = Notebook()
     adapt_bundle(base, few, tmp_path / "run", settings=QUICK, callback=notebook)
-    assert "corrections: 3 of 6 are left out: repeated, or with an empty side" in notebook.lines
+    assert "corrections: 4 of 7 are left out: repeated, with an empty side, or too long" in notebook.lines
     assert any("1 of 2 corrected texts have several translations, such as '001b'" in line for line in notebook.lines)
     assert len(read_pairs(str(tmp_path / "run/pairs/corrections.train.jsonl"))) == 3
 

@@ -78,8 +78,8 @@ def test_the_student_keeps_the_languages_and_the_names_of_its_data(
         file.write_text("".join(f"{text}\n" for text in side))
     data = recipe.tables()["data"] | {"train": ["train.en", "train.it"], "data_dir": str(tmp_path), "corpus": []}
     tables = recipe.tables() | {"data": data}
-    given = Draft.from_tables(tables) if is_draft else Recipe.from_tables(tables)
-    taught = with_teacher(given, [teacher], tmp_path / "run")
+    student = Draft.from_tables(tables) if is_draft else Recipe.from_tables(tables)
+    taught = with_teacher(student, [teacher], tmp_path / "run")
     assert fit(taught, tmp_path / "run").languages == ("en", "it")
     card = (tmp_path / "run/README.md").read_text()
     assert f"Training data: train.en and train.it translated by {teacher.name}." in card

@@ -239,5 +239,5 @@ def preliminary_recipe(recipe: Recipe | Draft) -> Recipe:
 def with_data(recipe: Recipe | Draft, settings: Mapping[str, Any]) -> Recipe | Draft:
     """The recipe or draft with other settings of [data]."""
     if isinstance(recipe, Draft):
-        return replace(recipe, tables={**recipe.tables, "data": {**recipe.tables.get("data", {}), **settings}})
+        return recipe.with_settings({f"data.{name}": value for name, value in settings.items()})
     return replace(recipe, data=replace(recipe.data, **settings))

@@ -1,5 +1,6 @@
 """The argument of `train` and `prepare`: pairs or a recipe, and settings to change."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,8 +76,14 @@ def recipe_from_arguments(
 
 
 def default_output(what: str) -> Path:
-    """The folder for a run on this argument: `runs/NAME`, without the endings of a file's name."""
-    return Path("runs") / Path(what).name.lstrip(".").partition(".")[0]
+    """The folder for a run on this argument: `runs/NAME`, without the endings of a file's name, or of a data set."""
+    from ..errors import ConfigError
+
+    data_set = re.match(r"hf://datasets/[^/]+/([^/@]+)", what)
+    name = data_set[1] if data_set else Path(what).name.lstrip(".").partition(".")[0]
+    if re.search(r"[*?\[]", name):
+        raise ConfigError(f"{what} has no name for the folder of the run; name one with --output")
+    return Path("runs") / name
 
 
 def _is_source(what: str) -> bool:

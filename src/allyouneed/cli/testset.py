@@ -60,7 +60,7 @@ def _with_all_references(file: Path) -> EvaluationSet:
         cells = [cell.strip() for cell in row.cells]
         if len(cells) < 2:
             raise DataError(f"{file}, line {row.line} has no tab: expected a source, a tab and its translation")
-        if not number and (heading := heading_order(cells[:2], f"{file}, line {row.line}", remedy="--columns 1,2")):
+        if not number and (heading := heading_order(cells[:2], f"{file}, line {row.line}")):
             order = heading
         else:
             source, target = order

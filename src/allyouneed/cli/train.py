@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ..config import Recipe
     from ..run import Draft, Stopwatch
 
+NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
+
 
 def train(
     what: PairsOrRecipe,
@@ -139,6 +141,7 @@ def train(
     from ..auto import preliminary_recipe
     from ..device import configure_process
     from ..evaluation import fit
+    from ..evaluation.held_out import find_held_out_pairs
     from ..run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..transfer.distillation import with_teacher
 
@@ -162,22 +165,27 @@ def train(
             recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
         bundle = fit(recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch)
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
+    has_test = bool(find_held_out_pairs(path))
     for line in (
         *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
-        *_final_test(bundle, path, stopwatch),
+        *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
     ):
         console.print(f"  {line}")
-    console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {shell_command('evaluate', path)}")
+    evaluate = f"{shell_command('evaluate', path)}{'' if has_test else ' FILE'}"
+    console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {evaluate}")
 
 
 def _preview(recipe: "Recipe | Draft", path: Path) -> None:
     """Print what a run would do."""
     from ..evaluation import evaluate_greedily
-    from ..run import preview_training
+    from ..evaluation.user_metrics import with_stopping_metric
+    from ..run import Draft, preview_training
     from .screen import TrainingScreen, console
 
+    stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
+    evaluate = with_stopping_metric(evaluate_greedily, {}, stopping)
     with TrainingScreen() as screen:
-        preview_training(recipe, path, callback=screen, evaluate=evaluate_greedily)
+        preview_training(recipe, path, callback=screen, evaluate=evaluate)
     console.print("\nNothing was trained; the same command without --dry-run trains.")
 
 

@@ -1,12 +1,14 @@
 """The settings of `[data]`, `[[data.corpus]]` and `[clean]`: which pairs to learn from, and which of them to drop."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
 from ..language_tags import require_language
-from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, setting
+from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, format_value, setting
 
+LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # what model hubs read in the head of a card
 _PARTS = ("train", "valid", "test")
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
 
@@ -126,6 +128,11 @@ class DataConfig(Checked):
         for key in ("source_language", "target_language"):
             if getattr(self, key):
                 require_language(key, getattr(self, key))
+        if self.license and not re.fullmatch(LICENSE_NAME, self.license):
+            raise ConfigError(
+                "license must be a name of letters, digits and . + -, as in the head of a card, such as cc-by-4.0; "
+                f"got {format_value(self.license)}"
+            )
         if bool(self.source_language) != bool(self.target_language):
             raise ConfigError(
                 "source_language and target_language go together; "

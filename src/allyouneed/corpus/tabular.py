@@ -106,7 +106,7 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
     if isinstance(inner, Mapping) and not all(name in row for name in names):
         row = inner
     if len(names) != 2:
-        return Fault(number, f"has the keys {', '.join(map(str, row))}; name two of them in data.columns")
+        return Fault(number, f"has the keys {', '.join(map(str, row))}; name two of them, {name_columns('en', 'it')}")
     for name in names:
         if not isinstance(row.get(name), str):
             what = f"{row[name]!r:.40} under" if name in row else "no"
@@ -176,7 +176,7 @@ def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple
     if all(name.isdecimal() for name in columns) and columns:
         numbers = [int(name) for name in columns]
         if not 1 <= min(numbers) <= max(numbers) <= len(first):
-            raise DataError(f"{where} has {len(first)} columns; data.columns asks for {list(columns)}, counted from 1")
+            raise DataError(f"{where} has {len(first)} columns; {list(columns)} were asked for, counted from 1")
         source, target = (number - 1 for number in numbers)
         chosen = [first[source], first[target]]
         return source, target, bool(find_sides(chosen)) or _are_language_codes(chosen)
@@ -186,29 +186,34 @@ def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple
         if missing:
             raise DataError(
                 f'{where} is no heading with "{missing[0]}" but {first!r:.80}; '
-                'if the file has none, number its columns, data.columns=["1","2"]'
+                f"if the file has none, number its columns, {name_columns('1', '2')}"
             )
         return names.index(columns[0]), names.index(columns[1]), True
     if len(first) != 2:
         raise DataError(
             f"{where} has {len(first)} column{'s' * (len(first) != 1)}, {first!r:.80}; expected source and target. "
-            'Name two in data.columns, by name (["en","it"]) or number (["2","4"])'
+            f"Name two by name, {name_columns('en', 'it')}, or by number"
         )
     order = heading_order(first, where)
     return (*order, True) if order else (0, 1, False)
 
 
-def heading_order(cells: list[str], where: str, *, remedy: str = 'data.columns=["1","2"]') -> tuple[int, int] | None:
+def name_columns(source: str, target: str) -> str:
+    """How two columns are named: by a setting where a model is trained, by an option of other commands."""
+    return f'data.columns=["{source}","{target}"] (of evaluate and adapt --columns {source},{target})'
+
+
+def heading_order(cells: list[str], where: str) -> tuple[int, int] | None:
     """The columns of source and target if two cells are their names, or two language codes such as en and it, or None.
 
-    Refuses two names of the same side; `remedy` is the setting that numbers the columns instead.
+    Refuses two names of the same side.
     """
     if sides := find_sides(cells):
         return cells.index(sides[0]), cells.index(sides[1])
     if all(cell.strip().lower() in (*_SOURCE, *_TARGET) for cell in cells):
         raise DataError(
             f"{where} names one side twice, {cells!r:.80}; expected source and target. If it is no heading, number the "
-            f"columns, {remedy}"
+            f"columns, {name_columns('1', '2')}"
         )
     return (0, 1) if _are_language_codes(cells) else None
 

@@ -10,6 +10,7 @@ from lxml import etree
 from ..errors import DataError
 from .lines import opened
 from .pair import Fault, Pair, Rows
+from .tabular import name_columns
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -96,7 +97,7 @@ def _character(entity: Any) -> str:
 
 def _two_languages(texts: dict[str, str], first: str, where: str) -> tuple[str, ...]:
     if len(texts) != 2:
-        raise DataError(f'{where} has the languages {", ".join(texts)}; name two of them, data.columns=["en","it"]')
+        raise DataError(f"{where} has the languages {', '.join(texts)}; name two of them, {name_columns('en', 'it')}")
     return tuple(sorted(texts, key=lambda language: not (_is(language, first) or _is(first, language))))
 
 

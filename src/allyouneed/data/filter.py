@@ -39,7 +39,8 @@ def select_pairs(
 ) -> SelectedPairs:
     """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair left out.
 
-    The rules do not apply to pairs of tasks. Refuses a corpus that is too small to split.
+    The rules do not apply to pairs of tasks. Refuses a corpus that is too small to split, and
+    named validation pairs of which none is left.
     """
     keys = train.keys
     keep = np.ones(len(keys), bool)
@@ -51,6 +52,8 @@ def select_pairs(
     dropped = _apply(rules, keep, clean, report)
 
     held_out = [_sample(valid, data.max_valid_samples, data.seed, report.valid), list(test.pairs(range(len(test))))]
+    if valid.ends and not held_out[0]:
+        raise DataError("data.valid has no pair to use: " + "; ".join(map(str.strip, report.valid.lines())))
     held_out_hashes = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
     if not valid.ends and data.held_out:
         parts = assign_splits(keys, share=data.held_out, parts=1 if test.ends else 2, seed=data.seed)

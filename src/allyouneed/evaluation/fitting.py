@@ -7,14 +7,13 @@ from typing import Any
 from ..auto import preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe
-from ..errors import ConfigError
 from ..run import Draft, Evaluator, TrainingCallback, run_training
 from ..run.budget import Stopwatch
 from ..run.pairs import with_pairs
 from ..run.run import OptimizerFactory
 from ..train.optimizer import make_optimizer
 from .model_scores import evaluate_greedily
-from .user_metrics import MEASURED, UserMetric, collect_metrics, with_metrics
+from .user_metrics import UserMetric, with_stopping_metric
 
 
 def fit(
@@ -50,18 +49,8 @@ def fit(
     other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
     """
-    is_standard = evaluate is evaluate_greedily
     stopping = preliminary_recipe(recipe).train.early_stopping_metric
-    if more := collect_metrics(metrics or {}, stopping):
-        if evaluate is None:
-            raise ConfigError(f"metrics ({', '.join(more)}) need translations; leave out evaluate=None")
-        measured, evaluate = (*MEASURED, *more), with_metrics(evaluate, more)
-    else:
-        measured = MEASURED
-    if is_standard and stopping not in measured:
-        raise ConfigError(
-            f'train.early_stopping_metric must be one of {", ".join(measured)}, or "module:function"; got "{stopping}"'
-        )
+    evaluate = with_stopping_metric(evaluate, metrics or {}, stopping)
     parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
     if parts:
         recipe = with_pairs(recipe, Path(output), parts, resume=resume)

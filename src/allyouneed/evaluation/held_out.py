@@ -19,6 +19,15 @@ NAME_A_TEST_SET = "name the test set by --source and --target, or by --pairs"
 
 def held_out_pairs(run: Path) -> list[Pair]:
     """The test pairs of a run; 2,000 generated ones of a task. Refuses a run without any."""
+    if pairs := find_held_out_pairs(run):
+        return pairs
+    cache = Recipe.read(run / "recipe.toml").data.cache_dir
+    elsewhere = f" in its folder (data.cache_dir is {cache!r})" if cache else ""
+    raise ConfigError(f"{run} has no test set{elsewhere}; {NAME_A_TEST_SET}")
+
+
+def find_held_out_pairs(run: Path) -> list[Pair]:
+    """The test pairs of a run, none if it held out none. Refuses a folder without a run."""
     if not (run / "recipe.toml").is_file():
         raise ConfigError(f"{run} has no recipe.toml and so no test set; {NAME_A_TEST_SET}")
     recipe = Recipe.read(run / "recipe.toml")
@@ -27,9 +36,6 @@ def held_out_pairs(run: Path) -> list[Pair]:
         if is_task(corpus.test):
             data = recipe.data
             pairs += read_pairs(corpus.test, limit=data.max_valid_samples or GENERATED_PAIRS, seed=data.seed)
-    if not pairs:
-        elsewhere = f" in its folder (data.cache_dir is {recipe.data.cache_dir!r})" if recipe.data.cache_dir else ""
-        raise ConfigError(f"{run} has no test set{elsewhere}; {NAME_A_TEST_SET}")
     return pairs
 
 

@@ -12,6 +12,7 @@ from ..corpus.pair import Pair
 from ..errors import ConfigError, TrainingError
 from ..metrics import QUICK_METRICS
 from ..run import Evaluation, Evaluator, Validation
+from .model_scores import evaluate_greedily
 
 # Translations and their references → a score, higher is better.
 UserMetric = Callable[[Sequence[str], Sequence[str]], float]
@@ -28,6 +29,24 @@ def collect_metrics(metrics: Mapping[str, UserMetric], early_stopping_metric: st
         raise ConfigError(f'a metric cannot be called "{taken[0]}", which every run records; give it another name')
     named = [early_stopping_metric] if ":" in early_stopping_metric else []
     return {**metrics, **{name: load_metric(name) for name in named if name not in metrics}}
+
+
+def with_stopping_metric(
+    evaluate: Evaluator | None, metrics: Mapping[str, UserMetric], stopping: str
+) -> Evaluator | None:
+    """`evaluate` with the scores of `metrics`, and of `stopping`, an early-stopping metric that may be another.
+
+    Refuses an early-stopping metric that is unknown, and metrics without translations.
+    """
+    more = collect_metrics(metrics, stopping)
+    if more and evaluate is None:
+        raise ConfigError(f"metrics ({', '.join(more)}) need translations; leave out evaluate=None")
+    measured = (*MEASURED, *more)
+    if evaluate is evaluate_greedily and stopping not in measured:
+        raise ConfigError(
+            f'train.early_stopping_metric must be one of {", ".join(measured)}, or "module:function"; got "{stopping}"'
+        )
+    return with_metrics(evaluate, more) if evaluate and more else evaluate
 
 
 def load_metric(name: str) -> UserMetric:

@@ -24,7 +24,7 @@ from ..config import Recipe
 from ..corpus.clean import dedup_key
 from ..corpus.memory import iterate_pairs
 from ..corpus.pair import Pair
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, InputError
 from ..evaluation import evaluate_greedily
 from ..files import followed, locked, parse_json, read_json_lines, read_whole, to_json, to_json_lines, write_whole
 from ..metrics import can_rise, make_metrics
@@ -128,9 +128,14 @@ def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: Trai
     pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
     if not pairs:
         raise DataError("there is no correction to learn: expected pairs of a source and its translation")
+    if not (pairs := _short_enough(base, different := pairs)):
+        raise DataError(
+            f"there is no correction to learn: all {len(different):,} are longer than the "
+            f"{base.model.config.max_length:,} tokens that the model reads; split them into sentences"
+        )
     if left_out := len(rows) - len(pairs):
         callback.on_message(
-            "corrections", f"{left_out:,} of {len(rows):,} are left out: repeated, or with an empty side"
+            "corrections", f"{left_out:,} of {len(rows):,} are left out: repeated, with an empty side, or too long"
         )
     counts = Counter(pair.source for pair in pairs)
     if several := [source for source, count in counts.items() if count > 1]:
@@ -140,6 +145,17 @@ def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: Trai
             "all of these are learned, so the model may give any of them",
         )
     return pairs
+
+
+def _short_enough(base: Bundle, pairs: list[Pair]) -> list[Pair]:
+    """The pairs whose sides the model can read; all if its vocabulary cannot encode one, as is told later."""
+    sides = zip((base.source_tokenizer, base.target_tokenizer), zip(*pairs, strict=True), strict=True)
+    try:
+        lengths = [map(len, tokenizer.encode_all(texts)) for tokenizer, texts in sides]
+    except InputError:
+        return pairs
+    longest = base.model.config.max_length
+    return [pair for pair, *both in zip(pairs, *lengths, strict=True) if max(both) <= longest]
 
 
 @dataclass(frozen=True, slots=True)
