@@ -159,4 +159,4 @@ def test_synthetic_pairs_are_trained_on_and_not_held_out(tmp_path: Path) -> None
     made = DataConfig(corpus=corpus, data_dir=str(tmp_path))  # type: ignore[arg-type]
     parts = [read_part(part, made, CleanConfig(), tmp_path, DataReport()) for part in ("train", "valid", "test")]
     with pytest.raises(DataError, match="no pair may be held out: all corpora are synthetic; name .* data.valid"):
-        select_pairs(made, CleanConfig(), *parts, DataReport())
+        select_pairs(made, CleanConfig(), parts[0], parts[1], parts[2], DataReport())

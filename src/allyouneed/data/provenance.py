@@ -11,7 +11,7 @@ from ..corpus.readers import Where, local_paths
 from ..errors import DataError
 from ..text.vocabulary import Vocabulary
 
-PREPARED_FORMAT = 4  # of the files that data/prepare.py writes
+PREPARED_FORMAT = 5  # of the files that data/prepare.py writes
 
 # Settings that name files, whose content counts, or folders.
 _PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes", "tokenizer"}
