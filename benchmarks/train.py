@@ -8,7 +8,7 @@ Every system has one thread and a process of its own for every measurement, one 
 ours, `torch.nn.Transformer` and `MarianMTModel` on the same batches, the latter two by the usual loop with AdamW, and
 autocast for bfloat16; Marian has only float32 on a CPU and makes batches of about as many tokens by itself. All have
 the paper's model at the sizes of `SIZES`, tied tables, label smoothing and dropout 0.1; ours has Adam unless
-`--optimizer` says otherwise. The corpus is Multi30k, if its folder of raw files is given, else random ids in sentences
+`--optimizer` says otherwise. The corpus is Multi30K, if its folder of raw files is given, else random ids in sentences
 of such lengths.
 
 The peers run in environments of their own: `--transformers` and `--marian` name the Python of each, for example after
@@ -56,7 +56,7 @@ PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 
 
 def corpus(captions: Path | None, folder: Path) -> EncodedPairs:
-    """Multi30k with 8,000 subwords, or random ids in sentences of such lengths."""
+    """Multi30K with 8,000 subwords, or random ids in sentences of such lengths."""
     if captions:
         recipe = Recipe.read(recipe_path("multi30k-en-de"), [f"data.data_dir={captions}"])
         return prepare(recipe.data, recipe.clean, folder, max_length=recipe.model.max_length).train
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=2, help="updates of each system in a round")
     parser.add_argument("--warm-up", type=int, default=6, help="updates of each process before those that are timed")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
-    parser.add_argument("--captions", type=Path, help="the folder of Multi30k's raw files")
+    parser.add_argument("--captions", type=Path, help="the folder of Multi30K's raw files")
     parser.add_argument("--optimizer", choices=("adam", "adamw", "muon"), default="adam")
     default = str(PEERS) if PEERS.exists() else sys.executable
     parser.add_argument("--transformers", default=default, help="the Python that has transformers")

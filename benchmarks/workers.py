@@ -59,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--captions", type=Path, help="the folder of Multi30k's raw files")
+    parser.add_argument("--captions", type=Path, help="the folder of Multi30K's raw files")
     options = parser.parse_args()
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     configure_process(1)

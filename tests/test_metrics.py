@@ -102,7 +102,7 @@ def test_the_nearest_of_several_references_counts() -> None:
     assert "nrefs:var" in bleu(OURS, several).signature
 
 
-def test_text_that_is_tokenised_is_taken_as_it_is() -> None:
+def test_text_that_is_tokenized_is_taken_as_it_is() -> None:
     ours, raw = ["a man , smiling , walks"], ["a man,smiling , walks by"]
     assert bleu(ours, raw, tokenize="none").value < bleu(ours, raw).value
     assert "tok:none" in bleu(ours, raw, tokenize="none").signature

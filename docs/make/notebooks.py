@@ -17,10 +17,11 @@ This notebook was made from [the page](../walk/{name}.md). It needs `allyouneed`
 model of the examples, in well under a minute, unless it is in the folder `runs/dates` already."""
 _TRAIN = """\
 import subprocess
+import sys
 from pathlib import Path
 
 if not Path("runs/dates").exists():
-    subprocess.run(["allyouneed", "demo"], check=True)
+    subprocess.run([sys.executable, "-m", "allyouneed", "demo"], check=True)
 """
 
 

@@ -323,7 +323,10 @@ def test_mistakes_get_one_line(saved: Path, tmp_path: Path) -> None:
         "translate", saved, "--beam", "0", cwd=tmp_path
     )
     assert "half is not a run" in refusal("train", "dates", "--output", "half", "--overwrite", cwd=tmp_path)
-    assert "train.en does not exist" in refusal("train", "multi30k-en-de", 'data.train=["train.en","x"]', cwd=tmp_path)
+    missing = refusal("train", "multi30k-en-de", cwd=tmp_path)
+    assert "train.en.gz does not exist; name the folder that it is in: data.data_dir=FOLDER" in missing
+    in_folder = refusal("train", "multi30k-en-de", "data.data_dir=half", cwd=tmp_path)
+    assert in_folder.rstrip().endswith("half/train.en.gz does not exist")
     assert not (tmp_path / "runs").exists()
 
 

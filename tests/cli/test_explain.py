@@ -32,6 +32,10 @@ def test_a_page_is_written_once(saved: Path, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [*words, "--beam", "1", "--overwrite"]).exit_code == 0
 
 
+def test_it_has_no_option_that_does_nothing() -> None:
+    assert "--batch-size" not in CliRunner().invoke(app, ["explain", "--help"]).output
+
+
 def test_every_figure_is_a_file(saved: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["explain", str(saved), "abc", "--format", "svg", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output

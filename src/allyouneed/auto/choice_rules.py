@@ -1,13 +1,13 @@
 """The rules: what to choose for a corpus, as tables and the functions that read them.
 
-Small models are better on small corpora: on 30,000 pairs (Multi30K, tokenised) three layers of 256 reach 39.8 BLEU
+Small models are better on small corpora: on 30,000 pairs (Multi30K, tokenized) three layers of 256 reach 39.8 BLEU
 here, the paper's base model 38.3 (Wu et al., 2021, table 2). Small batches are better for short training, and a
 learning rate that ends at zero makes averaging checkpoints unnecessary.
 
 A model of text is regularized. Where one target is right (`task_rules.py`), label smoothing only costs time, and so
 does dropout in short trainings. On 12,000 questions to SQL, in the same time, the model for text was right on 19 % of
 the test pairs and the same one without dropout and smoothing on 96 %; a narrower one is right sooner:
-docs/automatic-settings.md.
+docs/automatic-settings-measured.md.
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ SMALL_CORPUS = 3_000
 
 # Strings have dropout if there are at most MANY_STRINGS pairs, and a time budget, if there is one, is longer than
 # SHORT_BUDGET minutes and has MANY_EPOCHS: such a model learns its pairs by heart. 10 minutes repeat sounds 14 to 17
-# times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose: docs/automatic-settings.md.
+# times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose: docs/automatic-settings-measured.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 EXACT_EPOCHS = 30
 

@@ -63,8 +63,8 @@ _MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer do
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 success, 1 an error in the program, or a limit that `evaluate` or `score`
-    found missed, 2 invalid input or a run that cannot continue, 3 success, but lines were refused and left empty
+    """Run the command line. Exit codes: 0 success, 1 an error in the program, a failed check of `check`, or a missed
+    limit of `evaluate` or `score`, 2 invalid input or a run that cannot continue, 3 success, but texts were refused
     (--skip-refused), 130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 the reader of the output closed it.
     """
     # A waiting OpenMP thread keeps its core busy by default. If other programs use that core too, all

@@ -13,15 +13,20 @@ from ..settings import Checked
 
 
 def with_config_options(
-    config: type[Checked], parameter: str, *, panels: Mapping[str, tuple[str, ...]], variables: str = ""
+    config: type[Checked],
+    parameter: str,
+    *,
+    panels: Mapping[str, tuple[str, ...]],
+    variables: str = "",
+    without: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command with an option for every field of `config`.
+    """Decorate a command with an option for every field of `config`, except those `without`.
 
     The command gets those that the call names as one dict, its parameter called `parameter`. `panels` groups the
     options on the help page; those in none are among the command's own. With `variables`, a prefix, each option
     can be set by the environment variable of its name too, and its help page tells the default.
     """
-    known = {field.name: field for field in fields(config)}
+    known = {field.name: field for field in fields(config) if field.name not in without}
     options = {name: _option(field, panels, variables) for name, field in known.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ..config import DecodeConfig
+from .config_options import with_config_options
 from .model_options import GlossaryOption, OptionalBundleFolder
-from .search_options import SearchSettings, with_search_options
+from .search_options import PANELS, SearchSettings
 
 
 class Form(StrEnum):
@@ -19,7 +21,7 @@ class Form(StrEnum):
     json = "json"
 
 
-@with_search_options
+@with_config_options(DecodeConfig, "decode", panels=PANELS, without=("batch_size",))  # it explains one text
 def explain_command(
     bundle: OptionalBundleFolder = None,
     text: Annotated[

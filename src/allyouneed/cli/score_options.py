@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..metrics import Metric, References
 
 TokenizeOption = Annotated[
-    str, typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenised already.')
+    str, typer.Option(help='Tokenizer of sacrebleu for BLEU; "none" for text that is tokenized already.')
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 WrongOption = Annotated[

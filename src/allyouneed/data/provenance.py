@@ -31,7 +31,7 @@ def compute_provenance(
         if corpus.synthetic:
             provenance[f"{name}.synthetic"] = "True"
     if data.bpe_codes:
-        provenance["data.bpe_codes"] = _file_fingerprint(Path(data.data_dir, data.bpe_codes))
+        provenance["data.bpe_codes"] = _file_fingerprint(Path(data.data_dir, data.bpe_codes), data.data_dir)
     provenance |= {
         f"data.{key}": str(value) for key, value in asdict(data).items() if key not in _PATHS | _DESCRIPTIONS
     }
@@ -56,14 +56,15 @@ def _source_fingerprint(where: Where, folder: str) -> str:
     """How the files of a source are read, which the ending of a single one chooses, and their content."""
     files = local_paths(where, folder=folder)
     kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
-    return " ".join([kind, *map(_file_fingerprint, files)]) if files else str(where)
+    return " ".join([kind, *(_file_fingerprint(file, folder) for file in files)]) if files else str(where)
 
 
-def _file_fingerprint(path: Path) -> str:
+def _file_fingerprint(path: Path, folder: str) -> str:
     try:
         with path.open("rb") as file:
             return file_digest(file, "sha256").hexdigest()[:16]
     except FileNotFoundError:
-        raise DataError(f"{path} does not exist") from None
+        hint = "" if folder or path.is_absolute() else "; name the folder that it is in: data.data_dir=FOLDER"
+        raise DataError(f"{path} does not exist{hint}") from None
     except OSError as error:
         raise DataError(f"{path} could not be read: {error.strerror or error}") from error
