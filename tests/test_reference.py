@@ -1,6 +1,7 @@
 """The reference of settings: on the command line, as commented TOML, and as a JSON Schema."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from operator import ge, gt, le, lt
@@ -13,6 +14,7 @@ from allyouneed import ConfigError, Recipe
 from allyouneed.files import to_json
 from allyouneed.recipes import SCHEMA, paper_names, recipe_names, recipe_path
 from allyouneed.reference import SECTIONS, commented_recipe, find_settings, recipe_schema, refuse_misspelt
+from docs_programs import DOCS, program
 from shell import run_here
 
 NAMES = [*recipe_names(), *paper_names()]
@@ -46,6 +48,19 @@ def is_valid(value: Any, schema: dict[str, Any]) -> bool:
 
 def test_the_shipped_schema_is_that_of_the_settings() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == to_json(recipe_schema(), indent=1) + "\n", "run docs/make/schema.py"
+
+
+def test_the_page_of_commands_is_that_of_the_program() -> None:
+    commands = program("commands")
+    assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run docs/make/commands.py"
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("## The commands")[2].partition("\n## ")[0]
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    for name in re.findall(r"^## allyouneed (\w+)$", page, re.MULTILINE):
+        assert f"`{name}`" in table, name
 
 
 @pytest.mark.parametrize("name", NAMES)
