@@ -18,7 +18,7 @@ What `allyouneed COMMAND --help` prints, without its examples. Every command has
 of an error; `allyouneed --version` prints the version. [Training](training.md#stopping-and-resuming) lists the exit
 codes.
 """
-_SEARCH = "The [settings of the search](settings.md#decode-the-search) are options, too: `--beam`, `--length-penalty`, …"
+_SEARCH = "The [settings of the search](settings.md#decode-the-search) are options, too: `--beam` and others."
 
 
 def page() -> str:
