@@ -2,6 +2,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars
 import pytest
@@ -10,7 +11,9 @@ from allyouneed import (
     Bundle,
     ConfigError,
     DataError,
+    Draft,
     Evaluation,
+    InputError,
     OutputError,
     Recipe,
     TrainingError,
@@ -52,6 +55,28 @@ def test_references_are_normalized_as_the_model_was_trained(bundle: Bundle) -> N
     )
 
 
+@pytest.mark.parametrize("path", [str, Path])
+def test_a_bundle_is_evaluated_by_its_path(bundle: Bundle, tmp_path: Path, path: type) -> None:
+    bundle.save(tmp_path)
+    pairs = [("abc", "cba")]
+    assert evaluate(path(tmp_path), pairs) == evaluate(bundle, pairs)
+
+
+def test_what_is_no_bundle_or_no_pair_is_refused_in_one_line(bundle: Bundle) -> None:
+    wrong: Any = 3
+    with pytest.raises(ConfigError, match=r'Translator\.load\("runs/mine"\); got 3'):
+        evaluate(wrong, [("abc", "cba")])
+    for pairs, message in (
+        ("pairs.tsv", "pairs must be a list, .* got the one string 'pairs.tsv'"),
+        (Path("pairs.tsv"), r"pairs must be a list, .* got PosixPath\('pairs.tsv'\)"),
+        ([("abc", "cba"), "ab"], "a pair must be a source and its reference translation, .* got 'ab'"),
+        ([("abc", [])], r"or a list of these; got \('abc', \[\]\)"),
+        ([("abc", ["cba", None])], "or a list of these; got "),
+    ):
+        with pytest.raises(InputError, match=message):
+            evaluate(bundle, pairs)  # type: ignore[arg-type]
+
+
 def test_nothing_to_evaluate_is_refused(bundle: Bundle) -> None:
     with pytest.raises(DataError, match="nothing to score"):
         evaluate(bundle, [])
@@ -76,6 +101,37 @@ def test_pairs_from_memory_train_the_model_that_the_same_file_trains(tmp_path: P
     fit(Recipe.read(tmp_path / "list/recipe.toml"), tmp_path / "again", evaluate=None)  # it names the stored pairs
     names = ("file", "list", "frame", "again")
     assert len({(tmp_path / name / "weights.safetensors").read_bytes() for name in names}) == 1
+
+
+def test_settings_that_are_left_out_are_chosen_for_files_and_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the command does: `run_training` gets a draft that names the same files."""
+    trained: list[Recipe | Draft] = []
+    monkeypatch.setattr("allyouneed.evaluation.fitting.run_training", lambda recipe, *_, **__: trained.append(recipe))
+    (tmp_path / "my.toml").write_text("[train]\nsteps = 7\n")
+    accepted: list[Any] = ["p.tsv", Path("p.tsv"), ["p.en", Path("p.de")], ("p.en", "p.de"), {"train": {"steps": 7}}]
+    for what in [*accepted, tmp_path / "my.toml", TINY]:
+        fit(what, tmp_path / "run")
+    one, two = {"data": {"train": "p.tsv"}}, {"data": {"train": ["p.en", "p.de"]}}
+    assert [draft.tables for draft in trained if isinstance(draft, Draft)] == [one, one, two, two, accepted[-1]]
+    assert trained[5:] == [Recipe.read(tmp_path / "my.toml"), TINY]
+
+
+def test_a_file_of_pairs_and_tables_train_a_model(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    tables = {name: IN_MEMORY.tables()[name] for name in ("train", "model")}
+    fit({**tables, "data": {"train": str(tmp_path / "pairs.tsv")}}, tmp_path / "run", evaluate=None)
+    fit(tables, tmp_path / "memory", train=PAIRS, evaluate=None)
+    for run in ("run", "memory"):
+        assert Recipe.read(tmp_path / run / "recipe.toml").data.vocabulary == "characters"  # chosen for digits
+
+
+@pytest.mark.parametrize("what", [PAIRS, [], 3, None, b"pairs.tsv", [Path("a"), 3]])
+def test_what_is_no_recipe_and_no_file_is_refused_in_one_line(tmp_path: Path, what: Any) -> None:
+    with pytest.raises(ConfigError, match=r"fit takes a recipe, a file of pairs, .*; got .*; .* train=pairs\)$"):
+        fit(what, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_on_pairs_from_memory_is_resumed_with_the_same_pairs_only(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """`fit`: training that scores the model at every validation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from .user_metrics import UserMetric, with_stopping_metric
 
 
 def fit(
-    recipe: Recipe | Draft,
+    recipe: Recipe | Draft | str | Path | Sequence[str | Path] | Mapping[str, Any],
     output: str | Path,
     *,
     train: Any = None,
@@ -32,7 +32,9 @@ def fit(
 ) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`; its bundle is returned.
 
-    What a `Draft` leaves out is chosen from the corpus. The pairs are those of the files that `recipe` names, or
+    That is a `Recipe`; a `Draft`, or the tables of one, which may leave out settings; a file of pairs, or two aligned
+    ones in a list; or the TOML file of a recipe. Settings that all but a recipe leave out are chosen from the pairs, as
+    the command does. The pairs are those of the files that `recipe` names, or
     `train`, `valid` and `test` from memory: an iterable of (source, target) pairs or of rows, a polars or pandas frame,
     or a data set of Hugging Face, whose two columns `data.columns` names. They are stored in `output`/pairs.
     `callback` is informed of the progress. `evaluate` scores the model on validation pairs at every validation, by
@@ -49,6 +51,7 @@ def fit(
     other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
     """
+    recipe = _as_recipe(recipe)
     stopping = preliminary_recipe(recipe).train.early_stopping_metric
     evaluate = with_stopping_metric(evaluate, metrics or {}, stopping)
     parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
@@ -56,4 +59,22 @@ def fit(
         recipe = with_pairs(recipe, Path(output), parts, resume=resume)
     return run_training(
         recipe, output, callback=callback, evaluate=evaluate, optimizer=optimizer, resume=resume, stopwatch=stopwatch
+    )
+
+
+def _as_recipe(what: object) -> Recipe | Draft:
+    match what:
+        case Recipe() | Draft():
+            return what
+        case Mapping():
+            return Draft.from_tables(what)
+        case str() | Path() if str(what).endswith(".toml"):
+            return Recipe.read(what)
+        case str() | Path():
+            return Draft.from_tables({"data": {"train": str(what)}})
+        case [str() | Path(), *_] if all(isinstance(file, str | Path) for file in what):
+            return Draft.from_tables({"data": {"train": list(map(str, what))}})
+    raise ConfigError(
+        "fit takes a recipe, a file of pairs, two aligned files, or the tables of a recipe; "
+        f"got {what!r:.60}; pairs from memory are another argument: fit({{}}, output, train=pairs)"
     )

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..corpus.pair import Pair
+from ..device import pick_device
 from ..metrics import (
     METRICS,
     QUICK_METRICS,
@@ -22,6 +24,7 @@ from ..metrics import (
 )
 from ..run import Evaluation, Sample
 from ..translator import Translator
+from ..translator.texts import checked_references
 
 Pairs = Iterable[tuple[str, str | Sequence[str]]]
 
@@ -81,11 +84,17 @@ class ScoredSet:
 
 
 def translate_set(
-    model: Bundle | Translator, pairs: Pairs, *, name: str = "", on_progress: Callable[[int], None] = lambda _: None
+    model: Bundle | Translator | str | Path,
+    pairs: Pairs,
+    *,
+    name: str = "",
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> TranslatedSet:
     """Translate the sources of some pairs. References are normalized as the model's training text was."""
+    if isinstance(model, str | Path):
+        model = Bundle.load(model, device=pick_device())
     translator = model if isinstance(model, Translator) else Translator(model)
-    rows = [(source, [target] if isinstance(target, str) else target) for source, target in pairs]
+    rows = list(checked_references(pairs))
     outputs = translator.translate([source for source, _ in rows], on_progress=on_progress)
     # A letter and its accent may be one character or two, which would count as different words.
     references = [[translator.bundle.normalization(target) for target in targets] for _, targets in rows]
@@ -93,7 +102,7 @@ def translate_set(
 
 
 def evaluate(
-    model: Bundle | Translator,
+    model: Bundle | Translator | str | Path,
     pairs: Pairs,
     *,
     tokenize: str = "13a",
@@ -107,9 +116,9 @@ def evaluate(
     interval; `metrics` names some of them, and `intervals=False` saves the bootstrap samples. TER and CER are better
     when lower, and may exceed 100. A target is one reference translation, or several. `tokenize` is sacrebleu's
     tokenizer for BLEU, "none" for text that is tokenized already. References are normalized as the model's training
-    text was. The samples are the translations, each with its chrF. A bundle is searched with the settings stored in it,
-    a `Translator` with its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set and a
-    text that cannot be translated.
+    text was. The samples are the translations, each with its chrF. A bundle, or the folder of one, is searched with the
+    settings stored in it, a `Translator` with its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses
+    an empty set, what is no pair, and a text that cannot be translated.
     """
     translated = translate_set(model, pairs, on_progress=on_progress)
     scored = ScoredSet.count(translated, make_metrics(metrics, tokenize=tokenize))

@@ -1,6 +1,6 @@
 """The checks of texts and pairs that a caller passes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..errors import InputError
 
@@ -23,7 +23,24 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]
         yield pair
 
 
+def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
+    """The source and the references of each pair, whose target is one or several. Refuses as `checked_pairs` does."""
+    _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
+    for number, pair in enumerate(pairs, start=1):
+        match pair:
+            case [str() as source, str() as reference]:
+                yield source, [reference]
+            case [str() as source, [_, *_] as references] if all(isinstance(one, str) for one in references):
+                yield source, references
+            case _:
+                raise InputError(
+                    f"a pair must be a source and its reference translation, or a list of these; got {pair!r:.60}",
+                    line=number,
+                )
+
+
 def _refuse_one_string(items: object, what: str, expected: str) -> None:
     # A string can be iterated too: it would be taken apart into its characters.
-    if isinstance(items, str | bytes):
-        raise InputError(f"{what} must be a list, {expected}; got the one string {items!r:.60}")
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        string = "the one string " if isinstance(items, str | bytes) else ""
+        raise InputError(f"{what} must be a list, {expected}; got {string}{items!r:.60}")

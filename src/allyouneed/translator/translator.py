@@ -54,6 +54,11 @@ class Translator:
         `make_engine`). Refuses `others` with another vocabulary or other languages.
         """
         self.bundle, self.bundles = bundle, (bundle, *others)
+        for one in self.bundles:
+            if not isinstance(one, Bundle):
+                raise ConfigError(
+                    f'a translator is made of bundles, or of a folder by Translator.load("runs/mine"); got {one!r:.60}'
+                )
         require_one_vocabulary(self.bundles, [f"model {number + 1}" for number in range(len(self.bundles))])
         self.model = bundle.model
         self.source_tokenizer, self.target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
