@@ -84,12 +84,14 @@ def test_help_does_not_wait_for_torch() -> None:
 
 def test_the_public_names() -> None:
     assert dir(allyouneed) == [
-        "Alignment", "AllYouNeedError", "Bundle", "BundleError", "CleanConfig", "ConfigError", "CorpusConfig",
-        "DataConfig", "DataError", "DecodeConfig", "DocumentError", "Draft", "Evaluation", "Evaluator",
-        "ExportError", "Glossary", "InputError", "Interrupted", "MissingExtraError", "ModelConfig",
-        "MultiHeadAttention", "OutputError", "PositionalEncoding", "Recipe", "Sample", "Scored",
-        "SilentCallback", "Tokenizer", "TrainConfig", "TrainingCallback", "TrainingError", "Transformer",
-        "Translation", "Translator", "Update", "Validation", "average_bundles", "evaluate", "fit", "recipe_path",
+        "Adaptation", "Alignment", "AllYouNeedError", "Bundle", "BundleError", "CleanConfig", "ConfigError",
+        "CorpusConfig", "DataConfig", "DataError", "DecodeConfig", "DocumentError", "DocumentOptions",
+        "DocumentTranslation", "Draft", "Evaluation", "Evaluator", "ExportError", "Glossary", "InputError",
+        "Interrupted", "MissingExtraError", "ModelConfig", "MultiHeadAttention", "OutputError",
+        "PositionalEncoding", "Recipe", "Sample", "Scored", "SilentCallback", "Tokenizer", "TrainConfig",
+        "TrainingCallback", "TrainingError", "Transformer", "Translation", "Translator", "Update",
+        "Validation", "adapt_bundle", "average_bundles", "evaluate", "evaluate_run", "export_bundle", "fit",
+        "import_checkpoint", "read_document", "read_pairs", "recipe_path", "translate_document",
     ]  # fmt: skip
     for name in allyouneed.__all__:
         assert getattr(allyouneed, name).__name__ == name

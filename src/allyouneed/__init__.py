@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from .config import ModelConfig as ModelConfig
     from .config import Recipe as Recipe
     from .config import TrainConfig as TrainConfig
+    from .convert.formats import export_bundle as export_bundle
+    from .convert.imports import import_checkpoint as import_checkpoint
+    from .corpus.readers import read_pairs as read_pairs
+    from .documents import DocumentOptions as DocumentOptions
+    from .documents import read_document as read_document
     from .errors import AllYouNeedError as AllYouNeedError
     from .errors import BundleError as BundleError
     from .errors import ConfigError as ConfigError
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from .errors import OutputError as OutputError
     from .errors import TrainingError as TrainingError
     from .evaluation import evaluate as evaluate
+    from .evaluation import evaluate_run as evaluate_run
     from .evaluation import fit as fit
     from .nn import MultiHeadAttention as MultiHeadAttention
     from .nn import PositionalEncoding as PositionalEncoding
@@ -40,14 +46,22 @@ if TYPE_CHECKING:
     from .text.glossary import Glossary as Glossary
     from .text.tokenizer import Tokenizer as Tokenizer
     from .train import Update as Update
+    from .transfer.adaptation import Adaptation as Adaptation
+    from .transfer.adaptation import adapt_bundle as adapt_bundle
     from .translator import Alignment as Alignment
     from .translator import Scored as Scored
     from .translator import Translation as Translation
     from .translator import Translator as Translator
+    from .translator.document_translation import DocumentTranslation as DocumentTranslation
+    from .translator.document_translation import translate_document as translate_document
 
 _ROOMS = {
     "bundle": ("Bundle",),
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
+    "convert.formats": ("export_bundle",),
+    "convert.imports": ("import_checkpoint",),
+    "corpus.readers": ("read_pairs",),
+    "documents": ("DocumentOptions", "read_document"),
     "errors": (
         "AllYouNeedError",
         "BundleError",
@@ -61,7 +75,7 @@ _ROOMS = {
         "OutputError",
         "TrainingError",
     ),
-    "evaluation": ("evaluate", "fit"),
+    "evaluation": ("evaluate", "evaluate_run", "fit"),
     "nn": ("MultiHeadAttention", "PositionalEncoding", "Transformer"),
     "recipes": ("recipe_path",),
     "run": (
@@ -77,7 +91,9 @@ _ROOMS = {
     "text.glossary": ("Glossary",),
     "text.tokenizer": ("Tokenizer",),
     "train": ("Update",),
+    "transfer.adaptation": ("Adaptation", "adapt_bundle"),
     "translator": ("Alignment", "Scored", "Translation", "Translator"),
+    "translator.document_translation": ("DocumentTranslation", "translate_document"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -57,7 +57,7 @@ def greedy(state: State, source: list[int], *, steps: int, **settings: Any) -> l
 @torch.inference_mode()
 def test_logits_and_greedy_translations_are_those_of_fairseq(model: dict[str, Any], tmp_path: Path) -> None:
     state, symbols = write_fairseq(tmp_path / "fairseq", **model)
-    bundle = import_checkpoint(tmp_path / "fairseq", tmp_path / "bundle")
+    bundle = import_checkpoint(str(tmp_path / "fairseq"), str(tmp_path / "bundle"))
     bundle = Bundle.load(tmp_path / "bundle")
     assert bundle.model.config.tied_embeddings == model["tied"]
     assert bundle.languages == ("en", "it")

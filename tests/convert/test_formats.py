@@ -37,7 +37,7 @@ LIBRARIES = {
 
 def test_the_proof_is_written_beside_the_export(tmp_path: Path) -> None:
     bundle = replace(make_bundle(), probes=("abc", "jj"))
-    proof = export_bundle(bundle, tmp_path / "out", to="ctranslate2", sentences=3)
+    proof = export_bundle(bundle, str(tmp_path / "out"), to="ctranslate2", sentences=3)
     stored = json.loads((tmp_path / "out/proof.json").read_text())
     assert stored["sentences"] == proof.sentences == 5
     assert stored["beams"] == [1, 4]

@@ -52,7 +52,7 @@ def exporter(name: str) -> Exporter:
 
 def export_bundle(
     bundle: Bundle,
-    folder: Path,
+    folder: str | Path,
     *,
     to: str,
     precision: str | None = None,
@@ -81,7 +81,7 @@ def export_bundle(
             "so that its export cannot be compared with it; at least 3 are needed"
         )
     chosen.require_library()
-    with folder_written_whole(folder) as partial:
+    with folder_written_whole(Path(folder)) as partial:
         sources = probe_sources(bundle) + random_sources(bundle, sentences, seed=1)
         chosen.write(bundle, partial, precision)
         proof = prove(bundle, chosen.load(partial, bundle, precision), sources)

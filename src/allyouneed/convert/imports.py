@@ -51,8 +51,11 @@ def recognize(folder: Path) -> Importer:
     raise CheckpointError(f"{folder} is no checkpoint of a known kind. Known are {kinds}")
 
 
-def import_checkpoint(folder: Path, output: Path, *, source_language: str = "", target_language: str = "") -> Bundle:
+def import_checkpoint(
+    folder: str | Path, output: str | Path, *, source_language: str = "", target_language: str = ""
+) -> Bundle:
     """Write the checkpoint in `folder` as a new bundle, whole or not at all. Languages replace those it names."""
+    folder, output = Path(folder), Path(output)
     if output.exists():  # before the checkpoint is read, which may take a while
         raise OutputError(f"{output} exists already; name a new folder")
     for name, tag in (("--source-language", source_language), ("--target-language", target_language)):
