@@ -70,6 +70,32 @@ def test_the_character_error_rate_by_hand() -> None:
     assert score("cer", [""], [""]) == 0
 
 
+def test_the_word_error_rate_by_hand() -> None:
+    """Phonemes of "phone" and "knot": one replaced, one inserted, of six."""
+    assert score("wer", ["F AW N", "N AA T S"], ["F OW N", "N AA T"]) == pytest.approx(100 * 2 / 6)
+    assert score("wer", ["a  cat sat"], [["a dog sat down", "a cat"]]) == pytest.approx(100 * 1 / 3)
+    assert score("wer", ["The"], ["the"]) == score("wer", ["b"], [""]) == 100
+    counts = count_sentences(make_metrics(["wer"])["wer"], OURS, THEIRS)
+    assert counts.signature == "nrefs:1|case:mixed|unit:word"
+    assert score_with_interval(make_metrics(["wer"])["wer"], counts).low == 0
+
+
+@given(some.lists(some.tuples(some.text("ab ", max_size=12), some.text("ab ", max_size=12)), min_size=1, max_size=3))
+def test_the_word_error_rate_is_that_of_the_table(pairs: list[tuple[str, str]]) -> None:
+    """By the recursion of the definition, over all words of a corpus."""
+
+    def edits(first: tuple[str, ...], second: tuple[str, ...]) -> int:
+        if not first or not second:
+            return len(first) + len(second)
+        replaced = edits(first[1:], second[1:]) + (first[0] != second[0])
+        return min(replaced, edits(first[1:], second) + 1, edits(first, second[1:]) + 1)
+
+    length = sum(len(reference.split()) for _, reference in pairs)
+    errors = sum(edits(tuple(output.split()), tuple(reference.split())) for output, reference in pairs)
+    outputs, references = map(list, zip(*pairs, strict=True))
+    assert score("wer", outputs, references) == pytest.approx(100 * errors / length if length else 100 * (errors > 0))
+
+
 @given(some.text("abc", max_size=12), some.text("abc", max_size=12))
 def test_the_edit_distance_is_that_of_the_table(first: str, second: str) -> None:
     above = list(range(len(second) + 1))
@@ -86,7 +112,7 @@ def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
         make_metrics(["blue"])
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [*METRICS, "wer"])
 def test_what_does_not_pair_or_is_empty_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="2 translations cannot be scored against 1 references"):
         score(name, OURS, THEIRS[:1])

@@ -203,6 +203,7 @@ def test_only_the_metrics_that_are_named_are_counted(texts: Path) -> None:
     words = ("score", "--target", "bad", "--reference", "reference", "--metrics")
     scores = json.loads(run_here(*words, "cer, bleu", "--json").stdout)["systems"][0]["scores"]
     assert list(scores) == ["cer", "bleu"]
+    assert b"unit:word" in run_here(*words, "wer", "--at-most", "wer=100").stdout
     assert 'no metric "blue"; known metrics: bleu, chrf, ' in refusal(*words, "bleu,blue")
     assert 'no metric "ter" is counted; counted are bleu' in refusal(*words, "bleu", "--at-most", "ter=3")
     (texts / "reference").write_text("one two\n" * 30)  # too short for BLEU, which is 0 for any translation

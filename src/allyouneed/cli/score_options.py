@@ -30,7 +30,7 @@ MetricsOption = Annotated[
     typer.Option(
         "--metrics",
         metavar="METRIC,…",
-        help="Count only these: bleu, chrf, chrf++, ter, cer, exact.",
+        help="Count only these: bleu, chrf, chrf++, ter, cer, wer, exact.",
         show_default=False,
     ),
 ]
@@ -49,7 +49,7 @@ AtMostOption = Annotated[
     typer.Option(
         "--at-most",
         metavar="METRIC=NUMBER",
-        help="Exit with code 1 if this error rate is higher: ter, cer. May be repeated.",
+        help="Exit with code 1 if this error rate is higher: ter, cer, wer. May be repeated.",
         show_default=False,
     ),
 ]

@@ -113,12 +113,13 @@ def evaluate(
     """Translate the sources of some pairs and compare with their targets.
 
     The scores are BLEU, chrF2, chrF++, TER, character error rate and exact match, in percent, each with its 95 %
-    interval; `metrics` names some of them, and `intervals=False` saves the bootstrap samples. TER and CER are better
-    when lower, and may exceed 100. A target is one reference translation, or several. `tokenize` is sacrebleu's
-    tokenizer for BLEU, "none" for text that is tokenized already. References are normalized as the model's training
-    text was. The samples are the translations, each with its chrF. A bundle, or the folder of one, is searched with the
-    settings stored in it, a `Translator` with its own: `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses
-    an empty set, what is no pair, and a text that cannot be translated.
+    interval; `metrics` names some of them, or "wer", the word error rate, and `intervals=False` saves the bootstrap
+    samples. TER, CER and WER are better when lower, and may exceed 100. A target is one reference translation, or
+    several. `tokenize` is sacrebleu's tokenizer for BLEU, "none" for text that is tokenized already. References are
+    normalized as the model's training text was. The samples are the translations, each with its chrF. A bundle, or the
+    folder of one, is searched with the settings stored in it, a `Translator` with its own:
+    `evaluate(Translator.load("runs/mine", beam=8), pairs)`. Refuses an empty set, what is no pair, and a text that
+    cannot be translated.
     """
     translated = translate_set(model, pairs, on_progress=on_progress)
     scored = ScoredSet.count(translated, make_metrics(metrics, tokenize=tokenize))

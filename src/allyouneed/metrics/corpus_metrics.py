@@ -1,4 +1,4 @@
-"""The scores of a corpus of translations: those of sacrebleu (Post, 2018), character error rate, and exact match."""
+"""The scores of a corpus of translations: those of sacrebleu (Post, 2018), error rates, and exact match."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,8 @@ def make_metrics(names: Iterable[str], *, tokenize: str = "13a") -> dict[str, Me
         "chrf": Metric("chrF2", partial(_count, CHRF)),
         "chrf++": Metric("chrF++", partial(_count, partial(CHRF, word_order=2))),
         "ter": Metric("TER", partial(_count, TER), higher_is_better=False),
-        "cer": Metric("CER", _count_character_errors, higher_is_better=False),
+        "cer": Metric("CER", partial(_count_errors, str, "char"), higher_is_better=False),
+        "wer": Metric("WER", partial(_count_errors, str.split, "word"), higher_is_better=False),
         "exact": Metric("exact match", _count_equal),
     }
     if unknown := [name for name in names if name not in known]:
@@ -71,6 +72,7 @@ def make_metrics(names: Iterable[str], *, tokenize: str = "13a") -> dict[str, Me
     return {name: known[name] for name in names}
 
 
+# Those that are counted unless others are named.
 METRICS = ("bleu", "chrf", "chrf++", "ter", "cer", "exact")
 QUICK_METRICS = ("bleu", "chrf", "exact")
 
@@ -144,13 +146,18 @@ def _count(make: Callable[[], Any], translations: Sequence[str], references: Seq
     )
 
 
-def _count_character_errors(translations: Sequence[str], references: Sequence[Sequence[str]]) -> SentenceCounts:
-    """Edits to the nearest reference and the mean length of the references, as TER counts words."""
-    rows = [
-        (min(edit_distance(output, reference) for reference in some), sum(map(len, some)) / len(some))
-        for output, some in zip(translations, references, strict=True)
-    ]
-    return SentenceCounts(np.array(rows, dtype=np.float64), _rate, f"nrefs:{_number(references)}|case:mixed|unit:char")
+def _count_errors(
+    cut: Callable[[str], Sequence[str]], unit: str, translations: Sequence[str], references: Sequence[Sequence[str]]
+) -> SentenceCounts:
+    """Edits to the nearest reference and the mean length of the references, as TER counts them, in what `cut` makes."""
+    rows = []
+    for output, some in zip(translations, references, strict=True):
+        written, expected = cut(output), list(map(cut, some))
+        edits = min(edit_distance(written, reference) for reference in expected)
+        rows.append((edits, sum(map(len, expected)) / len(expected)))
+    return SentenceCounts(
+        np.array(rows, dtype=np.float64), _rate, f"nrefs:{_number(references)}|case:mixed|unit:{unit}"
+    )
 
 
 def _rate(sums: FloatArray) -> float:
