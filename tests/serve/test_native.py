@@ -35,6 +35,19 @@ def test_alternatives_begin_with_the_prefix_and_words_are_aligned(client: TestCl
     assert one["log_probability"] < 0
 
 
+def test_each_text_may_have_its_prefix(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.serve.scheduler.SPLIT_CHARACTERS", 4)  # so that the texts are split apart
+    request = {"texts": ["abc", "abc", "dig"], "source": "en", "target": "it", "prefix": ["ab", "", "j"]}
+    answer = client.post("/v1/translate", json=request).json()["translations"]
+    for text, prefix, one in zip(request["texts"], request["prefix"], answer, strict=True):
+        alone = client.post("/v1/translate", json={**request, "texts": [text], "prefix": prefix})
+        assert [other["text"] for other in alone.json()["translations"]] == [one["text"]]
+        assert one["text"].startswith(prefix)
+    refused = client.post("/v1/translate", json={**request, "prefix": ["ab"]})
+    assert refused.status_code == 400
+    assert refused.json()["error"] == "prefix must be one string, or one for each of 3 texts; got 1"
+
+
 def test_a_stream_is_server_sent_events_that_end_with_the_whole_text(
     client: TestClient, served: tuple[Path, Path]
 ) -> None:

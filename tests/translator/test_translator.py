@@ -130,6 +130,41 @@ def test_a_glossary_holds_in_alternatives_and_in_streams() -> None:
         "".join(translator.using(max_length=4, glossary={"abc": "ijijij"}).stream("abc"))
 
 
+def test_every_text_may_have_a_prefix_of_its_own(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the texts are read in several windows, and some are copied, blank or refused."""
+    monkeypatch.setattr("allyouneed.translator.translator.WINDOW", 1)
+    translator = Translator(bundle).using(batch_size=2)
+    texts = ["abc", "", "de", "X", "jig"]
+    prefixes = ["d", "e", "", "f", "d"]
+    refused: list[InputError] = []
+    together = list(translator.translations(iter(texts), prefix=prefixes, on_refused=refused.append))
+    assert [error.line for error in refused] == [4]
+    for text, prefix, result in zip(texts, prefixes, together, strict=True):
+        if text != "X":
+            (alone,) = translator.translations([text], prefix=prefix)
+            assert (result.text, result.source) == (alone.text, text)
+            assert result.text.startswith(prefix if text else "")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message", "line"),
+    [
+        (["a"], "prefix must be one string, or one for each of 2 texts; got 1", None),
+        (["a", "b", "c"], "one for each of 2 texts; got 3", None),
+        (None, "prefix must be a string, or a list with one for each text; got None", None),
+        (["a", 3], "a prefix must be a string; got 3", 2),
+        (["a", "X"], "the prefix of this translation: 'X' at position 1", 12),
+        (["a" * 17, "a"], "the prefix has 17 tokens", 11),
+    ],
+)
+def test_a_prefix_that_is_none_for_each_text_is_refused(
+    bundle: Bundle, prefix: Any, message: str, line: int | None
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        list(Translator(bundle).translations(["abc", "de"], prefix=prefix, first_line=11))
+    assert error.value.line == line
+
+
 def test_every_text_gets_alternatives_of_its_own(bundle: Bundle) -> None:
     translator = Translator(bundle)
     for text, result in zip(TEXTS, translator.translations(TEXTS, prefix="d", alternatives=3), strict=True):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from ..errors import AllYouNeedError
 from ..translator import Translation
+from ..translator.texts import checked_prefixes
 from .admission import Admitted, NativeBody
 from .events import EVENT_STREAM, event, event_response
 from .request_checks import checked_count, checked_terms, refuse_too_much
@@ -28,7 +29,7 @@ class TextsRequest(NativeBody):
     alternatives: int = Field(0, ge=0, description="other translations of each text")
     align: Literal["words", "tokens"] | None = Field(None, description="units to align, if any")
     glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
-    prefix: str = Field("", description="how every translation begins")
+    prefix: str | list[str] = Field("", description="how every translation begins, or a list: how each begins")
 
 
 class AlternativeText(BaseModel):
@@ -79,7 +80,7 @@ async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSO
         alternatives=checked_count(body.alternatives, "alternatives", limit=server.config.max_alternatives),
         align=body.align,
         glossary=checked_terms(body.glossary, server.config),
-        prefix=body.prefix,
+        prefix=body.prefix if isinstance(body.prefix, str) else tuple(checked_prefixes(body.prefix, len(body.texts))),
     )
     server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
     count_texts(body.texts)

@@ -199,11 +199,12 @@ def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
 
 async def _split(request: QueuedRequest, texts: Sequence[str], first: int) -> SplitTexts:
     options = request.options
+    prefix = options.prefix if isinstance(options.prefix, str) else options.prefix[first - 1 : first - 1 + len(texts)]
 
     def work() -> SplitTexts:
         return request.translator.split(
             texts,
-            prefix=options.prefix,
+            prefix=prefix,
             glossary=dict(options.glossary) or None,
             first_line=first,
             is_cancelled=lambda _: request.cancelled,

@@ -11,7 +11,7 @@ class TranslationOptions:
     alternatives: int = 0
     align: Literal["words", "tokens"] | None = None
     glossary: tuple[tuple[str, str], ...] = ()  # pairs of a term and its translation
-    prefix: str = ""
+    prefix: str | tuple[str, ...] = ""  # of every text, or of each
 
 
 PLAIN = TranslationOptions()

@@ -39,15 +39,21 @@ class Segmenter:
         self.longest_source, self._max_length = longest_source, max_length
 
     def split(
-        self, texts: Sequence[str], prefix: list[int], first: int, constraints: ConstraintBuilder | None = None
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[list[int]],
+        first: int,
+        constraints: ConstraintBuilder | None = None,
     ) -> list[Segment]:
-        """The segments of some texts, of which an empty one has none; the first segment of each begins with `prefix`.
+        """The segments of some texts, of which an empty one has none; the first segment of each begins with its prefix.
 
         Refuses a text that cannot be encoded or cut, by its line; the first text is line `first`.
         """
         return [
             segment
-            for number, (text, ids) in enumerate(zip(texts, encode_texts(self._tokenizer, texts, first), strict=True))
+            for number, (text, ids, prefix) in enumerate(
+                zip(texts, encode_texts(self._tokenizer, texts, first), prefixes, strict=True)
+            )
             if text
             for segment in self._split_one(text, ids, prefix, number, first + number, constraints)
         ]
@@ -55,16 +61,16 @@ class Segmenter:
     def split_accepted(
         self,
         texts: Sequence[str],
-        prefix: list[int],
+        prefixes: Sequence[list[int]],
         first: int,
         constraints: ConstraintBuilder | None,
         on_refused: Callable[[InputError], None],
     ) -> list[Segment]:
         """The same, but `on_refused` is called with the error of each text that is refused."""
         segments: list[Segment] = []
-        for number, text in enumerate(texts):
+        for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True)):
             try:
-                split = self.split([text], prefix, first + number, constraints)
+                split = self.split([text], [prefix], first + number, constraints)
                 segments += [segment._replace(number=number) for segment in split]
             except InputError as error:
                 on_refused(error)

@@ -10,6 +10,7 @@ from ..text.glossary import Glossary
 from .constraints import ConstraintBuilder
 from .segments import Segment, Segmenter
 from .split_texts import SplitTexts
+from .texts import checked_prefixes
 from .translation import Translation
 
 BYTE_ORDER_MARK = "\ufeff"  # what may be left of one at the start of a text, which no model knows
@@ -39,7 +40,7 @@ class TextSplitter:
         self,
         texts: Sequence[str],
         *,
-        prefix: str = "",
+        prefix: str | Sequence[str] = "",
         glossary: Terms | None = None,
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
@@ -47,9 +48,12 @@ class TextSplitter:
     ) -> SplitTexts:
         """As `Translator.split`."""
         normalized = [self._normalize(text.removeprefix(BYTE_ORDER_MARK)) for text in texts]
-        prefix_ids = self._encode_prefix(self._normalize(prefix))
+        prefixes = checked_prefixes(prefix, len(texts))
+        prefix_ids = self._encode_prefixes(prefixes, None if isinstance(prefix, str) else first_line)
         ready = {
-            number: same for number, text in enumerate(normalized) if (same := self._without_decoding(text, prefix))
+            number: same
+            for number, (text, begin) in enumerate(zip(normalized, prefixes, strict=True))
+            if (same := self._without_decoding(text, begin))
         }
         case = self._bundle.case_statistics
         constraints = self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
@@ -80,17 +84,30 @@ class TextSplitter:
             return None
         return ConstraintBuilder(self._target_tokenizer, glossary.normalized(self._normalize), self._decode.copy_spans)
 
-    def _encode_prefix(self, prefix: str) -> list[int]:
+    def _encode_prefixes(self, prefixes: Sequence[str], first_line: int | None) -> list[list[int]]:
+        """The ids of prefixes, of which several may be equal. One that is refused is so by its line, if they have."""
+        known: dict[str, list[int]] = {}
+        for number, prefix in enumerate(prefixes):
+            if prefix not in known:
+                line = None if first_line is None else first_line + number
+                known[prefix] = self._encode_prefix(self._normalize(prefix), line)
+        return [known[prefix] for prefix in prefixes]
+
+    def _encode_prefix(self, prefix: str, line: int | None) -> list[int]:
         try:
             ids = self._target_tokenizer.encode(prefix)[1:-1] if prefix else []
         except InputError as error:
-            raise InputError(f"the prefix of every translation: {error}") from error
+            whose = "every translation" if line is None else "this translation"
+            raise InputError(f"the prefix of {whose}: {error}", line=line) from error
         if self._target_tokenizer.unk_id in ids:
-            raise InputError(f"the vocabulary cannot spell all of the prefix {prefix!r}; leave out what it cannot")
+            raise InputError(
+                f"the vocabulary cannot spell all of the prefix {prefix!r}; leave out what it cannot", line=line
+            )
         if len(ids) >= self._limit:
             raise InputError(
                 f"the prefix has {len(ids)} tokens, but a translation has at most {self._limit}, "
-                "its end token included; give a shorter one"
+                "its end token included; give a shorter one",
+                line=line,
             )
         return ids
 

@@ -39,6 +39,20 @@ def checked_references(pairs: Iterable[tuple[str, str | Sequence[str]]]) -> Iter
                 )
 
 
+def checked_prefixes(prefix: str | Sequence[str], texts: int) -> list[str]:
+    """The prefix of each of so many texts: one string for all, or one for each. Refuses anything else."""
+    if isinstance(prefix, str):
+        return [prefix] * texts
+    if not isinstance(prefix, Sequence) or isinstance(prefix, bytes):
+        raise InputError(f"prefix must be a string, or a list with one for each text; got {prefix!r:.60}")
+    if len(prefix) != texts:
+        raise InputError(f"prefix must be one string, or one for each of {texts} texts; got {len(prefix)}")
+    for number, one in enumerate(prefix, start=1):
+        if not isinstance(one, str):
+            raise InputError(f"a prefix must be a string; got {one!r:.60}", line=number)
+    return list(prefix)
+
+
 def _refuse_one_string(items: object, what: str, expected: str) -> None:
     # A string can be iterated too: it would be taken apart into its characters.
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):

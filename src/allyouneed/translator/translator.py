@@ -21,7 +21,7 @@ from .segment_translator import SegmentTranslator
 from .segments import Segment, encode_texts
 from .split_texts import SplitTexts
 from .text_splitter import Terms, TextSplitter, as_glossary
-from .texts import checked_pairs, checked_texts
+from .texts import checked_pairs, checked_prefixes, checked_texts
 from .translation import Scored, Translation
 
 WINDOW = 32  # batches of texts that are sorted by length among themselves
@@ -152,7 +152,7 @@ class Translator:
         self,
         texts: Iterable[str],
         *,
-        prefix: str = "",
+        prefix: str | Sequence[str] = "",
         glossary: Terms | None = None,
         alternatives: int = 0,
         align: str | None = None,
@@ -164,9 +164,10 @@ class Translator:
         """The translation of each text, in their order; a blank text stays empty.
 
         The texts are read, and held in memory, a window of 32 batches at a time. Every translation begins with
-        `prefix`; with `alternatives` it continues with each of this many most likely next tokens, and the best
-        translation of each is an alternative of the others. `glossary` replaces that of the translator. `align` asks
-        for alignments of "words" or "tokens". `on_progress` gets the number of texts that each batch finished.
+        `prefix`, or with that of its text, if `prefix` is a list with one for each (an empty one is none); with
+        `alternatives` it continues with each of this many most likely next tokens, and the best translation of each is
+        an alternative of the others. `glossary` replaces that of the translator. `align` asks for alignments of "words"
+        or "tokens". `on_progress` gets the number of texts that each batch finished.
 
         Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
         its window is translated; the error's `line` says which text, the first being number `first_line`. With
@@ -181,11 +182,14 @@ class Translator:
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
         texts = checked_texts(texts, first=first_line)
+        if not isinstance(prefix, str):
+            known = list(texts)
+            prefix, texts = checked_prefixes(prefix, len(known)), iter(known)
         done = 0
         while window := list(islice(texts, WINDOW * self.decode.batch_size)):
             split = self.split(
                 window,
-                prefix=prefix,
+                prefix=prefix if isinstance(prefix, str) else prefix[done : done + len(window)],
                 glossary=glossary,
                 first_line=first_line + done,
                 on_refused=on_refused,
@@ -206,7 +210,7 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
-        prefix: str = "",
+        prefix: str | Sequence[str] = "",
         glossary: Terms | None = None,
         first_line: int = 1,
         on_refused: Callable[[InputError], None] | None = None,
