@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LINES = "lines"
 # Documents of other kinds: translating them line by line would damage them.
-OTHER_DOCUMENTS = re.compile(r"\.(xml|pptx|xlsx|epub|pdf|rtf|ass|jsonl|ndjson|ya?ml|parquet)", re.IGNORECASE)
+OTHER_DOCUMENTS = re.compile(r"\.(xml|pptx|xlsx|epub|pdf|rtf|ass|ya?ml|parquet)", re.IGNORECASE)
 COPIED = ("urls", "emails", "placeholders")  # kinds of spans, if neither the call nor the bundle names any
 _SHOWN = 20  # units to review, on the screen
 
@@ -45,7 +45,10 @@ Column = Annotated[str, _option("--column", "The column of a table to translate,
 Into = Annotated[str, _option("--into", "The column for the translations. Default: they replace the text.")]
 Keys = Annotated[
     list[str] | None,
-    _option("--key", "Of a JSON document, translate the strings at this path: menu.*.title. May be repeated."),
+    _option(
+        "--key",
+        "Of a JSON document, or a line of .jsonl, translate the strings at this path: menu.*.title. May be repeated.",
+    ),
 ]
 Numbers = Annotated[
     bool,

@@ -24,6 +24,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
     "json": (".json", ".arb"),
+    "jsonl": (".jsonl", ".ndjson"),
     "docx": (".docx", ".docm", ".dotx"),
     "md": (".md", ".markdown"),
     "odt": (".odt", ".ott"),

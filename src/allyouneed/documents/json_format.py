@@ -6,18 +6,26 @@ numbers, keys that occur twice) keeps its bytes.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ..errors import DocumentError
 from ..files import parse_json
-from .encoded_text import decode_text
+from .encoded_text import EncodedText, decode_text
 from .string_unit import StringUnit
 from .unit import Document, DocumentOptions, UnitTranslation
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class JsonPart(NamedTuple):
+    """A part of a file that is valid JSON, and where it starts; `where` names it, if there are several."""
+
+    text: str
+    start: int = 0
+    where: str = ""
 
 
 class JsonString(NamedTuple):
@@ -39,17 +47,26 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
         parse_json(encoded.text)
     except ValueError as error:
         raise DocumentError(str(error)) from error
+    return json_document(encoded, [JsonPart(encoded.text)], options)
+
+
+def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: DocumentOptions) -> Document:
+    """The document of a file whose `parts` are JSON."""
     strings: list[tuple[JsonString, StringUnit]] = []
+    keys: list[str] = []  # of the units
     locales: list[JsonString] = []
-    for value in _find_strings(encoded.text):
-        if value.path == ("@@locale",):
-            locales.append(value)
-            continue
-        string = json.loads(encoded.text[value.start : value.end], strict=False)
-        if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
-            strings.append((value, StringUnit(string, numbers=options.numbers)))
+    for part in parts:
+        for value in _find_strings(part):
+            if value.path == ("@@locale",):
+                locales.append(value)
+                continue
+            string = json.loads(encoded.text[value.start : value.end], strict=False)
+            if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
+                strings.append((value, StringUnit(string, numbers=options.numbers)))
+                keys.append(": ".join(filter(None, (part.where, ".".join(value.path)))))
     if options.keys and not strings:
         raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
+    units = tuple(string.unit(key) for (_, string), key in zip(strings, keys, strict=True) if string.has_words)
     strings = [(value, string) for value, string in strings if string.has_words]
     style = _StringStyle.detect(encoded.text)
 
@@ -64,14 +81,14 @@ def read_json_document(data: bytes, options: DocumentOptions) -> Document:
             for value, text in new_strings
         )
 
-    return Document(tuple(string.unit(".".join(value.path)) for value, string in strings), write)
+    return Document(units, write)
 
 
-def _find_strings(text: str) -> Iterator[JsonString]:
-    """The string values of a document that is valid JSON; its keys are none."""
+def _find_strings(part: JsonPart) -> Iterator[JsonString]:
+    """The string values of a part; its keys are none."""
     path: list[str | int] = []  # for every object and list around a value, its key or index there
     expects_key = False
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(part.text):
         match token.group():
             case "{" | "[" as opening:
                 expects_key = opening == "{"
@@ -90,7 +107,8 @@ def _find_strings(text: str) -> Iterator[JsonString]:
                 if expects_key:
                     path[-1] = json.loads(string, strict=False)
                 else:
-                    yield JsonString(tuple(map(str, path)), *token.span())
+                    start, end = token.span()
+                    yield JsonString(tuple(map(str, path)), part.start + start, part.start + end)
 
 
 def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
