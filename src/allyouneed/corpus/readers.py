@@ -26,6 +26,7 @@ from .po import read_po
 from .tabular import read_csv, read_jsonl, read_tsv
 from .tasks import TASKS, task_pairs
 from .tmx import read_tmx
+from .xliff import read_xliff
 
 __all__ = [
     "Fault",
@@ -52,6 +53,8 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
     ".parquet": lambda path, columns: read_parquet(str(path), columns),
     ".tmx": read_tmx,
     ".po": lambda path, _: read_po(path),
+    ".xlf": lambda path, _: read_xliff(path),
+    ".xliff": lambda path, _: read_xliff(path),
 }
 _TABLES = READERS.keys() - {".txt"}  # files that hold both sides whatever is in them
 _LINE_ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")  # of these, those with a pair a line

@@ -60,7 +60,7 @@ class TextSplitter:
         recased = {
             number: case.to_sentence_case(text, _terms_with_capitals(text, constraints))
             for number, text in enumerate(normalized)
-            if self._decode.recase and not prefix and number not in ready and case.is_unusual(text)
+            if self._decode.recase and not prefixes[number] and number not in ready and case.is_unusual(text)
         }
         remaining = ["" if number in ready else recased.get(number, text) for number, text in enumerate(normalized)]
         try:
