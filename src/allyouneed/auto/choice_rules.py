@@ -64,7 +64,8 @@ SMALL_CORPUS = 3_000
 
 # Strings have dropout if there are at most MANY_STRINGS pairs, and a time budget, if there is one, is longer than
 # SHORT_BUDGET minutes and has MANY_EPOCHS: such a model learns its pairs by heart. 10 minutes repeat sounds 14 to 17
-# times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose: docs/automatic-settings-measured.md.
+# times, which gain by dropout, and the sentences of accents 8 to 11 times, which lose:
+# docs/automatic-settings-measured.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 EXACT_EPOCHS = 30
 

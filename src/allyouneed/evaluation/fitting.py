@@ -7,6 +7,7 @@ from typing import Any
 from ..auto import preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe
+from ..errors import ConfigError
 from ..run import Draft, Evaluator, TrainingCallback, run_training
 from ..run.budget import Stopwatch
 from ..run.pairs import with_pairs
