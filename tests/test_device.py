@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -34,12 +35,13 @@ def test_bfloat16_is_fast_where_a_cpu_has_either_kind_of_instructions(
     assert has_fast_bfloat16(torch.device("cpu")) is (amx or avx512)
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_what_is_done_at_once_keeps_its_order_and_each_has_a_thread(count: int) -> None:
-    torch.set_num_threads(count)
+@pytest.mark.parametrize(("threads", "count"), [(1, 1), (2, 2), (4, 2)])
+def test_what_is_done_at_once_keeps_its_order_and_each_has_a_thread(threads: int, count: int) -> None:
+    torch.set_num_threads(threads)
     with parallel_map(count) as map_parallel:
         assert list(map_parallel(lambda n: (n, torch.get_num_threads()), range(9))) == [(n, 1) for n in range(9)]
-    assert torch.get_num_threads() == count
+    with ThreadPoolExecutor(1) as new_thread:
+        assert torch.get_num_threads() == new_thread.submit(torch.get_num_threads).result() == threads
     torch.set_num_threads(1)
 
 

@@ -123,12 +123,13 @@ def parallel_map(count: int) -> Iterator[Callable[[Callable[[_Item], _Result], I
     if count == 1:
         yield map
         return
+    before = torch.get_num_threads()
     pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
     try:
         yield pool.map
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(count)  # the default of new threads; that of this thread is unchanged
+        torch.set_num_threads(before)  # the default of new threads; that of this thread is unchanged
 
 
 @contextmanager

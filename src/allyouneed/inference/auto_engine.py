@@ -3,40 +3,22 @@
 import importlib.util
 import threading
 import time
-from dataclasses import dataclass, replace
 from itertools import count
 
 import torch
-from torch import Tensor
 
-from ..decode.beam import Best
 from ..nn.transformer import Transformer
 from .dispatch import auto_compiles
 from .eager import EagerEngine
 from .engine import Engine, Precision
 from .kv_cache import CachedState
+from .pinned import PinningEngine
 
 COMPILING_SECONDS = 300.0  # how long to wait for another process that compiles the kernels
 _POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedState:
-    """The state of a search together with the engine that began the search, which computes it to its end."""
-
-    engine: Engine[CachedState]
-    inner: CachedState
-
-    def reorder(self, hypotheses: Tensor) -> "PinnedState":
-        """As in `State`."""
-        return replace(self, inner=self.inner.reorder(hypotheses))
-
-    def keep(self, sentences: Tensor) -> "PinnedState":
-        """As in `State`."""
-        return replace(self, inner=self.inner.keep(sentences))
-
-
-class AutoEngine:
+class AutoEngine(PinningEngine):
     """An `EagerEngine` at first, and the `CompiledEngine` of the same weights once a thread has loaded it.
 
     The thread starts with the second search, so that it does not delay the first. If Numba's cache holds the kernels,
@@ -53,36 +35,12 @@ class AutoEngine:
         self._starts = count(1)
         self.loading = threading.Thread(target=self._load, args=(model,), name="compiled kernels")
 
-    @property
-    def compiled(self) -> bool:
-        """Whether the compiled engine computes the searches that begin now."""
-        return self._engine.compiled
-
     def begin_search(self) -> Engine[CachedState]:
         """As in `Engine`."""
         engine = self._engine
         if next(self._starts) == 2:
             self.loading.start()
         return engine
-
-    def start(self, source: Tensor) -> PinnedState:
-        """As in `Engine`."""
-        engine = self.begin_search()
-        return PinnedState(engine, engine.start(source))
-
-    def step(self, last: Tensor, state: PinnedState) -> tuple[Tensor, PinnedState]:
-        """As in `Engine`."""
-        logits, inner = state.engine.step(last, state.inner)
-        return logits, PinnedState(state.engine, inner)
-
-    def log_probabilities(self, last: Tensor, state: PinnedState, banned_ids: Tensor) -> tuple[Tensor, PinnedState]:
-        """As in `Engine`."""
-        log_probabilities, inner = state.engine.log_probabilities(last, state.inner, banned_ids)
-        return log_probabilities, PinnedState(state.engine, inner)
-
-    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
-        """As in `Engine`."""
-        return self._engine.top_continuations(totals, log_probabilities, count)
 
     def _load(self, model: Transformer) -> None:
         try:  # imports Numba, half a second

@@ -33,6 +33,7 @@ from .quantization import Int8Linear
 class EagerEngine:
     """An `Engine` of PyTorch operations. It shares some weights with the model: after more training, make another.
 
+    `CurrentEngine` does that by itself.
     Refuses int8 on a device without int8 operators. The model must have no part of its own (custom_parts.py).
     """
 

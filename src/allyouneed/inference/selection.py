@@ -1,12 +1,14 @@
 """Which engine and which precision a model gets."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
 from ..nn.custom_parts import find_custom_part
 from ..nn.transformer import Transformer
 from .auto_engine import AutoEngine, can_auto_compile
+from .current_engine import CurrentEngine
 from .dispatch import int8_pays
 from .eager import EagerEngine
 from .engine import AnyEngine, Precision, UnchangedEngine
@@ -49,8 +51,9 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
 def make_ensemble(
     models: Sequence[Transformer], *, precision: str = "float32", compiled: Compiled = False
 ) -> AnyEngine:
-    """One engine for several models, each prepared as `make_engine` does; for one model its own engine."""
-    engines = [make_engine(model, precision=precision, compiled=compiled) for model in models]
+    """One engine for several models, each prepared as `make_engine` does, and again when its weights have changed."""
+    make = partial(make_engine, precision=precision, compiled=compiled)
+    engines = [CurrentEngine(model, make) for model in models]
     return EnsembleEngine(engines) if len(engines) > 1 else engines[0]
 
 

@@ -37,7 +37,8 @@ class Translator:
     is then the mean of those that the models give. Everything else is that of the first bundle: settings of the search,
     languages, normalization of texts, and what is copied.
 
-    Several threads may use one translator, and what `using` makes of it, at the same time.
+    Several threads may use one translator, and what `using` makes of it, at the same time. It has the weights that the
+    model of its bundle has when a search begins: after more training it translates as the model does then.
     """
 
     def __init__(
