@@ -17,7 +17,7 @@ from allyouneed.nn import Transformer
 from allyouneed.nn.weights import weights
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
-from bundles import strip_checksums
+from bundles import make_bundle, strip_checksums
 
 
 @pytest.fixture
@@ -71,6 +71,22 @@ def test_paths_may_be_strings(bundle: Bundle, tmp_path: Path) -> None:
     assert recipe.data.train == "dates:train"
     fit(runs.TINY, str(tmp_path / "run"))
     assert Recipe.read(str(tmp_path / "run/recipe.toml")) == runs.TINY
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_not_finite_are_not_saved(value: float, tmp_path: Path) -> None:
+    bundle = make_bundle()
+    torch.nn.init.constant_(bundle.model.source_embedding.table, value)
+    with pytest.raises(ConfigError, match=r"source_embedding.table has numbers that are not finite; save the model"):
+        bundle.save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_weights_of_another_precision_are_saved_as_float32(tmp_path: Path) -> None:
+    bundle = make_bundle()
+    bundle.model.bfloat16()
+    bundle.save(tmp_path)
+    assert Bundle.load(tmp_path).model.projection.table.equal(bundle.model.projection.table.float())
 
 
 @pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "weights.safetensors", "README.md"])

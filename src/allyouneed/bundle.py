@@ -78,8 +78,14 @@ class Bundle:
         return named[1] if named else ""
 
     def save(self, folder: str | Path) -> None:
-        """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs."""
+        """Write the folder. Each file is written whole or not at all, `config.json` after all that it needs.
+
+        The weights are written in float32. Refuses weights that are not finite, before it writes anything.
+        """
         folder = Path(folder)
+        tensors = {name: tensor.float() for name, tensor in weights(self.model).items()}
+        for name, tensor in tensors.items():
+            _require_finite(name, tensor, "save the model as it was before training failed")
         folder.mkdir(parents=True, exist_ok=True)
         config = {
             "format": FORMAT,
@@ -97,7 +103,7 @@ class Bundle:
         }
         texts = self.vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
         contents = {name: text.encode() for name, text in texts.items()}
-        write_with_checksums(folder, {WEIGHTS_FILE: save(weights(self.model))} | contents)
+        write_with_checksums(folder, {WEIGHTS_FILE: save(tensors)} | contents)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> "Bundle":
@@ -225,12 +231,16 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
                 raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
         tensors = {upgrade_weight_name(name): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
-            raise ConfigError(f"{name} has numbers that are not finite; load a bundle from before training failed")
+        _require_finite(name, tensor, "load a bundle from before training failed")
     with UninitializedWeights():
         model = Transformer(sizes)
     set_weights(model, tensors)
     return model
+
+
+def _require_finite(name: str, tensor: torch.Tensor, what_to_do: str) -> None:
+    if not tensor.isfinite().all():
+        raise ConfigError(f"{name} has numbers that are not finite; {what_to_do}")
 
 
 def _verify(folder: Path, checksums: Checksums, name: str) -> None:

@@ -144,7 +144,7 @@ def build_settings(
     `where` names the table in an error message; `elsewhere` has the full names of keys that belong to other tables.
     """
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table of settings; got {format_value(table)}")
+        raise ConfigError(f"{where.rstrip(',')} must be a table of settings; got {format_value(table)}")
     known = [known.name for known in dataclasses.fields(kind)]
     refuse_unknown(table, known, where=where, elsewhere=elsewhere)
     try:
@@ -162,7 +162,9 @@ def refuse_unknown(
         if key not in known:
             meant = suggestion(key, known, elsewhere or {})
             hint = f": did you mean {meant}? Known" if meant else "; known"
-            raise ConfigError(f'unknown key "{format_value(key)[1:-1]}" in {where}{hint} keys: {", ".join(known)}')
+            raise ConfigError(
+                f'unknown key "{format_value(key)[1:-1]}" in {where.rstrip(",")}{hint} keys: {", ".join(known)}'
+            )
 
 
 def _parse_override(text: str) -> tuple[str, str, object]:

@@ -51,6 +51,17 @@ def test_the_fused_kernel_equals_the_definition(mask: str, dtype: torch.dtype) -
     torch.testing.assert_close(fused.double(), defined, atol=tolerance, rtol=0)
 
 
+@pytest.mark.parametrize("mask", [torch.tensor(True), torch.arange(S) < 4, torch.ones(T, 1, dtype=torch.bool)])
+def test_a_mask_of_fewer_dimensions_broadcasts(mask: torch.Tensor) -> None:
+    part, query, key = MultiHeadAttention(d_model=12, heads=3), torch.randn(B, T, 12), torch.randn(B, S, 12)
+    torch.testing.assert_close(part(query, key, key, mask), part(query, key, key, mask.expand(B, 3, T, S)))
+
+
+def test_a_batch_may_have_no_sentences() -> None:
+    x = torch.empty(0, T, 12)
+    assert MultiHeadAttention(d_model=12, heads=3)(x, x, x).shape == (0, T, 12)
+
+
 def test_a_query_that_may_look_at_nothing_spreads_evenly_and_is_no_nan() -> None:
     nothing = torch.zeros(1, 1, 1, S, dtype=torch.bool)
     weights = attention_weights(torch.randn(1, 1, 1, K), torch.randn(1, 1, S, K), nothing)

@@ -72,6 +72,8 @@ def test_models_without_a_mean_are_refused(changed: dict[str, Any], message: str
         average_bundles([folder, tmp_path / "letters"], tmp_path / "mean")
     with pytest.raises(ConfigError, match="needs at least two bundles; got .*model-0"):
         average_bundles([folder], tmp_path / "mean")
+    with pytest.raises(ConfigError, match="needs at least two bundles; got .*model-0"):
+        average_bundles(str(folder), tmp_path / "mean")
     with pytest.raises(OutputError, match="letters exists already"):
         average_bundles([folder, folder], tmp_path / "letters")
     assert not [path for path in tmp_path.iterdir() if "mean" in path.name]
@@ -79,7 +81,7 @@ def test_models_without_a_mean_are_refused(changed: dict[str, Any], message: str
 
 def test_another_dropout_is_no_other_model(tmp_path: Path) -> None:
     (folder,) = saved_bundles(tmp_path, 1)
-    make_bundle(dropout=0.5).save(tmp_path / "other")
+    make_bundle(dropout=0.5, attention_dropout=0.1).save(tmp_path / "other")
     average_bundles([folder, tmp_path / "other"], tmp_path / "mean")
 
 

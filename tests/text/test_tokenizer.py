@@ -103,6 +103,10 @@ def test_many_are_encoded_as_one() -> None:
 
 def test_pieces_show_what_ids_stand_for() -> None:
     assert Tokenizer.characters("ab ").pieces([0, 2, 1, 4]) == ["a", "␣", "b", "<eos>"]
+    with pytest.raises(InputError, match="id -1 is outside the vocabulary of 6"):
+        Tokenizer.characters("ab ").pieces([-1])
+    with pytest.raises(InputError, match=r"an id is outside the vocabulary of 6; got \[-1\]"):
+        Tokenizer.characters("ab ").decode([-1])
     with pytest.raises(InputError, match="id 6 is outside the vocabulary of 6"):
         Tokenizer.characters("ab ").pieces([6])
 
@@ -133,6 +137,8 @@ def test_half_of_a_surrogate_pair_is_refused_by_its_line(tokenizer: Tokenizer) -
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
         Tokenizer.train_bpe(LINES, vocab_size=100)
+    with pytest.raises(ConfigError, match='split must be "words" or "spaces"; got \'x\''):
+        Tokenizer.train_bpe(LINES, vocab_size=330, split="x")  # type: ignore[arg-type]
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:

@@ -31,6 +31,17 @@ def trained(model: Transformer, vectors: Tensor) -> tuple[Tensor, dict[str, Tens
     return vectors.detach(), gradients
 
 
+def test_a_hook_added_between_two_updates_is_called() -> None:
+    model, seen = Transformer(CONFIG), list[int]()
+    hidden_states(model, SOURCE, TARGET, torch.float32)
+    hook = model.get_submodule("encoder.layers.1").register_forward_hook(lambda *_: seen.append(1))
+    hidden_states(model, SOURCE, TARGET, torch.float32)
+    assert seen == [1]
+    hook.remove()
+    hidden_states(model, SOURCE, TARGET, torch.float32)
+    assert seen == [1]
+
+
 def compare(config: ModelConfig, dtype: torch.dtype) -> dict[str, tuple[Tensor, Tensor]]:
     """What the fast way and the model have, with the same random numbers."""
     torch.manual_seed(1)

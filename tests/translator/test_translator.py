@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.errors import ConfigError, InputError
-from allyouneed.nn import Transformer
+from allyouneed.errors import AllYouNeedError, ConfigError, InputError
+from allyouneed.evaluation import evaluate
+from allyouneed.nn import MultiHeadAttention, Transformer
+from allyouneed.nn.custom_parts import find_custom_part
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
+from bundles import make_bundle
 from untrained import TEXTS, spaced
 
 
@@ -68,6 +72,71 @@ def test_each_batch_says_how_many_it_finished(bundle: Bundle) -> None:
     counts: list[int] = []
     Translator(bundle).translate(TEXTS, on_progress=counts.append)
     assert counts == [3, 2]
+
+
+def test_progress_counts_texts_however_many_segments_they_have(bundle: Bundle) -> None:
+    counts: list[int] = []
+    texts = ["abc", "", " ".join(["abcdefghij"] * 8), "j", " "]
+    translator = Translator(bundle)
+    assert len(translator.split(texts).segments) > 3
+    translator.using(batch_size=2).translate(texts, on_progress=counts.append)
+    assert counts[0] == 2
+    assert sum(counts) == len(texts)
+
+
+def test_dropout_is_for_training_alone() -> None:
+    bundle = make_bundle(dropout=0.4)
+    translator = Translator(bundle).using(repetition_penalty=1.1)
+
+    def results() -> list[Any]:
+        return [*translator.translations(["abcdef"], align="tokens"), *translator.score([("abc", "de")])]
+
+    expected = results()
+    bundle.model.train()
+    assert results() == expected
+    assert bundle.model.training
+
+
+def test_aligning_hooks_nothing_that_others_see(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, custom = MultiHeadAttention.weights, list[str | None]()
+
+    def noting(*arguments: Any) -> torch.Tensor:
+        custom.append(find_custom_part(bundle.model))
+        return weights(*arguments)
+
+    monkeypatch.setattr(MultiHeadAttention, "weights", noting)
+    list(Translator(bundle).translations(["abc"], align="tokens"))
+    assert custom == [None]
+
+
+def test_a_model_of_numbers_that_are_none_is_named_as_the_reason(bundle: Bundle) -> None:
+    torch.nn.init.constant_(bundle.model.projection.table, torch.nan)
+    with pytest.raises(InputError, match="no translation of 'abc', because the model's log-probabilities are not num"):
+        Translator(bundle).using(beam=2)("abc")
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda bundle: Translator("runs/a"), "made of bundles; got 'runs/a'; Translator.load reads a folder"),
+        (lambda bundle: Translator(bundle, compiled="atuo"), "compiled must be True, False or \"auto\"; got 'atuo'"),
+        (lambda bundle: Translator(bundle).using(baem=3), 'in the settings of the search: did you mean "beam"'),
+        (lambda bundle: Translator(bundle).using(glossary="a.tsv"), r"a dictionary or Glossary.read\(file\); got 'a.t"),
+        (lambda bundle: Translator(bundle).using(glossary={"a": 3}), "a glossary needs a term and a translation"),
+        (lambda bundle: Translator(bundle).alternatives("a", count=0), "count must be at least 1; got 0"),
+        (
+            lambda bundle: [*Translator(bundle).translations(["a"], alternatives=2.5)],
+            "alternatives must be a whole num",
+        ),
+        (lambda bundle: [*Translator(bundle).score([1])], r"a pair must be two strings, \(source, target\); got 1"),
+        (lambda bundle: Translator(bundle).using(glossary={"a": "é"})("a"), "'é' must stand in the translation, but"),
+        (lambda bundle: evaluate(bundle, [("a", ["b"]), ("b", [])]), "a source needs at least one reference; got none"),
+        (lambda bundle: evaluate(bundle, [("a", "b")], metrics="bleu"), r"metrics must be a list, \[.*; got .*'bleu'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(work: Any, message: str, bundle: Bundle) -> None:
+    with pytest.raises(AllYouNeedError, match=message):
+        work(bundle)
 
 
 def test_it_loads_from_a_folder(bundle: Bundle, saved: Path) -> None:

@@ -20,6 +20,7 @@ from ..decode import SearchLimits, search, target_log_probabilities
 from ..errors import ExportError, InputError
 from ..files import to_json, write_whole
 from ..inference import EngineStep, make_engine
+from ..nn.eval_copy import eval_copy
 
 TIE = 1e-3  # nats
 TOLERANCE = 2e-3  # nats, of the log-probability of a token
@@ -167,5 +168,6 @@ def banned_ids(bundle: Bundle) -> tuple[int, ...]:
 
 @torch.inference_mode()
 def _log_probabilities(bundle: Bundle, source: list[int], target: list[int], banned: Sequence[int]) -> list[float]:
-    memory = bundle.model.encode(torch.tensor([source]))
-    return target_log_probabilities(bundle.model, torch.tensor([target]), memory, banned_ids=banned)[0].tolist()
+    model = eval_copy(bundle.model)
+    memory = model.encode(torch.tensor([source]))
+    return target_log_probabilities(model, torch.tensor([target]), memory, banned_ids=banned)[0].tolist()

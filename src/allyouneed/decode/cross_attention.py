@@ -1,6 +1,5 @@
 """Which source token each target token comes from, as the cross-attention has it."""
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ..nn import MultiHeadAttention, Transformer
+from ..nn.eval_copy import eval_copy
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:
@@ -36,19 +36,14 @@ def alignment_layer(layers: int) -> int:
 
 
 def cross_attention(model: Transformer, source: Tensor, target_in: Tensor, *, layer: int) -> Tensor:
-    """The cross-attention weights of a layer, (B, H, T, S), by equation 1."""
+    """The cross-attention weights of a layer, (B, H, T, S), by equation 1, without dropout."""
     seen: list[Tensor] = []
-    thread = threading.get_ident()
 
     def note(part: MultiHeadAttention, inputs: tuple[Any, ...]) -> None:
-        if threading.get_ident() == thread:  # other threads may be using the same model
-            query, key, _, attn_mask, *_ = inputs
-            seen.append(part.weights(query, key, attn_mask))
+        query, key, _, attn_mask, *_ = inputs
+        seen.append(part.weights(query, key, attn_mask))
 
-    part = model.get_submodule(f"decoder.layers.{layer}.cross_attention")
-    hook = part.register_forward_pre_hook(note)
-    try:
-        model.hidden_states(source, target_in)
-    finally:
-        hook.remove()
+    model = eval_copy(model)  # others may be using the same model
+    model.get_submodule(f"decoder.layers.{layer}.cross_attention").register_forward_pre_hook(note)
+    model.hidden_states(source, target_in)
     return seen[0]

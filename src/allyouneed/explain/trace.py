@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..decode import alignment_layer
 from ..errors import InputError
+from ..nn.eval_copy import eval_copy
 from ..translator import Segment, Translation, Translator
 from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search
@@ -53,8 +54,8 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     search = trace_search(translator, segment)
     target = [target_tokenizer.sos_id, *search.hypothesis.ids, target_tokenizer.eos_id][: model.config.max_length + 1]
     device = next(model.parameters()).device
-    with recorded(model) as recording:
-        model(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
+    with recorded(read := eval_copy(model)) as recording:
+        read(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
     alone = {name: (x if name.endswith(".position") else x[0]).float().cpu() for name, x in recording.items()}
     mentioned = {token for prefix in search.log_probabilities for token, _ in search.best(prefix, 8)}
     mentioned |= {token for prefix in search.log_probabilities for token in prefix}

@@ -28,6 +28,8 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     """
     if precision not in get_args(Precision):
         raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
+    if compiled not in (True, False, "auto"):
+        raise ConfigError(f'compiled must be True, False or "auto"; got {compiled!r}')
     if custom := find_custom_part(model):
         if compiled is True or precision == "int8":
             raise ConfigError(

@@ -67,6 +67,8 @@ def make_metrics(names: Iterable[str], *, tokenize: str = "13a") -> dict[str, Me
         "wer": Metric("WER", partial(_count_errors, str.split, "word"), higher_is_better=False),
         "exact": Metric("exact match", _count_equal),
     }
+    if isinstance(names, str):
+        raise ConfigError(f"metrics must be a list, [{names!r}]; got the one string {names!r}")
     if unknown := [name for name in names if name not in known]:
         raise ConfigError(f'there is no metric "{unknown[0]}"; known metrics: {", ".join(known)}')
     return {name: known[name] for name in names}

@@ -61,6 +61,7 @@ def attention_bias(attn_mask: Tensor, dtype: torch.dtype) -> Tensor:
     # Half the lowest number: added to any score it makes its weight 0, and the sum does not overflow to −∞,
     # which would give NaN for a query with every key masked.
     low = torch.finfo(dtype).min / 2
+    attn_mask = torch.atleast_2d(attn_mask)  # as the fused kernel needs it
     return torch.zeros(attn_mask.shape, dtype=dtype, device=attn_mask.device).masked_fill_(~attn_mask, low)
 
 
@@ -148,4 +149,4 @@ class MultiHeadAttention(nn.Module):
         return keys
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)
+        return x.view(*x.shape[:-1], self.heads, x.size(-1) // self.heads).transpose(1, 2)  # (B, L, H·K) → (B, H, L, K)

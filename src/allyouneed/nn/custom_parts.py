@@ -24,6 +24,21 @@ def is_unchanged(model: Transformer) -> bool:
     return _unchanged[model]
 
 
+_unchanged: "WeakKeyDictionary[Transformer, tuple[list[Any], bool]]" = WeakKeyDictionary()
+
+
+def is_unchanged(model: Transformer) -> bool:
+    """Whether `find_custom_part` finds none; asked again when a module has been replaced or hooked."""
+    hooked = any(getattr(hooks_of_all, name) for name in _GLOBAL_HOOKS)
+    parts = [
+        (id(part), "forward" in vars(part), *(bool(vars(part)[name]) for name in _HOOKS)) for part in model.modules()
+    ]
+    seen = [hooked, *parts]
+    if model not in _unchanged or _unchanged[model][0] != seen:
+        _unchanged[model] = seen, find_custom_part(model) is None
+    return _unchanged[model][1]
+
+
 def find_custom_part(model: Transformer) -> str | None:
     """A description of the first part of `model` that differs from `Transformer(model.config)`; None if none does.
 
@@ -33,7 +48,7 @@ def find_custom_part(model: Transformer) -> str | None:
     if any(getattr(hooks_of_all, name) for name in _GLOBAL_HOOKS):
         return "every module has a forward hook"
     with torch.device("meta"), UninitializedWeights():
-        standard = dict(Transformer(model.config).named_modules(remove_duplicate=False))
+        standard = dict(Transformer(model.config).float().named_modules(remove_duplicate=False))
     parts = dict(model.named_modules(remove_duplicate=False))
     for name in sorted(standard.keys() | parts.keys()):
         if name not in parts:

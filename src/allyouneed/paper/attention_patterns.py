@@ -16,6 +16,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..explain import recorded
 from ..explain.draw import BLUE, MONOSPACE, ORANGE, new_figure
+from ..nn.eval_copy import eval_copy
 from ..translator import Translator
 
 SURE = 0.3  # attention weight from which on a head attends clearly
@@ -50,7 +51,7 @@ def find_patterns(translator: Translator, sentences: Sequence[str]) -> list[Atte
 
 
 def _heads(translator: Translator, sentences: Sequence[str]) -> Iterator[_Head]:
-    model, tokenizer = translator.model, translator.source_tokenizer
+    model, tokenizer = eval_copy(translator.model), translator.source_tokenizer
     for sentence in sentences:
         ids = tokenizer.encode(translator.bundle.normalization(sentence))
         if len(ids) > model.config.max_length:

@@ -23,7 +23,7 @@ def average_bundles(folders: Sequence[str | Path], output: str | Path) -> Bundle
     Everything but the weights and the card is that of the first. Refuses bundles of other vocabularies, languages or
     sizes than the first has.
     """
-    names = [str(folder) for folder in folders]
+    names = [str(folders)] if isinstance(folders, str | Path) else [str(folder) for folder in folders]
     if len(names) < 2:
         raise ConfigError(f"an average needs at least two bundles; got {', '.join(names) or 'none'}")
     with folder_written_whole(Path(output)) as partial:
@@ -42,7 +42,7 @@ def _require_one_config(bundles: Sequence[Bundle], names: Sequence[str]) -> None
     first = asdict(bundles[0].model.config)
     for bundle, name in zip(bundles, names, strict=True):
         for key, value in asdict(bundle.model.config).items():
-            if value != first[key] and key != "dropout":  # which is for training alone
+            if value != first[key] and key not in ("dropout", "attention_dropout"):  # which are for training alone
                 raise ConfigError(
                     f"{names[0]} has model.{key}={first[key]!r}, but {name} has {value!r}; only weights of models of "
                     "one kind and size have a mean"

@@ -35,7 +35,7 @@ def follow(optimizer_factory: OptimizerFactory = make_optimizer) -> Path:
             model = Transformer(config)
         optimizer = optimizer_factory(model, plan.train)
     else:
-        model = Transformer(config).to(pick_device(plan.train.device))
+        model = Transformer(config).to(pick_device(plan.train.device), torch.float32)
         optimizer = optimizer_factory(model, plan.train)
         state = Checkpoints(task.output, data).read(model, optimizer)
     with using_threads(task.threads), catch_interrupts() as interrupt:

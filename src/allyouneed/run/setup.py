@@ -118,7 +118,7 @@ def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device
     model = Transformer(config)
     if initial:
         _copy_initial_weights(initial, model, plan.train.init_from)
-    return model.to(device)
+    return model.to(device, torch.float32)  # whatever the default of the program is
 
 
 def _corpus(draft: Draft, data: PreparedData, device: torch.device) -> Corpus:

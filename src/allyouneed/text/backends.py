@@ -159,6 +159,8 @@ def _ids(symbols: Iterable[str]) -> dict[str, int]:
 
 def _of_words(model: models.Model, split: SplitRule) -> Backend:
     """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or only spaces."""
+    if split not in _PATTERNS:
+        raise ConfigError(f'split must be "words" or "spaces"; got {split!r}')
     backend = Backend(model)
     backend.normalizer = normalizers.Prepend(" ")  # so that the first word of a text has the same token as later ones
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERNS[split]), "isolated")

@@ -23,11 +23,13 @@ class Glossary:
 
     def __init__(self, terms: Mapping[str, str | Iterable[str]]) -> None:
         self._terms = {
-            " ".join(term.split()): (translations,) if isinstance(translations, str) else tuple(translations)
+            " ".join(term.split()): tuple(translations)
+            if isinstance(translations, Iterable) and not isinstance(translations, str)
+            else (translations,)
             for term, translations in terms.items()
         }
         for term, translations in self._terms.items():
-            if not term or not translations or not all(translation.strip() for translation in translations):
+            if not term or not translations or not all(isinstance(one, str) and one.strip() for one in translations):
                 raise DataError(f"a glossary needs a term and a translation; got {term!r} → {translations!r}")
         longest_first = sorted(self._terms, key=lambda term: (-len(term), _ignores_case(term)))
         self._pattern = re.compile(_whole_words(map(_words, longest_first))) if longest_first else None

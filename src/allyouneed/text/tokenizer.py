@@ -263,7 +263,10 @@ class Tokenizer:
         """The text of ids, without special tokens."""
         if self.symbols is not None:
             return self._decode_symbols(ids)
-        return self._backend.decode(list(ids))
+        try:
+            return self._backend.decode(list(ids))
+        except OverflowError:
+            raise InputError(f"an id is outside the vocabulary of {len(self)}; got {list(ids)!r:.60}") from None
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         """The texts of many lists of ids."""
@@ -284,7 +287,7 @@ class Tokenizer:
         if self.symbols is not None:
             name = self.symbols[i] if 0 <= i < len(self.symbols) else None
         else:
-            name = self._backend.id_to_token(i)
+            name = self._backend.id_to_token(i) if i >= 0 else None
         if name is None:
             raise InputError(f"id {i} is outside the vocabulary of {len(self)}")
         if name in SPECIALS or name == UNK:

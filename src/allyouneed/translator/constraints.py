@@ -100,7 +100,10 @@ class ConstraintBuilder:
     def _spellings(self, required: str) -> list[tuple[int, ...]]:
         """The ids of a text, as the vocabulary writes it, after a blank, and directly after a newline or a bracket."""
         tokenizer = self._tokenizer
-        ids = tokenizer.encode(required)[1:-1]
+        try:
+            ids = tokenizer.encode(required)[1:-1]
+        except InputError:
+            ids = []
         written = tokenizer.decode(ids).strip()
         if not written or tokenizer.unk_id in ids:
             raise InputError(f"{required!r} must stand in the translation, but the vocabulary cannot spell it")

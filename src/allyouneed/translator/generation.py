@@ -42,6 +42,7 @@ from ..decode import (
 from ..device import one_thread
 from ..inference import AnyEngine, EngineStep
 from ..nn import Transformer
+from ..nn.eval_copy import eval_copy
 from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries
 
@@ -232,7 +233,7 @@ class TranslationGenerator:
                     banned_ids=self.banned_ids,
                     renormalize=self.config.renormalize_logits,
                 )
-                for model in self.models
+                for model in map(eval_copy, self.models)
             ]
         return mean_probability(gained).tolist()
 

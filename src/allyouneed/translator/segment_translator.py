@@ -89,12 +89,12 @@ class SegmentTranslator:
         *,
         alternatives: int = 0,
         align: Unit | None = None,
-        on_progress: Callable[[int], None] = lambda _: None,
+        on_translated: Callable[[list[int]], None] = lambda _: None,
     ) -> list[Translation | None]:
         """As `translate`, but in batches of similar length, as many at a time as there are threads.
 
         A search has one thread, so what would be one batch is divided among the threads, if there is enough of it.
-        `on_progress` gets the number of segments of each batch when it is translated.
+        `on_translated` gets the indices of the segments of each batch when it is translated.
         """
         config = self._generator.config
         translations: list[Translation | None] = [None] * len(segments)
@@ -111,7 +111,7 @@ class SegmentTranslator:
             for batch, some in zip(batches, map_batches(work, batches), strict=True):
                 for i, translation in zip(batch, some, strict=True):
                     translations[i] = translation
-                on_progress(len(batch))
+                on_translated(batch)
         return translations
 
     def _generate(

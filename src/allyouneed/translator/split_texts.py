@@ -1,5 +1,6 @@
 """`SplitTexts`: texts as the segments that are translated, and their translations put together again."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,23 @@ class SplitTexts:
     ready: dict[int, Translation]  # by the index of the text
     segments: list[Segment]
     recased: frozenset[int] = frozenset()  # the texts whose translations are to be written in capitals
+
+    def counting_texts(self, on_progress: Callable[[int], None]) -> Callable[[Sequence[int]], None]:
+        """A function of the indices of segments that are translated, which passes on how many texts that finishes.
+
+        `on_progress` is called with the number of texts without segments at once.
+        """
+        left = Counter(segment.number for segment in self.segments)
+        if ready := len(self.texts) - len(left):
+            on_progress(ready)
+
+        def count(translated: Sequence[int]) -> None:
+            numbers = [self.segments[i].number for i in translated]
+            left.subtract(numbers)
+            if finished := sum(left[number] == 0 for number in set(numbers)):
+                on_progress(finished)
+
+        return count
 
     def join(
         self,

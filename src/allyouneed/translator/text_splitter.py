@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..decode import never_cancelled
-from ..errors import InputError
+from ..errors import ConfigError, InputError
 from ..text.glossary import Glossary
 from .constraints import ConstraintBuilder
 from .segments import Segment, Segmenter
@@ -74,6 +74,12 @@ class TextSplitter:
 
     def refusal(self, segment: Segment, first_line: int) -> InputError:
         """The error of a segment for which the search found no hypothesis."""
+        if not segment.request.constraints:
+            return InputError(
+                f"the search found no translation of {segment.text!r}, because the model's log-probabilities are not "
+                "numbers: its weights are damaged, or its training failed",
+                line=first_line + segment.number,
+            )
         return InputError(
             f"no translation of {segment.text!r} contains all that it must within {self._limit} tokens",
             line=first_line + segment.number,
@@ -121,7 +127,11 @@ class TextSplitter:
 
 def as_glossary(terms: Terms) -> Glossary:
     """The glossary of some terms."""
-    return terms if isinstance(terms, Glossary) else Glossary(terms)
+    if isinstance(terms, Glossary):
+        return terms
+    if not isinstance(terms, Mapping):
+        raise ConfigError(f"a glossary must be a dictionary or Glossary.read(file); got {terms!r:.60}")
+    return Glossary(terms)
 
 
 def _terms_with_capitals(text: str, constraints: ConstraintBuilder | None) -> Collection[tuple[int, int]]:

@@ -18,7 +18,12 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]
     """The same pairs. Refuses a string in place of pairs, and anything that is not a source and a target."""
     _refuse_one_string(pairs, "pairs", "[('source', 'target'), …]")
     for number, pair in enumerate(pairs, start=1):
-        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(side, str) for side in pair):
+        if (
+            not isinstance(pair, Sequence)
+            or isinstance(pair, str)
+            or len(pair) != 2
+            or not all(isinstance(side, str) for side in pair)
+        ):
             raise InputError(f"a pair must be two strings, (source, target); got {pair!r:.60}", line=number)
         yield pair
 

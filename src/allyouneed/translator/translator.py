@@ -12,7 +12,7 @@ from ..decode import never_cancelled
 from ..device import pick_device
 from ..errors import ConfigError, InputError
 from ..inference import Compiled, Precision, make_ensemble, pick_precision
-from ..settings import build_settings
+from ..settings import build_settings, require_whole
 from ..text.glossary import Glossary
 from ..text.letter_case import to_capitals
 from .alignment import Unit
@@ -168,7 +168,7 @@ class Translator:
         `prefix`, or with that of its text, if `prefix` is a list with one for each (an empty one is none); with
         `alternatives` it continues with each of this many most likely next tokens, and the best translation of each is
         an alternative of the others. `glossary` replaces that of the translator. `align` asks for alignments of "words"
-        or "tokens". `on_progress` gets the number of texts that each batch finished.
+        or "tokens". `on_progress` gets the number of texts that each batch finished, and first of those that need none.
 
         Refuses a character outside the vocabulary and a word longer than the model's `max_length`, before any text of
         its window is translated; the error's `line` says which text, the first being number `first_line`. With
@@ -178,8 +178,7 @@ class Translator:
         A text for which it returns True leaves the batch before the next step; its translation is empty and flagged
         `cancelled`. It may be called by several threads, and must go on returning True once it has.
         """
-        if alternatives < 0:
-            raise ConfigError(f"alternatives must be 0 or more; got {alternatives}")
+        require_whole("alternatives", alternatives, least=0)
         if align not in (None, *get_args(Unit)):
             raise ConfigError(f'align must be "words" or "tokens"; got {align!r}')
         texts = checked_texts(texts, first=first_line)
@@ -197,13 +196,17 @@ class Translator:
                 is_cancelled=_counted_from(done, is_cancelled),
             )
             translations = self._segment_translator.translate_in_batches(
-                split.segments, alternatives=alternatives, align=cast(Unit | None, align), on_progress=on_progress
+                split.segments,
+                alternatives=alternatives,
+                align=cast(Unit | None, align),
+                on_translated=split.counting_texts(on_progress),
             )
             yield from self.join(split, translations, first_line=first_line + done, on_refused=on_refused)
             done += len(window)
 
     def alternatives(self, text: str, *, after: str = "", count: int = 5) -> list[Translation]:
         """Translations that begin with `after` and continue with each of the `count` most likely next tokens."""
+        require_whole("count", count)
         (best,) = self.translations([text], prefix=after, alternatives=count)
         return [replace(best, alternatives=()), *best.alternatives]
 
