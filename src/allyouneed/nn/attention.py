@@ -61,7 +61,7 @@ def attention_bias(attn_mask: Tensor, dtype: torch.dtype) -> Tensor:
     # Half the lowest number: added to any score it makes its weight 0, and the sum does not overflow to −∞,
     # which would give NaN for a query with every key masked.
     low = torch.finfo(dtype).min / 2
-    attn_mask = torch.atleast_2d(attn_mask)  # as the fused kernel needs it
+    attn_mask = torch.atleast_2d(attn_mask)  # type: ignore[no-untyped-call]  # as the fused kernel needs it
     return torch.zeros(attn_mask.shape, dtype=dtype, device=attn_mask.device).masked_fill_(~attn_mask, low)
 
 
