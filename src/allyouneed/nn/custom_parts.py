@@ -14,16 +14,6 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 _ONLY_IN_TRAINING = {"dropout", "p", "training"}
 
-_unchanged: "WeakKeyDictionary[Transformer, bool]" = WeakKeyDictionary()
-
-
-def is_unchanged(model: Transformer) -> bool:
-    """Whether `find_custom_part` finds none; looked up once a model."""
-    if model not in _unchanged:
-        _unchanged[model] = find_custom_part(model) is None
-    return _unchanged[model]
-
-
 _unchanged: "WeakKeyDictionary[Transformer, tuple[list[Any], bool]]" = WeakKeyDictionary()
 
 
