@@ -8,7 +8,6 @@ from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..corpus.pair import Pair
 from ..device import pick_device
-from ..errors import InputError
 from ..metrics import (
     METRICS,
     QUICK_METRICS,
@@ -96,9 +95,6 @@ def translate_set(
         model = Bundle.load(model, device=pick_device())
     translator = model if isinstance(model, Translator) else Translator(model)
     rows = list(checked_references(pairs))
-    for line, (_, targets) in enumerate(rows, start=1):
-        if not targets:
-            raise InputError("a source needs at least one reference; got none", line=line)
     outputs = translator.translate([source for source, _ in rows], on_progress=on_progress)
     # A letter and its accent may be one character or two, which would count as different words.
     references = [[translator.bundle.normalization(target) for target in targets] for _, targets in rows]
