@@ -44,13 +44,15 @@ def describe_route(
     error: Schema = ERROR,
     also: Answers | None = None,
 ) -> dict[str, Any]:
-    """Arguments of a FastAPI route: the schemas of its body and of its answers."""
+    """Arguments of a FastAPI route: the schemas of its body and answers; no 200 if `also` has 201 or 204."""
+    also = also or {}
+    success = {200: {"description": "success", "content": {"application/json": {"schema": answer}}}}
     described: dict[str, Any] = {
         "response_model": None,
         "responses": {
-            200: {"description": "success", "content": {"application/json": {"schema": answer}}},
+            **({} if also.keys() & {201, 204} else success),
             **{status: _answer(text, error) for status, text in _STATUSES.items()},
-            **(also or {}),
+            **also,
         },
     }
     if body is not None:
