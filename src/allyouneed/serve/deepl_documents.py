@@ -12,6 +12,7 @@ from .document_jobs import DocumentJob
 from .refusals import Refusal
 from .server_state import Server, ServerState
 from .uploads import (
+    DISABLED,
     attachment,
     check_upload,
     document_languages,
@@ -29,7 +30,7 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
     """Translate a document; the answer has the identifier and the key to ask for it."""
     fields, client = await read_deepl_request(request, server)
     if not server.config.files:
-        raise Refusal(403, "Files translation are disabled on this server.")
+        raise Refusal(403, DISABLED)
     upload = fields.upload("file")
     if upload is None:
         raise Refusal(400, "Bad request: Value for 'file' not specified.")

@@ -23,7 +23,7 @@ from .server_state import Server, ServerState
 
 router = APIRouter(tags=["LibreTranslate"])
 
-_DISABLED = "Files translation are disabled on this server."
+DISABLED = "Files translation are disabled on this server."
 
 
 class UploadedDocument(NamedTuple):
@@ -50,7 +50,7 @@ async def translate_file(request: Request, server: Server) -> Response:
     The last one is `done`, with the answer that others get, or `error`, with its text and status.
     """
     if not server.config.files:
-        raise Refusal(403, _DISABLED)
+        raise Refusal(403, DISABLED)
     fields = await read_fields(request)
     client = server.access.identify(request, fields.text("api_key"))
     upload = fields.upload("file")
@@ -79,7 +79,7 @@ async def translate_file(request: Request, server: Server) -> Response:
 async def download_file(filename: str, server: Server) -> Response:
     """Fetch a translated document by the URL that /translate_file answered."""
     if not server.config.files:
-        raise Refusal(403, _DISABLED)
+        raise Refusal(403, DISABLED)
     stored = await asyncio.to_thread(server.uploads.read, filename.partition(".")[0])
     if stored is None:
         raise Refusal(404, "there is no such file, or its time is over; translate it again")
