@@ -12,7 +12,6 @@ import torch
 from axe_core_python.sync_playwright import Axe
 
 from allyouneed import Translator
-from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.html import HTMLExporter, HTMLFolder
@@ -64,7 +63,7 @@ def test_an_imported_vocabulary_for_each_side_can_be_a_page(tmp_path: Path) -> N
     bundle = replace(make_bundle(**sizes), source_tokenizer=source, target_tokenizer=target, decode=decode)
     proof = export_bundle(bundle, tmp_path / "out", to="html", precision="float32", sentences=5)
     assert proof.passed
-    page = HTMLFolder(tmp_path / "out", bundle)
+    page = HTMLFolder(tmp_path / "out")
     ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
     texts = [*ENGLISH[:5], "The ½ ﬁlm is  new…", "\ufeffThe river"]
     assert [page.text(text, beam=4) for text in texts] == ours.translate(texts)
@@ -122,7 +121,7 @@ def test_every_model_can_be_a_page(tmp_path: Path, sizes: dict[str, Any]) -> Non
 def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
     bundle = make_bundle()
     HTMLExporter().write(bundle, tmp_path, "float32")
-    page = HTMLFolder(tmp_path, bundle)
+    page = HTMLFolder(tmp_path)
     source = bundle.source_tokenizer.encode("abcd")
 
     def first_step(switches: str) -> list[float]:
@@ -154,7 +153,7 @@ def test_a_switch_of_the_page_turns_its_part_off(tmp_path: Path) -> None:
 def test_without_positions_the_page_adds_and_rotates_nothing(tmp_path: Path, sizes: dict[str, Any]) -> None:
     bundle = make_bundle(**sizes)
     HTMLExporter().write(bundle, tmp_path, "float32")
-    page = HTMLFolder(tmp_path, bundle)
+    page = HTMLFolder(tmp_path)
 
     def last_step(positions: str) -> list[float]:
         """The log-probabilities of the letters after three tokens, the last two of which are decoded together."""
@@ -188,7 +187,7 @@ def test_products_in_webassembly_and_in_javascript_agree(
 ) -> None:
     bundle = make_bundle(d_model=width)  # 12 is no multiple of 8, so that JavaScript multiplies some of the matrices
     HTMLExporter().write(bundle, tmp_path, precision)
-    page = HTMLFolder(tmp_path, bundle)
+    page = HTMLFolder(tmp_path)
     assert page.evaluate("translator.model.kernels.name") == "WebAssembly"
     (usual,) = page.log_probabilities([[10, 1, 2, 3, 11]], [[10, 4, 5, 6, 11]])
     page.evaluate("translator.model.kernels.instructions = null")
@@ -209,7 +208,7 @@ def test_the_bytes_of_the_kernels_are_those_of_their_source() -> None:
 def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
     bundle = make_bundle()
     HTMLExporter().write(bundle, tmp_path, "float32")
-    page = HTMLFolder(tmp_path, bundle)
+    page = HTMLFolder(tmp_path)
     blank: dict[str, object] = {"source": [], "hypotheses": [], "beam": [], "encoderAttention": {}}
     assert page.evaluate("translator.translate(' \\n')") == blank
     page.close()
@@ -218,7 +217,7 @@ def test_a_blank_text_has_no_hypotheses(tmp_path: Path) -> None:
 def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
     bundle = make_bundle()
     HTMLExporter().write(bundle, tmp_path, "float32")
-    page = HTMLFolder(tmp_path, bundle)
+    page = HTMLFolder(tmp_path)
     result = page.evaluate("translator.translate('abcj', { beam: 3 })")
     page.close()
     written: list[list[str]] = [[]]
@@ -248,7 +247,7 @@ def test_the_steps_of_a_beam_lead_to_its_hypotheses(tmp_path: Path) -> None:
 def test_the_page_keeps_the_rules_of_the_search(tmp_path: Path, rules: dict[str, Any], beam: int) -> None:
     bundle = replace(make_bundle(), decode=DecodeConfig(beam=beam, **rules))
     HTMLExporter().write(bundle, tmp_path, "float32")
-    page = HTMLFolder(tmp_path, bundle)
+    page = HTMLFolder(tmp_path)
     ours = Translator(bundle).using(copy_untranslatable=False, retry_repetition=False)
     texts = ["abc", "jihgf", "aabbccdd", "e"]
     assert [page.text(text, beam=beam) for text in texts] == ours.translate(texts)
@@ -263,8 +262,8 @@ def test_the_page_names_the_languages_of_its_texts(tmp_path: Path) -> None:
     assert re.search(r'<output id="output"[^>]* lang="pt-BR"', page)
 
 
-def search_without_positions(folder: Path, bundle: Bundle, text: str) -> str:
-    page = HTMLFolder(folder, bundle)
+def search_without_positions(folder: Path, text: str) -> str:
+    page = HTMLFolder(folder)
     switches = "{ ...ALL_ON, positions: false }"
     result = page.evaluate(f"translator.translate({json.dumps(text)}, {{ beam: 4, switches: {switches} }})")
     page.close()
@@ -302,7 +301,7 @@ def test_the_page_translates_as_one_types(tmp_path: Path, width: int) -> None:
         for _ in range(40):
             page.keyboard.press("ArrowRight")
         assert page.locator(".step").last.get_attribute("aria-selected") == "true"
-        without_positions = search_without_positions(tmp_path, bundle, "ab")
+        without_positions = search_without_positions(tmp_path, "ab")
         page.uncheck("[data-switch=positions]")
         page.wait_for_function(f"document.getElementById('output').textContent === {json.dumps(without_positions)}")
         token = page.locator(".bar span").first

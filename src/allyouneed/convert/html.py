@@ -57,13 +57,13 @@ class HTMLExporter:
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The page at work in V8."""
-        return HTMLFolder(folder, bundle)
+        return HTMLFolder(folder)
 
 
 class HTMLFolder:
     """The JavaScript of an exported page at work in V8; see `ConvertedModel`."""
 
-    def __init__(self, folder: Path, bundle: Bundle) -> None:
+    def __init__(self, folder: Path) -> None:
         page = (folder / "index.html").read_text(encoding="utf-8")
         scripts = dict(re.findall(r'<script type="[^"]+" id="(\w+)">(.*?)</script>', page, re.DOTALL))
         self._engine = _library().MiniRacer()

@@ -23,6 +23,7 @@ from ..inference import EngineStep, make_engine
 from ..nn.eval_copy import eval_copy
 
 TIE = 1e-3  # nats
+PROOF_LENGTH = 64  # tokens of a translation, `<eos>` included
 TOLERANCE = 2e-3  # nats, of the log-probability of a token
 CLOSE = 0.2  # nats, on average, where the weights are rounded to int8 or float16
 
@@ -73,18 +74,18 @@ class Proof:
         write_whole(folder / "proof.json", to_json(asdict(self), indent=2) + "\n")
 
 
-def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]], *, max_length: int = 64) -> Proof:
+def prove(bundle: Bundle, converted: ConvertedModel, sources: list[list[int]]) -> Proof:
     """Translate `sources` with both models, greedily and with the bundle's beam, and compare.
 
-    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `max_length` tokens, `<eos>` included. Those
-    that are cut off are compared in the greedy search only: with a beam, the other program may prefer such a one to an
-    ended one if it is more likely.
+    Sources are ids with `<sos>` and `<eos>`; translations are cut off at `PROOF_LENGTH` tokens. Those that are cut off
+    are compared in the greedy search only: with a beam, the other program may prefer such a one to an ended one if it
+    is more likely.
     """
     tokenizer = bundle.target_tokenizer
     banned = banned_ids(bundle)
     engine = make_engine(bundle.model)
     step = EngineStep(engine, banned_ids=banned)
-    max_length = min(max_length, bundle.model.config.max_length - 1)
+    max_length = min(PROOF_LENGTH, bundle.model.config.max_length - 1)
     different, tied = set(), set()
     targets: list[list[int]] = []
     beams = tuple(sorted({1, bundle.decode.beam}))
