@@ -187,7 +187,7 @@ def test_a_model_is_scored_on_the_pairs_that_its_run_held_out(tmp_path: Path) ->
 
 def test_without_a_test_set_the_model_is_not_scored(saved: Path) -> None:
     assert "has no recipe.toml and so no test set" in refusal("evaluate", saved)
-    assert "--columns names two columns" in refusal("evaluate", saved, "--columns", "en,de")
+    assert "--columns names two columns of --pairs" in refusal("evaluate", saved, "--columns", "en,de")
 
 
 def test_what_is_evaluated_is_what_the_same_options_translate(saved: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .model_options import BundleFolder
+from .recipe_argument import parse_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,12 +103,9 @@ def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequenc
     from ..bundle import read_languages
     from ..corpus.pair import Pair
     from ..corpus.readers import read_pairs
-    from ..errors import ConfigError
     from ..serve.suggestions import is_suggestion_store, latest_suggestions
 
-    chosen = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    if columns and len(chosen) != 2:
-        raise ConfigError(f"--columns names two columns, source and target; got {columns!r}")
+    chosen = parse_columns(columns)
     if not columns and is_suggestion_store(file):
         return [Pair(one.source, one.target) for one in latest_suggestions(file, *read_languages(bundle))]
     return read_pairs(str(file), columns=chosen)

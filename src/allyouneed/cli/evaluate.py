@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .model_options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption
+from .recipe_argument import parse_columns
 from .score_options import (
     AtLeastOption,
     AtMostOption,
@@ -111,10 +112,10 @@ def evaluate_command(
     from .testset import read_test_set
 
     refuse_unknown_tokenizer(tokenize)
-    chosen = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    chosen = parse_columns(columns)
     models, pairs = _split_arguments(bundle, more or [], pairs)
-    if columns and (len(chosen) != 2 or not pairs):
-        raise ConfigError(f"--columns names two columns of --pairs, source and target; got {columns!r}")
+    if chosen and not pairs:
+        raise ConfigError(f"--columns names two columns of --pairs; got {columns!r} without --pairs")
     if no_worse and len(models) == 1:
         raise ConfigError("--no-worse compares two models; name a second one")
     if output:

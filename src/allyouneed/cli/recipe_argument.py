@@ -75,6 +75,16 @@ def recipe_from_arguments(
     return draft if auto else draft.recipe
 
 
+def parse_columns(text: str | None) -> tuple[str, ...]:
+    """The names of two columns, source and target, parted by a comma; () without a text. Refuses any other number."""
+    from ..errors import ConfigError
+
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    if text and len(names) != 2:
+        raise ConfigError(f"--columns names two columns, source and target; got {text!r}")
+    return names
+
+
 def default_output(what: str) -> Path:
     """The folder for a run on this argument: `runs/NAME`, without the endings of a file's name, or of a data set."""
     from ..errors import ConfigError
