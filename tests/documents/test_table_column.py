@@ -48,6 +48,12 @@ def test_columns_of_a_table_without_names_have_numbers() -> None:
     assert answer(read("csv", table, column="1", into="3"), str.upper) == b"eins;zwei;EINS\ndrei;vier;DREI"
 
 
+@pytest.mark.parametrize("declared", ["sep=;\r\n", '"SEP=;"\n'])
+def test_a_first_line_for_excel_names_the_delimiter(declared: str) -> None:
+    document = read("csv", f"{declared}id;en,de\n1;eins\n", column="en,de")
+    assert answer(document, str.upper).decode() == f"{declared}id;en,de\n1;EINS\n"
+
+
 def test_tabs_leave_quotation_marks_alone_and_line_ends_become_blanks() -> None:
     table = 'en\tit\nsay "a"\t\n"b\tc\n'
     written = answer(read("tsv", table, column="en", into="it"), lambda text: f"{text}\t1\n2")

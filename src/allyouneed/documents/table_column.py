@@ -18,17 +18,18 @@ _Row = list[_Cell]
 
 
 class TableStyle(NamedTuple):
-    """What is between the cells of a row, and whether cells may be in quotation marks."""
+    """What is between the cells of a row, whether cells may be in quotation marks, and where the first row starts."""
 
     delimiter: str
     quoted: bool
+    start: int = 0
 
     def rows(self, text: str) -> Iterator[_Row]:
         """The cells of each row. Refuses, by its line, a quotation mark that is not closed at the end of its cell."""
         plain = rf"[^{re.escape(self.delimiter)}\r\n]*+"
         cell = re.compile(rf'"(?:[^"]|"")*+"|(?!"){plain}' if self.quoted else plain)
         row: _Row = []
-        position = 0
+        position = self.start
         while position < len(text):
             match = cell.match(text, position)
             end = match.end() if match else position
