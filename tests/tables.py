@@ -1,12 +1,13 @@
 """A language model that is a table of numbers: no weights, no encoder, nothing to train."""
 
+import math
 from dataclasses import dataclass
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from allyouneed.decode import SearchLimits
+from allyouneed.decode import SearchLimits, Step
 
 SOS, EOS = 0, 1
 
@@ -64,3 +65,17 @@ class Table:
         """All sentences of at most `longest` ids, the end sign included."""
         words = range(2, self.vocabulary)
         return [(*ids, EOS) for length in range(longest) for ids in product(words, repeat=length)]
+
+
+def make_step(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
+    """A model given by its probabilities after each beginning; after others it ends."""
+
+    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        words = torch.cat((state.words, last[:, None]), 1)
+        rows = torch.full((len(words), vocabulary), -torch.inf)
+        for row, prefix in zip(rows, words.tolist(), strict=True):
+            for word, probability in after.get(tuple(prefix[1:]), {EOS: 1.0}).items():
+                row[word] = math.log(probability)
+        return rows, Prefixes(words, state.sentences)
+
+    return step

@@ -8,19 +8,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.corpus.dates import date_pairs
-from allyouneed.decode import BeamOptions, PhraseConstraint, Step, beam_search, greedy_search, length_penalty
+from allyouneed.decode import BeamOptions, PhraseConstraint, beam_search, greedy_search, length_penalty
 from allyouneed.decode import search as run_search
 from allyouneed.decode.beam import top_continuations
+from allyouneed.decode.beam_options import plain_length_penalty
 from allyouneed.inference import compiled
 from allyouneed.translator import Translator
 from catalogue import LEARNED, UNSEEN, messages
 from conftest import Demo
-from tables import EOS, Prefixes, Table, limits
+from tables import EOS, Prefixes, Table, limits, make_step
 
 
 def search(table: Table, lengths: list[int], *, beam: int, alpha: float = 0.6) -> list[tuple[list[int], float, float]]:
@@ -120,18 +120,14 @@ def test_a_step_worked_by_hand() -> None:
     assert math.isclose(result.log_probability, math.log(0.4 * 0.95), rel_tol=1e-6)
 
 
-def make_step(after: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Step[Prefixes]:
-    """A model given by its probabilities after each beginning; after others it ends."""
-
-    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        words = torch.cat((state.words, last[:, None]), 1)
-        rows = torch.full((len(words), vocabulary), -torch.inf)
-        for row, prefix in zip(rows, words.tolist(), strict=True):
-            for word, probability in after.get(tuple(prefix[1:]), {EOS: 1.0}).items():
-                row[word] = math.log(probability)
-        return rows, Prefixes(words, state.sentences)
-
-    return step
+def test_where_the_best_continuations_all_end_as_many_others_stay_active() -> None:
+    """After a, b and c the end is likeliest; c, the least of them, goes on surely and wins by its length."""
+    a, b, c = 2, 3, 4
+    after = {(): {a: 0.4, b: 0.31, c: 0.29}} | {(one,): {EOS: 0.6, a: 0.4} for one in (a, b, c)}
+    after |= {(c, *[a] * length): {a: 1.0} for length in range(1, 6)}
+    options = BeamOptions(beam=3, alpha=1.0, patience=2.0)
+    ((result,),) = beam_search(make_step(after, 5), Table(5, 0).start(1), limits(9), options)
+    assert result.ids == [c, *[a] * 6]
 
 
 @pytest.mark.parametrize("searching", ["plain", "two groups", "with demands"])
@@ -195,6 +191,10 @@ def test_the_length_penalty_of_wu_et_al() -> None:
     assert length_penalty(1, alpha=0.6) == 1.0
     assert math.isclose(length_penalty(7, alpha=1.0), 2.0)
     assert length_penalty(30, alpha=0.0) == 1.0
+
+
+def test_the_plain_length_penalty() -> None:
+    assert [plain_length_penalty(4, alpha=alpha) for alpha in (0.0, 0.5, 1.0)] == [1.0, 2.0, 4.0]
 
 
 @given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 4), st.integers(1, 700), st.integers(1, 9))

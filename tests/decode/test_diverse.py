@@ -2,8 +2,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allyouneed.decode import BeamOptions, diverse_beam_search
-from tables import Table, limits
+from allyouneed.decode import BeamOptions, beam_search, diverse_beam_search
+from tables import Table, limits, make_step
 
 
 def first_words(diversity: float) -> int:
@@ -25,6 +25,24 @@ def first_words(diversity: float) -> int:
 
 def test_more_diversity_makes_more_different_sentences() -> None:
     assert first_words(0.0) < first_words(1.0) < first_words(10.0)
+
+
+def test_groups_without_diversity_find_the_same() -> None:
+    table = Table(7, 1)
+    groups = diverse_beam_search(
+        table, table.start(2), limits(6, 6), BeamOptions(beam=6, alpha=0.6, nbest=6), groups=3, diversity=0.0
+    )
+    assert groups == beam_search(table, table.start(2), limits(6, 6), BeamOptions(beam=2, alpha=0.6, nbest=2))
+
+
+def test_a_token_costs_more_with_every_group_that_has_it() -> None:
+    """Token a is twice as likely as b: with half a nat a group, the second group takes it, the third does not."""
+    a, b, c = 2, 3, 4
+    step = make_step({(): {a: 0.6, b: 0.3, c: 0.1}}, 5)
+    (best,) = diverse_beam_search(
+        step, Table(5, 0).start(1), limits(4), BeamOptions(beam=3, alpha=0.0, nbest=3), groups=3, diversity=0.5
+    )
+    assert [hypothesis.ids for hypothesis in best] == [[a], [b]]
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 7), min_size=9, max_size=12), st.integers(3, 9))

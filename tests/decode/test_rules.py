@@ -96,11 +96,31 @@ def test_a_rule_that_leaves_nothing_to_say_is_lifted() -> None:
     assert len(best.ids) == 9
 
 
-@pytest.mark.parametrize("config", [DecodeConfig(beam=4, beam_groups=2, diversity_penalty=0.0, nbest=2)])
-def test_groups_without_diversity_find_the_same(config: DecodeConfig) -> None:
-    table = Table(7, 1)
-    for best, *others in search(table, table.start(2), config, limits(6, 6)):
-        assert best.ids not in [other.ids for other in others]
+MINIMUM = minimum_length(torch.tensor([3]), eos_id=EOS)
+LIMIT = at_most([[({2: 1, 3: 2}, 3)]])
+ORDER = in_order([[[[(2, 3)], [(3,)], [(5,)]]]])
+
+
+@pytest.mark.parametrize(
+    ("rule", "written", "banned"),
+    [
+        (MINIMUM, [2], {EOS}),
+        (MINIMUM, [2, 3], set()),
+        (LIMIT, [2], set()),
+        (LIMIT, [2, 4, 2], {3}),
+        (LIMIT, [3, 2], {2, 3}),
+        (ORDER, [], {3, 5}),
+        (ORDER, [2], {5}),  # 3 completes the first phrase, though it also is the second
+        (ORDER, [2, 3], {5}),
+        (ORDER, [2, 3, 3], set()),
+    ],
+)
+def test_a_rule_bans_what_it_must_and_changes_nothing_else(rule: Rule, written: list[int], banned: set[int]) -> None:
+    before = torch.randn(1, 7).log_softmax(-1)
+    after = rule(torch.tensor([written], dtype=torch.int64), torch.tensor([0]), before)
+    expected = before.clone()
+    expected[0, list(banned)] = -torch.inf
+    assert torch.equal(after, expected)
 
 
 @given(SEARCHES, SEEDS, st.sets(st.integers(2, 6), min_size=1, max_size=2), st.integers(0, 4))
