@@ -27,7 +27,7 @@ def names_to_avoid(tree: ast.AST) -> Iterator[str]:
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
                 if name.strip("_") in AVOID:
                     yield name
-            case ast.FunctionDef(name=name):
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 if name.strip("_") in AVOID or name == "of" or name.endswith("_of"):
                     yield name
 
@@ -36,7 +36,7 @@ def public_names(tree: ast.Module) -> Iterator[str]:
     """The public functions, classes and constants that a module defines."""
     for node in tree.body:
         match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 names = [name]
             case ast.Assign(targets=targets):
                 names = [target.id for target in targets if isinstance(target, ast.Name)]

@@ -64,6 +64,11 @@ def test_of_plurals_the_first_form_and_the_last_make_pairs(tmp_path: Path, forms
     assert list(read_po(tmp_path / "a.po")) == [Pair("one", forms[0]), Pair("many", last)]
 
 
+def test_a_fuzzy_plural_is_not_translated_either(tmp_path: Path) -> None:
+    (tmp_path / "a.po").write_text('#, fuzzy\nmsgid "one"\nmsgid_plural "many"\nmsgstr[0] "uno"\nmsgstr[1] "molti"\n')
+    assert list(read_po(tmp_path / "a.po")) == [Pair("one", ""), Pair("many", "")]
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -53,6 +53,14 @@ def test_line_n_pairs_with_line_n(tmp_path: Path) -> None:
     assert read_pairs(("a", "b.gz"), folder=str(tmp_path)) == [Pair("one", "uno"), Pair("two", "due")]
 
 
+@pytest.mark.parametrize("damaged", ["a", "b"])
+def test_of_aligned_files_the_one_with_invalid_utf8_is_named(tmp_path: Path, damaged: str) -> None:
+    for name in "ab":
+        write(tmp_path / name, b"fine\nna\xefve\n" if name == damaged else b"fine\nfine\n")
+    with pytest.raises(DataError, match=rf"line 2 of \S+/{damaged} is not UTF-8"):
+        read_pairs(("a", "b"), folder=str(tmp_path))
+
+
 def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", b"1\n2\n3\n"), write(tmp_path / "b", b"1\n2\n")
     with pytest.raises(DataError, match="a has 3 lines but .*b has 2 lines; the two must pair line by line"):

@@ -103,8 +103,15 @@ def test_depth_and_length_without_measure_are_refused(tmp_path: Path, text: str)
         ('<tmx><header srclang="en-US"/><body>', unit(it="ciao", en="hello")),
         ('<tmx><header srclang="en"/><body>', unit(it="", en="hello").replace("</tu>", "") + unit(it="ciao")[4:]),
         ('<tmx><header srclang="en"/><body>', unit(it="ciao", en="hello").replace("</tu>", "") + unit(it="")[4:]),
+        ('<tmx><header srclang="en"/><body>', unit(it="ciao", en="hello").replace("</tu>", "") + unit(it="salve")[4:]),
     ],
-    ids=["a namespace", "a source language with its country", "an empty one first", "an empty one last"],
+    ids=[
+        "a namespace",
+        "a source language with its country",
+        "an empty one first",
+        "an empty one last",
+        "two variants",
+    ],
 )
 def test_units_of_other_programs_are_the_same_pairs(tmp_path: Path, head: str, units: str) -> None:
     (tmp_path / "a.tmx").write_text(f"{head}{units}</body></tmx>")

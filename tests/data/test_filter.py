@@ -80,6 +80,13 @@ def test_a_rule_that_would_drop_most_pairs_is_left_out(tmp_path: Path) -> None:
     assert only_targets[2].skipped_rules == {"overlap_target": 1.0}
 
 
+def test_a_rule_that_drops_just_as_many_as_it_may_is_applied(tmp_path: Path) -> None:
+    _, kept, report = chosen(
+        tmp_path, load_pairs(10), load_pairs(3), clean=CleanConfig(overlap="source", max_dropped=0.3)
+    )
+    assert (len(kept), report.skipped_rules) == (7, {})
+
+
 def test_where_targets_repeat_only_sources_overlap(tmp_path: Path) -> None:
     """Six misspellings of each word: that a word is also held out says nothing about its other misspellings."""
     train = [(f"mispelt {i} {kind}", f"misspelt {i}") for i in range(200) for kind in range(6)]

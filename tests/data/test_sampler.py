@@ -108,6 +108,17 @@ def test_a_place_in_the_data_is_how_many_batches_came_before(skip: int) -> None:
     assert feed(0)[skip:] == feed(skip)
 
 
+def test_subword_sampling_goes_on_in_the_next_epoch() -> None:
+    def resample(chosen: list[int], epoch: int) -> tuple[list[list[int]], list[list[int]]]:
+        return [[i, epoch] for i in chosen], [[i, epoch] for i in chosen]
+
+    pairs = replace(load_pairs([(2, 2)] * 3), resample=resample)
+    sampled = islice(batches(pairs, batch_tokens=10, seed=1, pad_id=99), 3)
+    assert [sorted(batch.source.tolist()) for batch in sampled] == [
+        [[i, epoch] for i in range(3)] for epoch in range(3)
+    ]
+
+
 def test_a_batch_is_padded_and_keeps_pairs_together() -> None:
     batch = next(batches(some_pairs(), batch_tokens=100, seed=1, pad_id=0))
     assert isinstance(batch, Batch)

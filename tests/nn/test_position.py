@@ -76,6 +76,11 @@ def test_learned_positions_are_parameters_and_get_gradients() -> None:
     torch.testing.assert_close(positions.encoding.grad[:, 0], torch.tensor([2.0] * 4 + [0.0] * 5))
 
 
+def test_learned_positions_begin_as_long_as_unscaled_embeddings() -> None:
+    lengths = LearnedPositions(d_model=64, max_length=500).encoding.norm(dim=1)
+    assert lengths.mean().item() == pytest.approx(1.0, abs=0.02)
+
+
 @pytest.mark.parametrize("kind", [PositionalEncoding, LearnedPositions])
 def test_dropout_falls_on_the_sum(kind: type[PositionalEncoding] | type[LearnedPositions]) -> None:
     dropped = kind(d_model=64, max_length=50, dropout=0.5)(torch.full((3, 50, 64), 10.0))

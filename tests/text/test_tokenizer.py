@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allyouneed.errors import ConfigError, DataError, InputError
-from allyouneed.text.backends import SplitRule
+from allyouneed.text.backends import SplitRule, character_backend
 from allyouneed.text.tokenizer import Tokenizer
 
 LINES = [
@@ -81,6 +81,12 @@ def test_unigram_pieces_are_the_same_in_every_process_and_after_a_file(tmp_path:
         files.add(path.read_bytes())
         fingerprints |= set(done.stdout.split())
     assert (len(files), len(fingerprints)) == (1, 1)
+
+
+def test_vocabularies_that_number_their_tokens_otherwise_have_other_fingerprints() -> None:
+    orders = (None, ("<pad>", "<eos>", "<unk>", "a", "b"), ("<pad>", "<eos>", "<unk>", "b", "a"))
+    fingerprints = {Tokenizer(character_backend("ab", byte_fallback=False), order).fingerprint() for order in orders}
+    assert len(fingerprints) == 3
 
 
 @pytest.mark.parametrize("tokenizer", [BPE, Tokenizer.characters("abc<>")])

@@ -8,6 +8,7 @@ from allyouneed.errors import DataError
 from allyouneed.nn import Transformer
 from allyouneed.train.averaging import (
     average_snapshots,
+    average_weights,
     copy_weights,
     remove_snapshots,
     save_snapshot,
@@ -28,6 +29,11 @@ def test_the_mean_of_snapshots(config: ModelConfig, tmp_path: Path) -> None:
     torch.testing.assert_close(mean[TABLE], torch.full((13, 12), 3.0))
     name = "encoder.layers.0.attention.query.weight"
     torch.testing.assert_close(mean[name], model.get_parameter(name))
+
+
+def test_a_mean_is_summed_in_double_precision() -> None:
+    models = [{"a": torch.tensor([number])} for number in (1e8, 1.0, -1e8)]
+    torch.testing.assert_close(average_weights(models)["a"], torch.tensor([1 / 3]))
 
 
 def test_a_snapshot_that_is_missing_or_damaged_is_refused(config: ModelConfig, tmp_path: Path) -> None:

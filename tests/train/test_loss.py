@@ -93,6 +93,20 @@ def test_in_bfloat16_it_is_the_same_to_two_digits() -> None:
     assert rough != exact
 
 
+def test_in_bfloat16_the_gradients_of_several_blocks_are_the_same_to_two_digits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("allyouneed.train.loss._block_sizes", lambda _: (32 * 50, 8 * 50))  # 32 rows, of 90
+    inputs, target = (torch.randn(2, 45, 16), torch.randn(50, 16) / 4), torch.randint(1, 50, (2, 45))
+    gradients = []
+    for dtype in (torch.float32, torch.bfloat16):
+        vectors, table = (tensor.clone().requires_grad_() for tensor in inputs)
+        loss = fused_linear_cross_entropy(vectors, table, target, smoothing=0.1, pad_id=0, dtype=dtype)
+        gradients.append(torch.autograd.grad(loss, (vectors, table)))
+    for exact, rough in zip(*gradients, strict=True):
+        assert (rough - exact).norm() < 0.02 * exact.norm()
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_projected_loss_with_a_bias_equals_the_definition_and_so_do_its_gradients(smoothing: float) -> None:
     torch.manual_seed(1)

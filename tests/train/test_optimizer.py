@@ -1,6 +1,7 @@
 """Three optimizers, one rate."""
 
 import copy
+import math
 from dataclasses import replace
 from itertools import repeat
 from typing import Literal
@@ -87,6 +88,33 @@ def test_weight_decay_draws_matrices_towards_zero(model: Transformer) -> None:
         torch.manual_seed(1)
         list(updates(one, make_optimizer(one, decayed), repeat(BATCH), decayed))
     assert inner_weight(other).norm() < inner_weight(model).norm()
+
+
+def test_adamw_draws_every_weight_towards_zero_by_the_rate_times_the_decay(model: Transformer) -> None:
+    optimizer = make_optimizer(model, TrainConfig(optimizer="adamw", weight_decay=0.25))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.param_groups[0]["lr"] = 0.1
+    optimizer.step()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.detach(), before[name] * (1 - 0.1 * 0.25))
+
+
+def test_two_steps_of_muon_are_those_of_its_definition(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.train.optimizer.has_fast_bfloat16", lambda _: False)
+    optimizer = Muon(model, weight_decay=0.25)
+    optimizer.param_groups[0]["lr"] = 0.1
+    matrix = model.get_parameter("encoder.layers.0.feed_forward.inner.weight")
+    expected, mean = matrix.detach().clone(), torch.zeros_like(matrix)
+    for gradient in torch.randn(2, *matrix.shape):
+        matrix.grad = gradient.clone()
+        optimizer.step()
+        mean = 0.95 * mean + 0.05 * gradient
+        ahead = 0.95 * mean + 0.05 * gradient
+        scale = 0.2 * math.sqrt(20)  # the matrix is 20 × 12
+        expected = expected * (1 - 0.1 * 0.25) - 0.1 * scale * newton_schulz(ahead[None])[0]
+    torch.testing.assert_close(matrix.detach(), expected, atol=1e-5, rtol=0)
 
 
 def test_muon_calls_no_closure(model: Transformer) -> None:

@@ -14,7 +14,8 @@ from allyouneed.errors import TrainingError
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation
 from allyouneed.train import Update, fused_linear_cross_entropy
-from allyouneed.train.recovery import is_out_of_memory
+from allyouneed.train.recovery import is_out_of_memory, rollback
+from allyouneed.train.state import TrainState
 from runs import TINY, Notebook, StopAt, read_weights
 
 NO_MEMORY = [
@@ -120,6 +121,13 @@ def test_several_in_a_row_go_back_to_the_last_checkpoint_with_half_the_rate(
     assert rates[5] == straight[5]
     assert [rates[step] / straight[step] for step in (6, 10)] == [0.5, 0.5]
     assert watch.validations[-1].skipped == 5
+
+
+def test_a_run_that_goes_back_still_knows_how_small_its_batches_must_be() -> None:
+    diverged = TrainState(micro_batches=4, learning_rate_factor=0.5, rollbacks=1, skipped=7, skipped_in_a_row=5)
+    restored = rollback(diverged, "reason", lambda: TrainState(skipped=2))
+    assert (restored.micro_batches, restored.learning_rate_factor) == (4, 0.25)
+    assert (restored.rollbacks, restored.skipped, restored.skipped_in_a_row) == (2, 7, 0)
 
 
 def test_a_run_that_cannot_be_rescued_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 import math
 
+import pytest
 import torch
+import torch.nn.functional as F
 
 from allyouneed.config import ModelConfig
 from allyouneed.data.store import EncodedPairs, Side
@@ -29,3 +31,13 @@ def test_batches_do_not_matter(config: ModelConfig) -> None:
     assert abs(small[0] - large[0]) < 1e-5
     assert small[1] == large[1]
     assert not model.training
+
+
+def test_the_accuracy_counts_tokens_and_no_padding(config: ModelConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 5 5 2 and 5 6 5 5 2, a model that always says 5 has five of eight right, of the two padded ones none."""
+    monkeypatch.setattr(Transformer, "forward", lambda self, source, target: F.one_hot(target * 0 + 5, 13).float())
+    side = Side.from_sentences([[1, 5, 5, 2], [1, 5, 6, 5, 5, 2]])
+    both = EncodedPairs(source=side, target=side, dropped=0)
+    assert validate(Transformer(config), both, batch_tokens=100)[1] == 62.5
+    monkeypatch.setattr(Transformer, "forward", lambda self, source, target: F.one_hot(target * 0, 13).float())
+    assert validate(Transformer(config), both, batch_tokens=100)[1] == 0
