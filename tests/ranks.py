@@ -81,11 +81,12 @@ def run_torchrun(folder: Path, count: int, act: Callable[[Path], None]) -> list[
 
 
 def _exit_codes(act: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> list[int | None]:
-    processes = [FORKS.Process(target=act, args=some) for some in arguments]
+    processes = [FORKS.Process(target=act, args=some, daemon=True) for some in arguments]
     for process in processes:
         process.start()
     for process in processes:
-        process.join()
+        process.join(300)
+        assert process.exitcode is not None, "a process has not ended within five minutes"
     return [process.exitcode for process in processes]
 
 

@@ -36,7 +36,7 @@ def public_names(tree: ast.Module) -> Iterator[str]:
     """The public functions, classes and constants that a module defines."""
     for node in tree.body:
         match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 names = [name]
             case ast.Assign(targets=targets):
                 names = [target.id for target in targets if isinstance(target, ast.Name)]

@@ -34,14 +34,6 @@ TINY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["translate"], ["evaluate"], ["demo"], ["export"]])
-def test_help_is_for_newcomers(command: list[str]) -> None:
-    result = run_here(*command, "--help")
-    assert result.returncode == 0
-    assert b"Usage" in result.stdout
-    assert b"allyouneed" in result.stdout
-
-
 def test_a_call_that_cannot_be_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "no.toml").write_text("train = 3\n")
     assert "No such option: --bem" in refusal("translate", tmp_path, "--bem", "3")

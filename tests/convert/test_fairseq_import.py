@@ -161,22 +161,25 @@ def test_weights_that_cannot_be_are_refused(name: str, tensor: torch.Tensor, mes
 class Trap:
     """What a stranger's pickle may hold: reading it would make a folder."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Path.mkdir, (Path("/tmp/trap-of-a-checkpoint"),)
+        return Path.mkdir, (self._folder,)
 
 
 @pytest.mark.parametrize("where", ["args", "cfg", "extra_state"])
 def test_nothing_that_is_pickled_is_run(where: str, tmp_path: Path) -> None:
     write_fairseq(tmp_path / "fairseq")
     state = torch.load(tmp_path / "fairseq/model.pt", weights_only=False)
-    state[where] = argparse.Namespace(trap=Trap())
+    state[where] = argparse.Namespace(trap=Trap(tmp_path / "trap"))
     torch.save(state, tmp_path / "fairseq/model.pt")
     with pytest.raises(CheckpointError, match="holds more than tensors and settings: its pickle names"):
         import_checkpoint(tmp_path / "fairseq", tmp_path / "bundle")
-    (tmp_path / "fairseq/model.pt").write_bytes(pickle.dumps({"model": Trap()}))
+    (tmp_path / "fairseq/model.pt").write_bytes(pickle.dumps({"model": Trap(tmp_path / "trap")}))
     with pytest.raises(CheckpointError, match="is no archive of PyTorch"):
         import_checkpoint(tmp_path / "fairseq", tmp_path / "bundle")
-    assert not Path("/tmp/trap-of-a-checkpoint").exists()
+    assert not (tmp_path / "trap").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import builtins
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -48,7 +49,10 @@ def test_every_locale_is_one_that_babel_has() -> None:
 
 
 def test_few_digits_come_as_often_as_many_until_they_run_out() -> None:
-    assert len(task_pairs("numbers", "train", count=5_000)) == 5_000
+    digits = Counter(len(source) for source, _ in task_pairs("numbers", "train", count=5_000))
+    assert sum(digits.values()) == 5_000
+    assert digits[1] <= 10
+    assert min(digits[length] for length in (4, 5, 6)) > 0.8 * max(digits[length] for length in (4, 5, 6))
 
 
 @pytest.mark.parametrize(("task", "library"), [("numbers", "inflect"), ("locales", "babel.dates")])

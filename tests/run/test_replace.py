@@ -136,13 +136,13 @@ def test_a_corpus_called_data_is_not_taken_for_prepared_pairs(tmp_path: Path) ->
 
 def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
     longer = replace(TINY, train=replace(TINY.train, steps=100_000))
-    process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", longer))
+    process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", longer), daemon=True)
     process.start()
     deadline = time.monotonic() + 60
     while not (tmp_path / "run/config.json").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     with pytest.raises(OutputError, match="run is being written by another process"):
-        fit(longer, tmp_path / "run", resume=True)
+        fit(longer, tmp_path / "run", resume=True, callback=StopAtOnce())
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()

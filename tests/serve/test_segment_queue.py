@@ -1,5 +1,6 @@
-"""Which segments share a batch: a queue without threads."""
+"""Which segments share a batch or join one, and how fast that is: without threads."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from allyouneed import Tokenizer, Transformer, Translator
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
+from allyouneed.serve.batch_workers import RunningBatch, TranslationSpeed
+from allyouneed.serve.monitoring import Monitoring
 from allyouneed.serve.segment_queue import QueuedRequest, QueuedSegment, SegmentGroup, SegmentQueue
 from allyouneed.serve.translation_options import PLAIN, TranslationOptions
 from conftest import SMALL
@@ -114,8 +117,69 @@ def test_a_group_is_done_when_all_its_segments_are(translator: Translator) -> No
     assert queue.deliver(last, [None]) == [last[0].group]
 
 
+def test_the_next_request_has_the_first_turn_of_the_next_batch(translator: Translator) -> None:
+    queue = SegmentQueue()
+    add(queue, translator, "aa", "ab", "ac")
+    add(queue, translator, "ba", "bb", "bc")
+    assert take(queue, max_tokens=1) == ["aa"]
+    assert take(queue, max_tokens=1) == ["ba"]
+    assert take(queue, max_tokens=1) == ["ab"]
+
+
+def test_a_group_with_an_error_is_done_before_all_its_segments_are(translator: Translator) -> None:
+    queue = SegmentQueue()
+    add(queue, translator, "aa", "ab", "ac", "ad", "ae")
+    batch = queue.take(lambda _: 1_000)
+    batch[0].group.error = RuntimeError("a planted fault")
+    assert queue.deliver(batch, [None] * 4) == [batch[0].group]
+
+
+@pytest.mark.parametrize("abort", [False, True])
+def test_only_a_queue_that_is_broken_off_cancels_what_is_translated(translator: Translator, abort: bool) -> None:
+    queue = SegmentQueue()
+    translated, delivered = (add(queue, translator, text) for text in ("aa", "bb"))
+    batch = queue.take(lambda _: 1_000)
+    queue.deliver(batch[1:], [None])
+    queue.close(abort=abort)
+    assert (translated.cancelled, delivered.cancelled) == (abort, False)
+
+
 def test_a_closed_queue_gives_nothing(translator: Translator) -> None:
     queue = SegmentQueue()
     add(queue, translator, "aa")
     queue.close()
     assert take(queue) == []
+
+
+def test_speed_is_in_tokens_for_each_translator_and_in_texts_for_all(translator: Translator) -> None:
+    speed = TranslationSpeed()
+    assert (speed.texts, speed.batch_tokens(translator)) == (10.0, float("inf"))
+    speed.update(translator, 5, 100, 0.5)
+    assert (speed.texts, speed.batch_tokens(translator)) == pytest.approx((0.8 * 10 + 0.2 * 10, 200))
+    speed.update(translator, 1, 400, 1.0)
+    assert (speed.texts, speed.batch_tokens(translator)) == pytest.approx((0.8 * 10 + 0.2 * 1, 0.8 * 200 + 0.2 * 400))
+
+
+def test_segments_join_a_running_batch_as_long_as_others_leave_it(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of six fit into the batch at once."""
+
+    def one_by_one(
+        _: Translator,
+        admit: Callable[[int], Sequence[object]],
+        on_translated: Callable[[list[tuple[int, None]]], None],
+    ) -> None:
+        waiting, number = len(admit(0)), 0
+        while waiting:
+            on_translated([(number, None)])
+            waiting, number = waiting - 1 + len(admit(waiting - 1)), number + 1
+
+    monkeypatch.setattr(Translator, "translate_running", one_by_one)
+    monkeypatch.setattr(TranslationSpeed, "batch_tokens", lambda *_: 10)
+    queue, speed = SegmentQueue(), TranslationSpeed()
+    add(queue, translator, "aaa", "bbb", "ccc", "ddd", "eee", "fff")  # 5 tokens each with start and end
+    batch = queue.take(speed.batch_tokens)
+    assert len(batch) == 2
+    RunningBatch(batch, queue, speed, Monitoring()).translate()
+    assert (len(queue), batch[0].group.missing) == (0, 0)

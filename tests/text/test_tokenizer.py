@@ -84,7 +84,8 @@ def test_unigram_pieces_are_the_same_in_every_process_and_after_a_file(tmp_path:
 
 
 def test_vocabularies_that_number_their_tokens_otherwise_have_other_fingerprints() -> None:
-    orders = (None, ("<pad>", "<eos>", "<unk>", "a", "b"), ("<pad>", "<eos>", "<unk>", "b", "a"))
+    signs = ("<pad>", "<sos>", "<eos>", "<unk>")
+    orders = (None, [*signs, "a", "b"], [*signs, "b", "a"])
     fingerprints = {Tokenizer(character_backend("ab", byte_fallback=False), order).fingerprint() for order in orders}
     assert len(fingerprints) == 3
 
