@@ -1,4 +1,5 @@
 import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -109,7 +110,7 @@ def test_a_place_in_the_data_is_how_many_batches_came_before(skip: int) -> None:
 
 
 def test_subword_sampling_goes_on_in_the_next_epoch() -> None:
-    def resample(chosen: list[int], epoch: int) -> tuple[list[list[int]], list[list[int]]]:
+    def resample(chosen: Sequence[int], epoch: int) -> tuple[list[list[int]], list[list[int]]]:
         return [[i, epoch] for i in chosen], [[i, epoch] for i in chosen]
 
     pairs = replace(load_pairs([(2, 2)] * 3), resample=resample)

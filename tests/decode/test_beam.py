@@ -123,7 +123,8 @@ def test_a_step_worked_by_hand() -> None:
 def test_where_the_best_continuations_all_end_as_many_others_stay_active() -> None:
     """After a, b and c the end is likeliest; c, the least of them, goes on surely and wins by its length."""
     a, b, c = 2, 3, 4
-    after = {(): {a: 0.4, b: 0.31, c: 0.29}} | {(one,): {EOS: 0.6, a: 0.4} for one in (a, b, c)}
+    after: dict[tuple[int, ...], dict[int, float]] = {(): {a: 0.4, b: 0.31, c: 0.29}}
+    after |= {(one,): {EOS: 0.6, a: 0.4} for one in (a, b, c)}
     after |= {(c, *[a] * length): {a: 1.0} for length in range(1, 6)}
     options = BeamOptions(beam=3, alpha=1.0, patience=2.0)
     ((result,),) = beam_search(make_step(after, 5), Table(5, 0).start(1), limits(9), options)
