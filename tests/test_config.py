@@ -141,7 +141,7 @@ def test_a_list_of_one_file_is_that_file() -> None:
             r"\[train\] learning_rate must be at least 0 and at most 1000; got 9999",
         ),
         (f"[train]\nsteps = {'[' * 5000}", "not TOML"),
-        ('[data]\ntrain = "a\\u0000b"', "train must be text without NUL characters"),
+        ('[data]\ntrain = "a\\u0000b"', "train must be text in UTF-8 without NUL characters"),
         ("model = 3", r"\[model\] must be a table of settings; got 3"),
         (
             "[model]\nvocab_size = 3",

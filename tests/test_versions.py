@@ -10,6 +10,7 @@ from allyouneed.versions import environment, versions
     [
         (["/usr/bin/allyouneed", "train", "a b.tsv"], "allyouneed train 'a b.tsv'"),
         (["/lib/allyouneed/__main__.py", "demo"], "python -m allyouneed demo"),
+        (["allyouneed", "train", "r\udce4"], r"allyouneed train 'r\udce4'"),
     ],
 )
 def test_the_environment_says_how_the_program_was_called(

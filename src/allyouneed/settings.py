@@ -83,7 +83,9 @@ class Checked:
                 raise ConfigError(f"{known.name} must be {allowed}; got {format_value(value)}")
             for text in value if isinstance(value, tuple) else (value,):
                 if isinstance(text, str) and not _is_text(text):
-                    raise ConfigError(f"{known.name} must be text without NUL characters; got {format_value(text)}")
+                    raise ConfigError(
+                        f"{known.name} must be text in UTF-8 without NUL characters; got {format_value(text)}"
+                    )
             object.__setattr__(self, known.name, float(value) if kind is float else value)
 
     def changed(self, *names: str) -> list[str]:

@@ -26,7 +26,8 @@ def environment() -> dict[str, str]:
 def _command() -> str:
     program = Path(sys.argv[0])
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
-    return shlex.join([*words, *sys.argv[1:]])
+    # Python keeps what is not UTF-8 in a name as characters that cannot be written.
+    return shlex.join([*words, *sys.argv[1:]]).encode(errors="backslashreplace").decode()
 
 
 def _processor() -> str:

@@ -65,7 +65,10 @@ def test_without_its_library_a_task_names_the_extra(task: str, library: str, mon
         return original(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'babel>=\S+' 'inflect>="):
+    with pytest.raises(
+        MissingExtraError,
+        match=rf"^the task \"{task}\" needs the extra \[tasks\].* pip install 'babel>=\S+' 'inflect>=",
+    ):
         task_pairs(task, "test", count=1)
 
 

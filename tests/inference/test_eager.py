@@ -151,7 +151,7 @@ def test_a_step_may_give_log_probabilities(
 def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("allyouneed.inference.compiled", raising=False)
     monkeypatch.setitem(sys.modules, "allyouneed.inference.compiled", None)
-    with pytest.raises(MissingExtraError, match=r"compiled=True needs the extra \[fast\].* install 'numba>="):
+    with pytest.raises(MissingExtraError, match=r"compiled code needs the extra \[fast\].* install 'numba>="):
         make_engine(model, compiled=True)
 
 

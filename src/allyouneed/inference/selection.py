@@ -44,7 +44,7 @@ def make_engine(model: Transformer, *, precision: str = "float32", compiled: Com
     try:
         from .compiled import make_compiled_engine
     except ImportError:
-        raise MissingExtraError("compiled=True", "fast") from None
+        raise MissingExtraError("compiled code", "fast") from None
     except RuntimeError as error:  # Numba finds no folder for what it compiles
         raise ConfigError(f"compiled=True: {error}; set NUMBA_CACHE_DIR to a folder that can be written") from error
     return make_compiled_engine(model, precision=cast(Precision, precision))
