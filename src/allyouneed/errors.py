@@ -123,6 +123,12 @@ class Interrupted(AllYouNeedError):  # noqa: N818  no failure, so not called an 
         self.signal = signal
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error means that memory has run out, on a GPU or on the CPU; imports no torch, whose errors differ."""
+    is_named_so = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return is_named_so or any(words in str(error) for words in ("DefaultCPUAllocator", "MPS backend out of memory"))
+
+
 def _restored(kind: type[AllYouNeedError], args: tuple[object, ...], attributes: dict[str, object]) -> AllYouNeedError:
     error = kind.__new__(kind)
     super(AllYouNeedError, error).__init__(*args)  # skips the class's own __init__, which may take other arguments

@@ -10,16 +10,17 @@ import pytest
 import torch
 
 from allyouneed import Bundle, OutputError, fit
-from allyouneed.errors import TrainingError
+from allyouneed.errors import TrainingError, is_out_of_memory
 from allyouneed.nn import Transformer
 from allyouneed.run import Evaluation
 from allyouneed.train import Update, fused_linear_cross_entropy
-from allyouneed.train.recovery import is_out_of_memory, rollback
+from allyouneed.train.recovery import rollback
 from allyouneed.train.state import TrainState
 from runs import TINY, Notebook, StopAt, read_weights
 
 NO_MEMORY = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    RuntimeError("MPS backend out of memory (MPS allocated: 20 GiB, other allocations: 1 GiB, max allowed: 20 GiB)."),
     MemoryError(),
     RuntimeError("[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: …"),
 ]

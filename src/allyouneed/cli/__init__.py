@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from ..errors import AllYouNeedError, Interrupted
+from ..errors import AllYouNeedError, Interrupted, is_out_of_memory
 from .adapt import adapt
 from .average import average
 from .check import check
@@ -99,7 +99,7 @@ def main() -> None:
             _leave(2, "standard input or output is closed, but this command needs it")
         _leave(2, f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
-        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "CPUAllocator" in str(error):
+        if is_out_of_memory(error):
             _leave(2, "out of memory; use smaller batches (train.batch_tokens, --batch-size) or a smaller model")
         _leave(1, f"{type(error).__name__}: {error} (an error in the program; --debug shows where)")
     sys.exit(code)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..config import TrainConfig
 from ..data.batch import Batch
-from ..errors import TrainingError
+from ..errors import TrainingError, is_out_of_memory
 from ..nn import Transformer
 from .state import MAX_SKIPPED_IN_A_ROW, TrainState
 
@@ -79,11 +79,6 @@ def _attempt(
         if not is_out_of_memory(error):
             raise
         return None
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error means out-of-memory, on a GPU or on the CPU."""
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
 
 
 def rollback(state: TrainState, reason: str, restore: Callable[[], TrainState]) -> TrainState:

@@ -25,11 +25,12 @@ from torch.optim import Optimizer
 from ..config import TrainConfig
 from ..data.batch import Batch
 from ..device import pick_device
+from ..errors import is_out_of_memory
 from ..nn import Transformer
 from ..nn.uninitialized import UninitializedWeights
 from . import loop
 from .optimizer import Muon, orthogonalize
-from .recovery import Gradients, is_out_of_memory, raise_micro_batches
+from .recovery import Gradients, raise_micro_batches
 from .workers import Combined, WorkerGroup
 
 _Result = TypeVar("_Result")
