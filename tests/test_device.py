@@ -3,6 +3,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.device import (
     available_cores,
     has_fast_bfloat16,
+    move,
     parallel_map,
     pick_device,
     require_memory,
@@ -24,6 +26,16 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     assert pick_device("cpu") == torch.device("cpu")
     with pytest.raises(ConfigError, match='device must be "auto", "cpu", "cuda" or "mps"'):
         pick_device("toaster")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "waits"),
+    [("cpu", "cuda", False), ("cuda", "cpu", False), ("cpu", "mps", True), ("mps", "cpu", True), ("cpu", "cpu", True)],
+)
+def test_only_a_copy_of_a_cuda_gpu_is_not_waited_for(start: str, end: str, waits: bool) -> None:
+    tensor = mock.Mock(device=torch.device(start))
+    move(tensor, torch.device(end))
+    tensor.to.assert_called_once_with(torch.device(end), non_blocking=not waits)
 
 
 @pytest.mark.parametrize(("amx", "avx512"), [(False, False), (False, True), (True, False)])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..device import move
 from ..nn.packed import PackedSentences
 
 
@@ -29,10 +30,8 @@ class PackedBatch:
     target_sentences: PackedSentences
 
     def to(self, device: torch.device) -> "PackedBatch":
-        """The same batch on another device; the host does not wait for the copy of pinned memory."""
-        source, target_in, target_out = (
-            ids.to(device, non_blocking=True) for ids in (self.source, self.target_in, self.target_out)
-        )
+        """The same batch on another device; the program does not wait for a CUDA GPU to copy pinned memory."""
+        source, target_in, target_out = (move(ids, device) for ids in (self.source, self.target_in, self.target_out))
         return PackedBatch(
             source, self.source_sentences.to(device), target_in, target_out, self.target_sentences.to(device)
         )
@@ -72,7 +71,7 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device."""
-        return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
+        return Batch(move(self.source, device), move(self.target, device))
 
     def pack(self, pad_id: int, target_pad_id: int) -> PackedBatch:
         """The batch without its padding, which is at the end of a row. To be called on the CPU, before `to`."""

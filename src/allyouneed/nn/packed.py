@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..device import move
 from .mask import causal_mask
 
 WIDEST_HEAD = 256  # of FlashAttention, which takes multiples of 8
@@ -50,10 +51,8 @@ class PackedSentences(NamedTuple):
         return self.cells % self.longest
 
     def to(self, device: torch.device) -> "PackedSentences":
-        """The same on another device; the host does not wait for the copy of pinned memory."""
-        return self._replace(
-            offsets=self.offsets.to(device, non_blocking=True), cells=self.cells.to(device, non_blocking=True)
-        )
+        """The same on another device; the program does not wait for a CUDA GPU to copy pinned memory."""
+        return self._replace(offsets=move(self.offsets, device), cells=move(self.cells, device))
 
     def pin_memory(self) -> "PackedSentences":
         """The same in memory from which a GPU copies by itself."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..device import runs_ahead
+from ..device import move, runs_ahead
 
 
 class Outcome:
@@ -18,7 +18,7 @@ class Outcome:
     def __init__(self, is_finite: Tensor) -> None:
         self.is_finite = is_finite
         self._copied: torch.cuda.Event | None = None
-        self._value = is_finite.to("cpu", non_blocking=True)
+        self._value = move(is_finite, torch.device("cpu"))
         if is_finite.is_cuda:
             self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._copied.record()
