@@ -158,6 +158,26 @@ def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
+def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts(tmp_path: Path) -> None:
+    """The installed command does not look there; where it does, a worker that cannot start has nothing to resume."""
+    (tmp_path / "random.py").write_text("raise ValueError('mine')")
+    words = ["train", "dates", "--output", "run", "data.max_train_samples=100", "data.max_valid_samples=2",
+             "train.steps=1", "train.workers=2", "train.threads=2", "train.tensorboard=false"]  # fmt: skip
+    program = (
+        "import random, sys; from allyouneed.cli import main; sys.path[:] = filter(None, sys.path); "
+        "{}sys.argv[1:] = {}; main()"
+    )
+    for code, before in ((0, ""), (2, "sys.path.append(''); ")):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program.format(before, [*words, "--overwrite"])],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "allyouneed: worker 2 of 2 could not start (its error is above); set train.workers=1 to train without it"
+    )
+
+
 def test_auto_starts_workers_where_they_pay() -> None:
     def count(threads: int = 2, **settings: Any) -> int:
         config = TrainConfig(**{"steps": 800, "batch_tokens": 800, **settings})

@@ -1,6 +1,5 @@
 """Do all engines, losses and searches agree with their definitions?"""
 
-import importlib.util
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from ..decode import BeamOptions, SearchLimits, beam_search
 from ..inference import make_engine
 from ..inference.quantization import Int8Linear, supports_int8
+from ..interpreter import is_installed
 from ..nn import Transformer
 from ..nn.custom_parts import find_custom_part
 from ..nn.rotary import NoPositions, rotate
@@ -36,7 +36,7 @@ def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     device = next(model.parameters()).device
     if find_custom_part(model) or device.type != "cpu":
         return
-    compiled = importlib.util.find_spec("numba") is not None
+    compiled = is_installed("numba")
     if compiled:
         yield _compare(make_engine(model, compiled=True), searches, "compiled", exact=True)
     if supports_int8(device):

@@ -1,12 +1,12 @@
 """Compiled by default: PyTorch answers at once, the compiled kernels as soon as they are loaded."""
 
-import importlib.util
 import threading
 import time
 from itertools import count
 
 import torch
 
+from ..interpreter import is_installed
 from ..nn.transformer import Transformer
 from .dispatch import auto_compiles
 from .eager import EagerEngine
@@ -65,4 +65,4 @@ def can_auto_compile(model: Transformer, precision: Precision) -> bool:
     """Whether `compiled="auto"` means an `AutoEngine` for a model without parts of its own."""
     on_cpu = model.projection.table.device.type == "cpu"
     has_vnni = torch.cpu._is_vnni_supported()
-    return on_cpu and auto_compiles(precision, has_vnni=has_vnni) and importlib.util.find_spec("numba") is not None
+    return on_cpu and auto_compiles(precision, has_vnni=has_vnni) and is_installed("numba")

@@ -18,6 +18,7 @@ import torch
 from ..config import ModelConfig
 from ..errors import AllYouNeedError
 from ..files import locked
+from ..interpreter import python_command
 from ..nn.transformer import Transformer
 from . import kernels
 from .compiled import make_compiled_engine
@@ -53,7 +54,7 @@ def translate_once(engine: AnyEngine) -> None:
 
 def start_in_background(precision: Precision) -> "subprocess.Popen[bytes]":
     """Start a process of the lowest priority that warms up and outlives this one; if one is at it, it ends at once."""
-    command = [sys.executable, "-m", "allyouneed.inference.warm_up", precision]
+    command = python_command("allyouneed.inference.warm_up", precision)
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
 

@@ -14,13 +14,13 @@ report.html       all of this on one page
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from importlib.util import find_spec
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..files import append, read_json_lines, to_json, to_json_lines, write_whole
+from ..interpreter import is_installed
 from ..train.update_plan import UpdatePlan
 from .callback import Sample, Validation
 
@@ -37,7 +37,7 @@ class RunLog:
     def __init__(self, folder: Path, *, tensorboard: bool) -> None:
         self.folder = folder
         self._board: SummaryWriter | None = None
-        self._uses_board = tensorboard and find_spec("tensorboard") is not None
+        self._uses_board = tensorboard and is_installed("tensorboard")
 
     def __enter__(self) -> "RunLog":
         return self

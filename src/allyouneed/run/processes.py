@@ -24,6 +24,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from ..config import Recipe, TrainConfig
 from ..errors import ConfigError, TrainingError
+from ..interpreter import python_command
 from ..train.shared_memory import TIMEOUT, LostWorkerError
 from ..train.workers import WorkerGroup, Workers
 
@@ -175,8 +176,7 @@ def store_for_start(kept: Store, rank: int, count: int) -> Store:
 def _helpers(store: Path, count: int, threads: int) -> Iterator[list["subprocess.Popen[str]"]]:
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    warnings = [f"-W{option}" for option in sys.warnoptions]
-    words = [sys.executable, *warnings, "-m", f"{__package__}.worker_process", str(store), str(count), str(threads)]
+    words = python_command(f"{__package__}.worker_process", str(store), str(count), str(threads))
     helpers = [
         subprocess.Popen(
             [*words, str(rank)],
@@ -199,9 +199,12 @@ def _helpers(store: Path, count: int, threads: int) -> Iterator[list["subprocess
 
 
 def _wait_until_ready(helpers: "list[subprocess.Popen[str]]") -> None:
-    for helper in helpers:
+    for rank, helper in enumerate(helpers, 1):
         if helper.stdout is None or helper.stdout.readline() != "ready\n":
-            raise RuntimeError("a worker has ended")
+            raise TrainingError(
+                f"worker {rank + 1} of {len(helpers) + 1} could not start (its error is above); "
+                "set train.workers=1 to train without it"
+            )
 
 
 def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
