@@ -10,7 +10,7 @@ ARG PIP_EXTRA_INDEX_URL
 WORKDIR /opt/allyouneed
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir -c constraints.txt '.[documents,fast,serve]' \
+RUN pip install --no-cache-dir -c constraints.txt '.[fast,serve]' \
     && useradd --system --uid 10001 --home-dir /nonexistent allyouneed \
     && install --directory --owner=allyouneed /var/cache/allyouneed
 

@@ -1,7 +1,6 @@
 """Markdown: texts change, every other character stays."""
 
 import re
-import sys
 from collections import Counter
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from allyouneed.errors import MissingExtraError
 from allyouneed.translator import translate_document
 from document_checks import assert_identity, read, texts, translated
 from fake_translator import FakeTranslator
@@ -168,14 +166,6 @@ def test_a_text_that_is_left_out_is_named(page: str, left_out: list[tuple[str, s
 )
 def test_front_matter_begins_with_a_key_or_a_comment(page: str, expected: list[str]) -> None:
     assert texts(page.encode(), "md") == expected
-
-
-def test_without_its_parser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("md_format", "markdown_inline"):
-        monkeypatch.delitem(sys.modules, f"allyouneed.documents.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, "markdown_it", None)
-    with pytest.raises(MissingExtraError, match=r"reading Markdown needs the extra \[documents\]"):
-        read(b"a", "md")
 
 
 WORDS = st.sampled_from(

@@ -2,7 +2,6 @@
 
 import io
 import shutil
-import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -115,18 +114,6 @@ def test_a_column_of_a_table_and_a_glossary_can_be_named(client: TestClient) -> 
     assert answer.status_code == 400
     answer = upload(client, "a.txt", b"Hello", glossary="{")
     assert (answer.status_code, "glossary parameter is not JSON" in answer.text) == (400, True)
-
-
-def test_a_format_whose_library_is_not_there_is_refused_by_its_name(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("md_format", "markdown_inline"):
-        monkeypatch.delitem(sys.modules, f"allyouneed.documents.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, "markdown_it", None)
-    answer = upload(client, "a.md", b"Hello")
-    assert answer.status_code == 501
-    assert ".md" not in client.get("/frontend/settings").json()["supportedFilesFormat"]
-    assert answer.json() == {"error": "this server does not have the library that this needs; its log names it"}
 
 
 def test_a_request_without_a_file_is_refused(client: TestClient) -> None:

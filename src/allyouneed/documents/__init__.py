@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import PurePath
 from typing import cast
 
@@ -40,9 +39,8 @@ def document_format(name: str) -> str | None:
 
 
 def readable_endings() -> list[str]:
-    """The endings of all formats that can be read here: Markdown needs the extra `documents`."""
-    formats = (form for form in FORMATS if form != "md" or find_spec("markdown_it"))
-    return [ending for form in formats for ending in FORMATS[form]]
+    """The endings of all formats."""
+    return [ending for endings in FORMATS.values() for ending in endings]
 
 
 def read_document(

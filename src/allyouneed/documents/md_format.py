@@ -11,20 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import MissingExtraError
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
 from .encoded_text import decode_text
 from .inline_runs import InlineRun, inline_runs
+from .markdown_inline import LostPosition, inline_pieces, is_plain, make_parser
 from .page_edits import Edit, Slice, edited
 from .pieces import Piece, is_translatable
 from .unit import Document, DocumentOptions, LeftOutText, TranslationUnit, UnitTranslation
-
-try:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-
-    from .markdown_inline import LostPosition, inline_pieces, is_plain, make_parser
-except ImportError:
-    raise MissingExtraError("reading Markdown", "documents") from None
 
 # It begins with a key, a table or a comment, so that a rule and a paragraph are none.
 _FRONT_MATTER = re.compile(
