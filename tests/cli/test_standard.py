@@ -1,12 +1,16 @@
 """Standard streams as a shell may leave them: closed, full, a pipe that nobody reads, a pipe with a name."""
 
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from shell import ENVIRONMENT
+import pytest
+
+from allyouneed.cli.standard import set_encodings
+from shell import ENVIRONMENT, run_here
 
 # One process imports everything, and a fork of it, with real descriptors, runs each command.
 FORKS = """
@@ -83,6 +87,32 @@ CASES = [
         stderr="unread",
     ),
 ]
+
+
+def test_what_goes_to_a_pipe_is_utf_8_whatever_the_locale() -> None:
+    expected = run_here("config", "base").stdout
+    printed = subprocess.run(
+        [sys.executable, "-m", "allyouneed", "config", "base"], capture_output=True, check=True,
+        env=ENVIRONMENT | {"PYTHONIOENCODING": "ascii"},
+    ).stdout  # fmt: skip
+    assert printed == expected
+    assert not expected.isascii()
+
+
+def test_a_terminal_gets_what_it_cannot_show_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), "cp1252")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    set_encodings()
+    terminal.write("§ ≥")
+    terminal.flush()
+    assert terminal.buffer.getvalue() == b"\xa7 \\u2265"  # type: ignore[attr-defined]
+
+
+def test_windows_is_refused_in_one_line() -> None:
+    code = "import sys; sys.platform = 'win32'; import allyouneed.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "allyouneed runs on Linux and macOS; on Windows use WSL\n")
 
 
 def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(saved: Path, tmp_path: Path) -> None:

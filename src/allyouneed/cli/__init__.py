@@ -31,7 +31,7 @@ from .program import shell_command
 from .report import report
 from .score import score
 from .serve import serve
-from .standard import drop_output, open_closed_streams
+from .standard import drop_output, open_closed_streams, set_encodings
 from .suggestions import suggestions
 from .train import train
 from .translate import translate
@@ -74,6 +74,7 @@ def main() -> None:
     atexit.register(gc.freeze)  # else the end of the process takes 0.4 s to collect what PyTorch has defined
     CommonOptions.debug = False
     open_closed_streams()
+    set_encodings()
     try:
         code = app(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so

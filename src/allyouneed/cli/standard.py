@@ -1,5 +1,6 @@
 """The three standard streams, which a shell may have closed, or whose disk is full, or whose reader has ended."""
 
+import io
 import os
 import sys
 from contextlib import suppress
@@ -16,6 +17,16 @@ def open_closed_streams() -> None:
             setattr(sys, name, open(_devnull(number, other), mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(_devnull(2, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def set_encodings() -> None:
+    """Write UTF-8 to files and pipes, whatever the locale; what a terminal cannot show is written as its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def drop_output() -> None:
