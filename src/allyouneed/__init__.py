@@ -1,7 +1,11 @@
 """The public names, each imported from its room when it is first used, so that `import allyouneed` is quick."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+if sys.platform == "win32":
+    sys.exit("allyouneed runs on Linux and macOS; on Windows use WSL")
 
 if TYPE_CHECKING:
     from .bundle import Bundle as Bundle

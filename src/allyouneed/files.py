@@ -4,12 +4,12 @@ An output may be a symbolic link, whose target is then written, or a device or n
 """
 
 import errno
+import fcntl
 import json
 import math
 import os
 import shutil
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -17,9 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .errors import ConfigError, OutputError
-
-if sys.platform != "win32":  # Windows has no such locks
-    import fcntl
 
 
 @contextmanager
@@ -249,12 +246,11 @@ def flush_to_disk(file: BinaryIO) -> None:
 def rename(partial: Path, path: Path) -> None:
     """Rename a file, and return once that is on the disk."""
     partial.replace(path)
-    if os.name == "posix":  # a rename survives a power cut only once the folder itself is on the disk
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    descriptor = os.open(path.parent, os.O_RDONLY)  # it survives a power cut only once the folder is on the disk
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def to_json(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
@@ -296,8 +292,7 @@ def _lock(lock: Path, *, wait: bool) -> int | None:
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            if sys.platform != "win32":
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             os.close(descriptor)
             return None

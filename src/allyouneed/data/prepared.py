@@ -8,7 +8,6 @@ train.rows                the index of each training pair among these
 valid.jsonl, test.jsonl   the pairs held out, as texts
 """
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -150,8 +149,6 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 def remove_abandoned(cache: Path) -> None:
     """Remove what killed processes were preparing in a folder for several runs: nobody holds its lock."""
-    if os.name != "posix":
-        return  # no locks there
     for partial in cache.glob(".*.partial"):
         if name := _ABANDONED.fullmatch(partial.name):
             with suppress(OutputError), locked(cache / name[1], what=str(partial)):

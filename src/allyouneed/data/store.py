@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -69,10 +68,9 @@ class Side:
 
     def release_pages(self) -> None:
         """Release the memory of the pages that were read; when used again, they are read from the file again."""
-        if sys.platform != "win32":
-            for mapped in (self.ids, self.starts):
-                if isinstance(mapped.base, memoryview) and isinstance(mapped.base.obj, mmap.mmap):
-                    mapped.base.obj.madvise(mmap.MADV_DONTNEED)
+        for mapped in (self.ids, self.starts):
+            if isinstance(mapped.base, memoryview) and isinstance(mapped.base.obj, mmap.mmap):
+                mapped.base.obj.madvise(mmap.MADV_DONTNEED)
 
     def lengths(self, indices: Indices) -> NDArray[np.int32]:
         """How many ids each of these sentences has."""

@@ -111,8 +111,7 @@ def remove_key(path: Path, name: str) -> None:
 def _write(path: Path, keys: list[ApiKey]) -> None:
     content = to_json({"keys": [asdict(key) for key in keys]}, indent=2) + "\n"
     with written_whole(path) as file:
-        if os.name == "posix":
-            os.fchmod(file.fileno(), 0o600)  # before anything is in it
+        os.fchmod(file.fileno(), 0o600)  # before anything is in it
         file.write(content.encode())
 
 

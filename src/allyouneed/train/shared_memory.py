@@ -8,6 +8,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,7 @@ def share_memory(size: int, from_first: Callable[[Callable[[], str]], str]) -> t
     `from_first` is that of `Workers`. The file is in memory; pages that nobody writes take none.
     """
     is_first = dist.get_rank() == 0
-    created = os.memfd_create("allyouneed") if is_first else -1
+    created = os.memfd_create("allyouneed") if sys.platform == "linux" and is_first else -1
     if is_first:
         os.truncate(created, size)
     # The file has no name; the other workers open it through its process.
