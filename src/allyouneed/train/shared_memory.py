@@ -36,8 +36,9 @@ def share_memory(size: int, from_first: Callable[[Callable[[], str]], str]) -> t
     `from_first` is that of `Workers`. The file is in memory; pages that nobody writes take none.
     """
     is_first = dist.get_rank() == 0
-    created = os.memfd_create("allyouneed") if sys.platform == "linux" and is_first else -1
-    if is_first:
+    created = -1
+    if sys.platform == "linux" and is_first:
+        created = os.memfd_create("allyouneed")
         os.truncate(created, size)
     # The file has no name; the other workers open it through its process.
     path = from_first(lambda: f"/proc/{os.getpid()}/fd/{created}")
