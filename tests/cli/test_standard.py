@@ -106,7 +106,7 @@ def test_a_terminal_gets_what_it_cannot_show_as_numbers(monkeypatch: pytest.Monk
     set_encodings()
     terminal.write("§ ≥")
     terminal.flush()
-    assert terminal.buffer.getvalue() == b"\xa7 \\u2265"  # type: ignore[attr-defined]
+    assert terminal.buffer.getvalue() == b"\xa7 \\u2265"
 
 
 def test_windows_is_refused_in_one_line() -> None:
