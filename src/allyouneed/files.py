@@ -226,8 +226,6 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    if sys.platform == "win32":  # signal 0 would be Ctrl-C there
-        return True
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
