@@ -37,7 +37,7 @@ def test_the_accuracy_counts_tokens_and_no_padding(config: ModelConfig, monkeypa
     """Of 5 5 2 and 5 6 5 5 2, a model that always says 5 has five of eight right, of the two padded ones none."""
     monkeypatch.setattr(Transformer, "forward", lambda self, source, target: F.one_hot(target * 0 + 5, 13).float())
     side = Side.from_sentences([[1, 5, 5, 2], [1, 5, 6, 5, 5, 2]])
-    both = EncodedPairs(source=side, target=side, dropped=0)
+    both = EncodedPairs(source=side, target=side)
     assert validate(Transformer(config), both, batch_tokens=100)[1] == 62.5
     monkeypatch.setattr(Transformer, "forward", lambda self, source, target: F.one_hot(target * 0, 13).float())
     assert validate(Transformer(config), both, batch_tokens=100)[1] == 0
