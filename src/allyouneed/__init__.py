@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if sys.platform == "win32":
-    sys.exit("allyouneed runs on Linux and macOS; on Windows use WSL")
+    raise ImportError("allyouneed runs on Linux and macOS; on Windows use WSL")
 
 if TYPE_CHECKING:
     from .bundle import Bundle as Bundle
