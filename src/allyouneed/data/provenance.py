@@ -56,7 +56,7 @@ def _source_fingerprint(where: Where, folder: str) -> str:
     """How the files of a source are read, which the ending of a single one chooses, and their content."""
     files = local_paths(where, folder=folder)
     kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
-    return " ".join([kind, *(_file_fingerprint(file, folder) for file in files)]) if files else str(where)
+    return f"{kind} {' + '.join(_file_fingerprint(file, folder) for file in files)}" if files else str(where)
 
 
 def _file_fingerprint(path: Path, folder: str) -> str:
