@@ -64,8 +64,9 @@ class CaseStatistics:
         return self.in_capitals < RARE * self.sources and capitals(text) >= SHORTEST
 
     def to_sentence_case(self, text: str, kept: Collection[tuple[int, int]] = ()) -> str:
-        """A text in small letters, but for the capitalized words, and beginnings of sentences if they are in sources.
+        """A text in small letters, except the capitalized words.
 
+        Each sentence begins with a capital if most of the sources do.
         URLs, e-mail addresses, tags, placeholders and the positions `kept`, (start, end), stay as they are.
         """
         usual = {word.lower(): word for word in self.capitalized}
