@@ -175,6 +175,29 @@ with locked(pathlib.Path(sys.argv[1]), what="x"):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "socket"])
+def test_a_lock_that_is_no_file_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lock = Path(".out.lock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        match kind:
+            case "pipe":
+                os.mkfifo(lock)
+            case "device":
+                lock.symlink_to("/dev/null")
+            case "folder":
+                lock.mkdir()
+            case _:
+                listener.bind(str(lock))
+        for wait in (True, False):
+            with (
+                pytest.raises(OutputError, match=r"^\.out\.lock could not be"),
+                locked(Path("out"), what="x", wait=wait),
+            ):
+                raise AssertionError
+    assert os.path.lexists(lock)
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -193,7 +193,8 @@ def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
     with _in_folder(path.parent):
-        with refusing_errors(path):
+        with refusing_errors(lock):
+            _require_regular(lock)  # another thing of this name cannot be locked and removed
             descriptor = _lock(lock, wait=wait)
         if descriptor is None:
             raise OutputError(f"{what} is being written by another process; wait for it, or name another output")

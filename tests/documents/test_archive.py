@@ -1,6 +1,7 @@
 """Archives from strangers: too large, broken or encrypted ones are refused before they do harm."""
 
 import io
+import tracemalloc
 import zipfile
 
 import pytest
@@ -27,16 +28,36 @@ def test_parts_may_be_replaced_again_and_again() -> None:
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     bomb = packed({"a": bytes(archive.ALWAYS_ALLOWED + 1)})
     assert len(bomb) < 20_000
-    with pytest.raises(DocumentError, match="would be 16 MiB unpacked, which is too much for"):
+    with pytest.raises(DocumentError, match="would be 2 MiB unpacked, which is too much for"):
         Archive(bomb)
 
 
+def lying(data: bytes, size: int) -> bytes:
+    """An archive of one part of `size` bytes that says it has 10."""
+    stated = size.to_bytes(4, "little")
+    assert data.count(stated) == 2
+    return data.replace(stated, (10).to_bytes(4, "little"))
+
+
 def test_a_part_larger_than_it_says_is_refused() -> None:
-    data = packed({"a": b"x" * 1000})
-    size = (1000).to_bytes(4, "little")
-    assert data.count(size) == 2
-    with pytest.raises(DocumentError, match="is damaged: a: "):
-        Archive(data.replace(size, (10).to_bytes(4, "little"))).read("a")
+    data = lying(packed({"a": b"x" * 2**26}), 2**26)
+    assert len(data) < 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(DocumentError, match="is damaged: a: "):
+            Archive(data).read("a")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_cannot_be_unpacked_in_pieces_is_refused(method: int) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as file:
+        file.writestr("a", "text")
+    with pytest.raises(DocumentError, match="is compressed in a way"):
+        Archive(data.getvalue())
 
 
 def test_very_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,11 @@
 import asyncio
+import logging
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from allyouneed.serve.disconnects import CancelOnDisconnect
+from serve.stub import stub_app
 
 pytestmark = pytest.mark.anyio
 BODY: Message = {"type": "http.request", "body": b"x"}
@@ -40,6 +42,30 @@ async def test_a_client_that_leaves_cancels_its_request() -> None:
     await answering  # ends as if it had been answered
     assert cancelled.is_set()
     assert client.sent == []
+
+
+@pytest.mark.parametrize("route", ["/translate", "/translate_file", "/v1/translate", "/v2/translate"])
+@pytest.mark.parametrize(
+    ("kind", "begun"),
+    [
+        ("application/json", b'{"q"'),
+        ("multipart/form-data; boundary=b", b"--b"),
+        ("application/x-www-form-urlencoded", b"q=a"),
+    ],
+)
+async def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_error(
+    route: str, kind: str, begun: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client({"type": "http.request", "body": begun, "more_body": True}, {"type": "http.disconnect"})
+    scope = {
+        "type": "http", "method": "POST", "path": route, "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", kind.encode())],
+    }  # fmt: skip
+    app = stub_app()
+    with caplog.at_level(logging.INFO, "allyouneed.serve"):
+        await app(scope, client.incoming.get, client.send)
+    assert client.sent == []
+    assert [record.fields["status"] for record in caplog.records] == [499]  # type: ignore[attr-defined]
 
 
 async def test_a_request_that_is_cancelled_otherwise_stays_cancelled() -> None:

@@ -101,6 +101,15 @@ def test_the_file_does_not_grow_beyond_its_limit(path: Path) -> None:
         assert browser.post("/suggest", json={**SUGGESTION, "q": "a" * 900}).status_code == 503
 
 
+def test_a_file_that_is_moved_away_is_begun_anew(path: Path) -> None:
+    with client(path) as browser:
+        assert browser.post("/suggest", data=SUGGESTION).status_code == 200
+        path.rename(path.with_suffix(".1"))
+        assert browser.post("/suggest", data={**SUGGESTION, "q": "Bye"}).status_code == 200
+    assert [one.source for one in latest_suggestions(path)] == ["Bye"]
+    assert [one.source for one in latest_suggestions(path.with_suffix(".1"))] == ["Hello"]
+
+
 def test_many_threads_may_suggest_at_once(path: Path) -> None:
     store = SuggestionStore(path, max_size=1_000_000)
     with ThreadPoolExecutor(8) as threads:

@@ -12,7 +12,8 @@ from ..errors import DocumentError
 MAX_PARTS = 10_000
 MAX_SIZE = 512 << 20  # bytes of all parts unpacked
 MAX_RATIO = 200  # unpacked bytes for one packed; text and markup come to 10 to 30
-ALWAYS_ALLOWED = 16 << 20  # bytes unpacked that are allowed whatever the ratio
+ALWAYS_ALLOWED = 2 << 20  # bytes unpacked that are allowed whatever the ratio
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # those of office files; others cannot be unpacked in pieces
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -29,7 +30,7 @@ _BROKEN = (
 class Archive:
     """A zip archive in memory. Refuses, as a `DocumentError`, what is none, or would be too large unpacked.
 
-    The sizes are those that the archive itself states; no part is unpacked further than this.
+    The sizes are those that the archive itself states; no part is unpacked further than the size stated for it.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -47,6 +48,8 @@ class Archive:
             raise DocumentError(f"would be {size >> 20:,} MiB unpacked, which is too much for {len(data):,} bytes")
         if len(set(names)) < len(names):
             raise DocumentError("has two parts of the same name")
+        if not {info.compress_type for info in self._infos} <= METHODS:
+            raise DocumentError("is compressed in a way that office programs do not read; save it with one again")
         self.names = frozenset(names)
 
     def read(self, name: str) -> bytes:
@@ -54,7 +57,9 @@ class Archive:
         if name not in self.names:
             raise DocumentError(f"has no part {name}, which a file of its format has")
         try:
-            return self._zip.read(name)
+            with self._zip.open(name) as part:
+                # Without a number it would be unpacked as far as it goes before its size is compared.
+                return part.read(self._zip.getinfo(name).file_size + 1)
         except _BROKEN as error:
             raise DocumentError(f"is damaged: {name}: {error}") from error
 

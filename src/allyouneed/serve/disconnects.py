@@ -6,10 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class CancelOnDisconnect:
-    """ASGI middleware that cancels the application's work on a request when its client disconnects.
-
-    It watches from the end of the request's body on.
-    """
+    """ASGI middleware that cancels the application's work on a request when its client disconnects."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -35,7 +32,11 @@ class CancelOnDisconnect:
                 await gone.wait()
                 return {"type": "http.disconnect"}
             message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body"):
+            if message["type"] == "http.disconnect":  # in the middle of the body
+                gone.set()
+                request.cancel()
+                await asyncio.sleep(0)  # raises that
+            elif not message.get("more_body"):
                 watcher = asyncio.create_task(watch())
             return message
 

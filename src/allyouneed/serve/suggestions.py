@@ -1,6 +1,7 @@
 """Corrections of translations, kept as pairs that `allyouneed train … --init-from` reads: JSON, one a line."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +36,10 @@ class SuggestionStore:
         time = datetime.now(UTC).isoformat(timespec="seconds")
         line = to_json(Suggestion(source, target, source_language, target_language, time)._asdict()) + "\n"
         with locked(self.path, what=str(self.path), wait=True):
-            if self.path.stat().st_size + len(line.encode()) > self._max_size:
+            size = 0
+            with suppress(FileNotFoundError):  # it may have been moved away, as logs are
+                size = self.path.stat().st_size
+            if size + len(line.encode()) > self._max_size:
                 raise Refusal(503, "The store of suggestions is full", retry_after=3600)
             append(self.path, line)
 
