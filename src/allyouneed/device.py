@@ -64,6 +64,11 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     return device.type == "cpu" and (torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
 
 
+def has_vnni() -> bool:
+    """Whether PyTorch's int8 products use AVX-512 VNNI; `ATEN_CPU_CAPABILITY=avx2` holds them to less."""
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512") and torch.cpu._is_vnni_supported()
+
+
 def available_cores() -> int:
     """The number of cores that this process may use: taskset or a container may leave it fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,7 +15,7 @@ from allyouneed.decode import BeamOptions, Hypothesis, SearchLimits, beam_search
 from allyouneed.errors import ConfigError
 from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, make_engine, warm_up
 from allyouneed.inference.auto_engine import AutoEngine
-from allyouneed.inference.compiled import has_vpdpbusd, make_compiled_engine
+from allyouneed.inference.compiled import make_compiled_engine
 from allyouneed.nn import Transformer
 from conftest import ADJUSTED, ALL_OPTIONS
 from twins import scatter
@@ -28,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where it is written down which kernels are compiled: in a folder of the test's own, with VNNI or without."""
     real = warm_up._marker
     monkeypatch.setattr(warm_up, "_marker", lambda *key: tmp_path / real(*key).name)
-    monkeypatch.setattr("torch.cpu._is_vnni_supported", lambda: True)
+    monkeypatch.setattr("allyouneed.inference.auto_engine.has_vnni", lambda: True)
     return tmp_path
 
 
@@ -135,7 +135,7 @@ def test_another_precision_is_cold(cache: Path) -> None:
 def test_an_installed_numba_that_cannot_be_imported_leaves_pytorch(
     model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torch.cpu._is_vnni_supported", lambda: True)
+    monkeypatch.setattr("allyouneed.inference.auto_engine.has_vnni", lambda: True)
     monkeypatch.delattr("allyouneed.inference.warm_up", raising=False)
     monkeypatch.setitem(sys.modules, "allyouneed.inference.warm_up", None)
     assert not loaded(model).compiled
@@ -148,7 +148,7 @@ def test_without_a_folder_for_compiled_code_pytorch_answers_and_compiled_is_refu
         def __getattr__(self, name: str) -> None:
             raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr("torch.cpu._is_vnni_supported", lambda: True)
+    monkeypatch.setattr("allyouneed.inference.auto_engine.has_vnni", lambda: True)
     monkeypatch.setitem(sys.modules, "allyouneed.inference.compiled", Unwritable("compiled"))
     assert not loaded(model).compiled
     with pytest.raises(ConfigError, match="no locator available; set NUMBA_CACHE_DIR to a folder that can be written"):
@@ -157,7 +157,7 @@ def test_without_a_folder_for_compiled_code_pytorch_answers_and_compiled_is_refu
 
 def test_auto_is_pytorch_where_compiling_does_not_pay(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(make_engine(model, precision="float32", compiled="auto"), EagerEngine)
-    monkeypatch.setattr("torch.cpu._is_vnni_supported", lambda: False)
+    monkeypatch.setattr("allyouneed.inference.auto_engine.has_vnni", lambda: False)
     assert isinstance(make_engine(model, precision="int8", compiled="auto"), EagerEngine)
 
 
@@ -180,7 +180,7 @@ def test_both_int8_engines_give_the_same_numbers_to_the_bit(sizes: dict[str, Any
             (12, make_compiled_engine(model, precision="int8")),
         )
     )
-    assert eager == compiled or not has_vpdpbusd()  # without it the default is not compiled
+    assert eager == compiled
 
 
 @pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["plain", "adjusted"])

@@ -13,7 +13,6 @@ from allyouneed.config import ModelConfig
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search, greedy_search, mean_probability
 from allyouneed.decode.beam import Best, top_continuations
 from allyouneed.inference import AnyEngine, EngineStep, EnsembleEngine, make_engine, make_ensemble, pick_precision
-from allyouneed.inference.compiled import has_vpdpbusd
 from allyouneed.inference.current_engine import CurrentEngine
 from allyouneed.nn import Transformer
 from conftest import ALL_OPTIONS, SMALL
@@ -97,8 +96,6 @@ def test_a_search_finds_the_sentence_that_the_mean_makes_most_likely(seed: int) 
 @torch.inference_mode()
 def test_each_step_has_the_mean_of_what_the_members_have_alone(settings: dict[str, Any], source: Tensor) -> None:
     """With hypotheses that are forked, dropped and reordered, and sentences that leave."""
-    if settings == {"precision": "int8", "compiled": True} and not has_vpdpbusd():
-        settings = {"precision": "int8"}
     members = [make_engine(model, **settings) for model in models()]
     ensemble = make_ensemble(models(), **settings)
     banned, last = torch.tensor([0, 1]), torch.tensor([1, 1])

@@ -4,8 +4,7 @@ import threading
 import time
 from itertools import count
 
-import torch
-
+from ..device import has_vnni
 from ..interpreter import is_installed
 from ..nn.transformer import Transformer
 from .dispatch import auto_compiles
@@ -64,5 +63,4 @@ class AutoEngine(PinningEngine):
 def can_auto_compile(model: Transformer, precision: Precision) -> bool:
     """Whether `compiled="auto"` means an `AutoEngine` for a model without parts of its own."""
     on_cpu = model.projection.table.device.type == "cpu"
-    has_vnni = torch.cpu._is_vnni_supported()
-    return on_cpu and auto_compiles(precision, has_vnni=has_vnni) and is_installed("numba")
+    return on_cpu and auto_compiles(precision, has_vnni=has_vnni()) and is_installed("numba")

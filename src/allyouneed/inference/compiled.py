@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..decode.beam import Best
+from ..device import has_vnni
 from ..errors import ConfigError
 from ..nn.attention import MultiHeadAttention
 from ..nn.decoder import DecoderBlock
@@ -31,15 +32,17 @@ from .kernels import (
     ACTIVATION_NAMES,
     PANEL,
     Array,
+    AVX2Weights,
     BlockOptions,
     BlockWeights,
     CrossAttentionWeights,
     EmbeddingWeights,
     FloatWeights,
     Int8Weights,
+    VNNIWeights,
 )
 from .kv_cache import CachedState, KVCache
-from .quantization import quantize
+from .quantization import greatest_level, quantize
 
 NO_IDS = np.empty(0, np.int64)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final norm of a stack that has none
@@ -49,7 +52,7 @@ def make_compiled_engine(model: Transformer, *, precision: Precision = "float32"
     """The compiled engine for `model` on this processor."""
     if model.projection.table.device.type != "cpu":
         raise ConfigError(f"compiled=True is for a CPU; the model is on {model.projection.table.device}")
-    kind = VNNIEngine if precision == "int8" and has_vpdpbusd() else CompiledEngine
+    kind = CompiledInt8Engine if precision == "int8" else CompiledEngine
     return kind(model, precision=precision)
 
 
@@ -171,20 +174,23 @@ class CompiledEngine(EagerEngine):
         return self._pack_maps([join_maps(*parts) for parts in blocks])
 
     def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> FloatWeights | Int8Weights:
-        return pack_float32(maps, int8=self.precision == "int8")
+        return pack_float32(maps)
 
 
-class VNNIEngine(CompiledEngine):
-    """The int8 engine of a processor with VPDPBUSD: everything is compiled, for batches of any size."""
+class CompiledInt8Engine(CompiledEngine):
+    """The compiled engine in int8: everything is compiled, for batches of any size.
+
+    It quantizes as `EagerEngine` does on the same processor, and the numbers of both are the same to the bit.
+    """
 
     reads_any_row = True
 
     def _prepare(self, model: Transformer) -> None:
         self._pack(model)
         cross = [block.cross_attention for block in cast(Sequence[DecoderBlock], model.decoder.layers)]
-        self._memory_maps = [VNNILinear(*join_maps(part.key, part.value)) for part in cross]
+        self._memory_maps = [CompiledInt8Linear(*join_maps(part.key, part.value)) for part in cross]
         self._memory_shares = stack_shares(cross).double()
-        self._vnni_projection = VNNILinear(model.projection.table, model.projection.bias)
+        self._int8_projection = CompiledInt8Linear(model.projection.table, model.projection.bias)
 
     def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
         return pack_int8(maps)
@@ -208,14 +214,14 @@ class VNNIEngine(CompiledEngine):
         self, last: Tensor, state: CachedState, mask: Tensor | None, banned_ids: Tensor | None
     ) -> tuple[Tensor, tuple[KVCache, ...]]:
         caches, inputs = self._inputs(last, state, mask)
-        logits = np.empty((len(last), self._vnni_projection.outputs), np.float32)
+        logits = np.empty((len(last), self._int8_projection.outputs), np.float32)
         normalize, banned = banned_ids is not None, NO_IDS if banned_ids is None else banned_ids.numpy()
-        kernels.decode_and_project(logits, self._vnni_projection.map, normalize, banned, inputs)
+        kernels.decode_and_project(logits, self._int8_projection.map, normalize, banned, inputs)
         return torch.from_numpy(logits), caches
 
 
-class VNNILinear:
-    """`F.linear(x, weight, bias)` of quantized weights and inputs, by VPDPBUSD."""
+class CompiledInt8Linear:
+    """`F.linear(x, weight, bias)` of quantized weights and inputs."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.map = pack_int8([(weight, weight.new_zeros(len(weight)) if bias is None else bias)])
@@ -244,16 +250,19 @@ def compiled_top_continuations(totals: list[list[float]], log_probabilities: Ten
     return best.tolist(), parents.tolist(), tokens.tolist()
 
 
-def has_vpdpbusd() -> bool:
-    """Whether this processor has VPDPBUSD for registers of 64 bytes (x86, AVX-512 VNNI)."""
-    return bool(llvm.get_host_cpu_features().get("avx512vnni", False))
+def int8_weights() -> type[Int8Weights]:
+    """Those for the fastest instructions of this processor; refuses one that has none of them."""
+    if has_vnni():
+        return VNNIWeights
+    if llvm.get_host_cpu_features().get("avx2", False):
+        return AVX2Weights
+    raise ConfigError('precision "int8" with compiled=True needs an x86 processor with AVX2; use "float32"')
 
 
-def pack_float32(maps: Sequence[tuple[Tensor, Tensor]], *, int8: bool) -> FloatWeights:
+def pack_float32(maps: Sequence[tuple[Tensor, Tensor]]) -> FloatWeights:
     """Weights and biases of maps of one shape, for `kernels.linear_float32`."""
-    pairs = [quantize(weight.detach()) if int8 else (weight.detach(), torch.ones(len(weight))) for weight, _ in maps]
-    numbers, scale = (torch.stack(part) for part in zip(*pairs, strict=True))
-    return FloatWeights(_array(numbers), _array(scale), _array(torch.stack([bias for _, bias in maps])))
+    weights, biases = zip(*maps, strict=True)
+    return FloatWeights(_array(torch.stack(weights)), _array(torch.stack(biases)))
 
 
 def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
@@ -264,8 +273,9 @@ def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
     whole = numbers.new_zeros(count, -(-wide // PANEL) * PANEL, -(-deep // 4) * 4)
     whole[:, :wide, :deep] = numbers
     panels = whole.view(count, -1, PANEL, whole.size(2) // 4, 4).transpose(2, 3).flatten(2)
-    total = scale * numbers.sum(2, dtype=torch.float32)
-    return Int8Weights(_array(panels), _array(scale), _array(total), _array(torch.stack([bias for _, bias in maps])))
+    total, bias = scale * numbers.sum(2, dtype=torch.float32), torch.stack([bias for _, bias in maps])
+    greatest = np.float32(greatest_level())
+    return int8_weights()(_array(panels), _array(scale), _array(total), _array(bias), greatest)
 
 
 def _addresses(caches: Sequence[KVCache]) -> tuple[Array, tuple[int, ...]]:

@@ -1,9 +1,8 @@
 """The kernels: encoder, decoder and the choice of continuations as plain loops, which Numba compiles (compiled.py).
 
 `EagerEngine` is the definition, and a test holds this file to it. Weights are float32 or int8. With int8
-weights the inputs are quantized, too, where the processor has VPDPBUSD, an instruction (x86, AVX-512
-VNNI) that multiplies 64 pairs of bytes and adds the products in fours; on other processors each weight is
-converted to float32 again.
+weights the inputs are quantized, too: pairs of bytes are multiplied, and the products added in fours, by one
+instruction (x86, AVX-512 VNNI) or by three (AVX2).
 
 Sums of floats are computed in float64 and rounded to float32 once, so their order, which differs between the engines
 and is up to the compiler, does not change the result (docs/decoding-speed.md). Quantizing is done in float32 without
@@ -14,7 +13,6 @@ All kernels are in one file because Numba compiles anew only when the file of a 
 
 import math
 from collections.abc import Callable
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numba
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 from ..nn.query_key_norm import EPS
 
 Array = NDArray[Any]
-PANEL = 64  # outputs of a linear map that are computed together by VPDPBUSD: four registers of 16 sums
+PANEL = 64  # outputs of a linear map whose int8 weights are stored together
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}  # no NaN, sums in any order
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
@@ -37,24 +35,35 @@ _jit_exact = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=Fa
 
 
 class FloatWeights(NamedTuple):
-    """The same linear map of all N blocks, its weights being `scale` · `weight`."""
+    """The same linear map of all N blocks."""
 
-    weight: Array  # (N, out, in), float32 or int8
-    scale: Array  # (N, out)
+    weight: Array  # (N, out, in)
     bias: Array  # (N, out)
 
 
 class Int8Weights(NamedTuple):
-    """The same linear map of all N blocks, its int8 weights in the order in which VPDPBUSD reads them.
+    """The same linear map of all N blocks, its int8 weights in the order in which the instructions read them.
 
     A panel holds 64 outputs; the last panel is padded with zeros. For every four inputs it has the four weights
-    of its first output, then those of its second, and so on.
+    of its first output, then those of its second, and so on. The type says which instructions multiply.
     """
 
     panels: Array  # (N, out / 64, in · 64), int8; out and in levels up to whole panels and fours
     scale: Array  # (N, out)
     total: Array  # (N, out): `scale` · the sum of an output's weights
     bias: Array  # (N, out)
+    greatest: Any  # float32: the level of the greatest input of a row
+
+
+class VNNIWeights(Int8Weights):
+    """For VPDPBUSD on registers of 64 bytes (AVX-512 VNNI); inputs have 8 bits."""
+
+
+class AVX2Weights(Int8Weights):
+    """For VPMADDUBSW, VPMADDWD and VPADDD on registers of 32 bytes; inputs have 7 bits.
+
+    VPMADDUBSW adds two products in 16 bits, which 8 bits could overflow: 2 · 255 · 127 > 32,767 > 2 · 127 · 127.
+    """
 
 
 class BlockWeights(NamedTuple):
@@ -255,7 +264,7 @@ def final_norm(x: Array, stack: BlockWeights, options: BlockOptions) -> None:
 @_jit
 def output_width(maps: FloatWeights | Int8Weights) -> int:
     """The number of outputs of a linear map."""
-    return int(maps.scale.shape[1])
+    return int(maps.bias.shape[1])
 
 
 def linear(x: Array, maps: FloatWeights | Int8Weights, n: int, result: Array) -> None:
@@ -265,7 +274,7 @@ def linear(x: Array, maps: FloatWeights | Int8Weights, n: int, result: Array) ->
 
 @overload(linear, strict=False)
 def _linear(x: Any, maps: Any, n: Any, result: Any) -> Callable[..., None]:
-    if maps.instance_class is Int8Weights:
+    if issubclass(maps.instance_class, Int8Weights):
         return lambda x, maps, n, result: linear_int8(x, maps, n, result)
     return lambda x, maps, n, result: linear_float32(x, maps, n, result)
 
@@ -281,7 +290,7 @@ def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
             a = b = c = d = np.float32(0)
             e = f = g = h = np.float32(0)
             for i in range(width):
-                v, w = np.float32(first[i]), np.float32(second[i])
+                v, w = first[i], second[i]
                 a += v * x[r, i]
                 b += v * x[r + 1, i]
                 c += v * x[r + 2, i]
@@ -290,24 +299,24 @@ def linear_float32(x: Array, maps: FloatWeights, n: int, result: Array) -> None:
                 f += w * x[r + 1, i]
                 g += w * x[r + 2, i]
                 h += w * x[r + 3, i]
-            scale, bias = maps.scale[n, o], maps.bias[n, o]
-            result[r, o], result[r + 1, o] = a * scale + bias, b * scale + bias
-            result[r + 2, o], result[r + 3, o] = c * scale + bias, d * scale + bias
-            scale, bias = maps.scale[n, p], maps.bias[n, p]
-            result[r, p], result[r + 1, p] = e * scale + bias, f * scale + bias
-            result[r + 2, p], result[r + 3, p] = g * scale + bias, h * scale + bias
+            bias = maps.bias[n, o]
+            result[r, o], result[r + 1, o] = a + bias, b + bias
+            result[r + 2, o], result[r + 3, o] = c + bias, d + bias
+            bias = maps.bias[n, p]
+            result[r, p], result[r + 1, p] = e + bias, f + bias
+            result[r + 2, p], result[r + 3, p] = g + bias, h + bias
         for r in range(rows - rows % 4, rows):
             a = b = np.float32(0)
             for i in range(width):
-                a += np.float32(first[i]) * x[r, i]
-                b += np.float32(second[i]) * x[r, i]
-            result[r, o] = a * maps.scale[n, o] + maps.bias[n, o]
-            result[r, p] = b * maps.scale[n, p] + maps.bias[n, p]
+                a += first[i] * x[r, i]
+                b += second[i] * x[r, i]
+            result[r, o] = a + maps.bias[n, o]
+            result[r, p] = b + maps.bias[n, p]
 
 
 @_jit_exact
 def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
-    """Each row is quantized to 256 levels between its least and greatest number; four rows share a pass over a panel.
+    """Each row is quantized to levels between its least and greatest number; four rows share a pass over a panel.
 
     A number is then about low + step · level, so its product with a weight is low · weight + step · level · weight.
     """
@@ -317,7 +326,7 @@ def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
     steps, lows = np.empty(rows, np.float32), np.empty(rows, np.float32)
     for r in range(rows):
         low, high = minimum_and_maximum(x[r])
-        step = max((high - low) / np.float32(255), np.float32(1e-30))
+        step = max((high - low) / maps.greatest, np.float32(1e-30))
         shrink = np.float32(1) / step
         for i in range(width):
             levels[r, i] = np.uint8(np.int32((x[r, i] - low) * shrink + np.float32(0.5)))
@@ -332,9 +341,9 @@ def linear_int8(x: Array, maps: Int8Weights, n: int, result: Array) -> None:
         while r < rows:
             together = 4 if rows - r >= 4 else 1
             if together == 4:
-                multiply_four_rows(levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
+                multiply_four_rows(maps, levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
             else:
-                multiply_one_row(levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
+                multiply_one_row(maps, levels[r].ctypes.data, 4 * fours, weights, fours, sums.ctypes.data)
             for k in range(together):
                 step, low = steps[r + k], lows[r + k]
                 for o in range(count):
@@ -366,19 +375,21 @@ def maximum_integer(numbers: Array, least: Any) -> Any:
 def _multiply(rows: int) -> Any:
     """Compiled code for (bytes of `rows` rows) × (a panel of weights) → sums (rows, 64), all given as addresses.
 
-    sums[r, o] = Σ byte[r, 4 · four + i] · weight[four, o, i] over all fours and i = 0 … 3.
+    sums[r, o] = Σ byte[r, 4 · four + i] · weight[four, o, i] over all fours and i = 0 … 3. The type of `maps` says by
+    which instructions.
     """
 
     @intrinsic
     def multiply(
-        _: Any, levels: Any, row_bytes: Any, weights: Any, fours: Any, sums: Any
+        _: Any, maps: Any, levels: Any, row_bytes: Any, weights: Any, fours: Any, sums: Any
     ) -> tuple[Any, Callable[..., Any]]:
+        with_vnni = issubclass(maps.instance_class, VNNIWeights)
+        lanes = 16 if with_vnni else 8  # sums in a register
+        at_once = 4 if with_vnni else 8 // rows  # registers of weights: all sums have to stay in registers
+
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            levels, row_bytes, weights, fours, sums = arguments
-            register = ir.VectorType(ir.IntType(32), 16)
-            instruction = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
-                builder.module, ir.FunctionType(register, [register] * 3), "llvm.x86.avx512.vpdpbusd.512"
-            )
+            _, levels, row_bytes, weights, fours, sums = arguments
+            register = ir.VectorType(ir.IntType(32), lanes)
             zero = ir.Constant(register, None)
 
             def at(address: Any, times: Any, size: Any, kind: Any) -> Any:
@@ -387,25 +398,47 @@ def _multiply(rows: int) -> Any:
             def number(value: int) -> Any:
                 return ir.Constant(ir.IntType(64), value)
 
-            totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(4)] for _ in range(rows)]  # type: ignore[no-untyped-call]
-            with cgutils.for_range(builder, fours) as loop:
-                panel = builder.add(weights, builder.mul(loop.index, number(4 * PANEL)))
-                panel_registers = [builder.load(at(panel, number(j), number(64), register), align=1) for j in range(4)]
-                here = builder.add(levels, builder.mul(loop.index, number(4)))
+            for first in range(0, PANEL // lanes, at_once):
+                totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(at_once)] for _ in range(rows)]  # type: ignore[no-untyped-call]
+                with cgutils.for_range(builder, fours) as loop:
+                    panel = builder.add(weights, builder.mul(loop.index, number(4 * PANEL)))
+                    some = [
+                        builder.load(at(panel, number(first + j), number(4 * lanes), register), align=1)
+                        for j in range(at_once)
+                    ]
+                    here = builder.add(levels, builder.mul(loop.index, number(4)))
+                    for r in range(rows):
+                        four = builder.load(at(here, number(r), row_bytes, ir.IntType(32)), align=4)
+                        repeated = builder.shuffle_vector(
+                            builder.insert_element(zero, four, ir.Constant(ir.IntType(32), 0)), zero, zero
+                        )
+                        for total, one in zip(totals[r], some, strict=True):
+                            builder.store(_add_products(builder, with_vnni, builder.load(total), repeated, one), total)
                 for r in range(rows):
-                    four = builder.load(at(here, number(r), row_bytes, ir.IntType(32)), align=4)
-                    repeated = builder.shuffle_vector(
-                        builder.insert_element(zero, four, ir.Constant(ir.IntType(32), 0)), zero, zero
-                    )
-                    for total, some in zip(totals[r], panel_registers, strict=True):
-                        builder.store(builder.call(instruction, [builder.load(total), repeated, some]), total)
-            for index, total in enumerate(chain(*totals)):
-                builder.store(builder.load(total), at(sums, number(index), number(64), register), align=4)
+                    for j, total in enumerate(totals[r]):
+                        to = at(sums, number(r * PANEL // lanes + first + j), number(4 * lanes), register)
+                        builder.store(builder.load(total), to, align=4)
             return context.get_dummy_value()
 
-        return types.void(*[types.intp] * 5), generate
+        return types.void(maps, *[types.intp] * 5), generate
 
     return multiply
+
+
+def _add_products(builder: Any, with_vnni: bool, total: Any, levels: Any, weights: Any) -> Any:
+    """A register of sums, and to each the products of four bytes: `levels` without a sign, `weights` with one."""
+
+    def call(name: str, result: Any, *arguments: Any) -> Any:
+        function = ir.FunctionType(result, [argument.type for argument in arguments])
+        return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)  # type: ignore[no-untyped-call]
+
+    if with_vnni:
+        return call("llvm.x86.avx512.vpdpbusd.512", total.type, total, levels, weights)
+    bytes_32, pairs = ir.VectorType(ir.IntType(8), 32), ir.VectorType(ir.IntType(16), 16)
+    levels, weights = builder.bitcast(levels, bytes_32), builder.bitcast(weights, bytes_32)
+    sums_of_two = call("llvm.x86.avx2.pmadd.ub.sw", pairs, levels, weights)
+    sums_of_four = call("llvm.x86.avx2.pmadd.wd", total.type, sums_of_two, ir.Constant(pairs, [1] * 16))
+    return builder.add(total, sums_of_four)
 
 
 multiply_one_row, multiply_four_rows = _multiply(1), _multiply(4)

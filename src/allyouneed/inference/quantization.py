@@ -1,8 +1,9 @@
 """A linear map whose weights are integers from −127 to 127, with a scale for each output.
 
 The inputs are quantized too, each row by itself to 256 levels between its least and its greatest number (0 among
-them), so the products are of integers: four times as many fit in a register, and a quarter of the memory is read.
-Sums of integers are exact, so a row gives the same result in any batch, whichever kernel computes it.
+them), or on a processor without VNNI to 128. So the products are of integers: four times as many fit in a register,
+and a quarter of the memory is read. Sums of integers are exact, so a row gives the same result in any batch, whichever
+kernel computes it.
 
 This file alone knows PyTorch's quantized operators, which PyTorch will remove one day: `supports_int8` finds out by
 trying them. docs/decoding-speed.md says what could replace them.
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..device import has_vnni
 from ..errors import ConfigError
 from .dispatch import fbgemm_pays
 
@@ -44,6 +46,14 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     return (weight / scale[:, None]).round_().to(torch.int8), scale
 
 
+def greatest_level() -> int:
+    """The level of the greatest number of a row of inputs.
+
+    Without VNNI two products are added in 16 bits, which they can overflow unless inputs have 7 bits.
+    """
+    return 255 if has_vnni() else 127
+
+
 class Int8Linear:
     """`F.linear(x, weight, bias)` of quantized weights and inputs. Shapes: (…, in) → (…, out), float32.
 
@@ -54,13 +64,12 @@ class Int8Linear:
         if not supports_int8(weight.device):
             raise ConfigError(
                 f'precision "int8" needs an x86 processor and the quantized operators of PyTorch; got {weight.device} '
-                f'and torch {torch.__version__}, where they do not work; use "float32", or with VNNI compiled=True'
+                f'and torch {torch.__version__}, where they do not work; use "float32" or compiled=True'
             )
         weight, self._bias = weight.detach(), None if bias is None else bias.detach()
         self._size, self._width = weight.numel(), weight.size(1)
-        # Without VNNI two products can overflow the 16 bits they are added in, unless inputs have 7 bits.
-        self._seven_bits = not torch.cpu._is_vnni_supported()
-        self._greatest = 127 if self._seven_bits else 255
+        self._greatest = greatest_level()
+        self._seven_bits = self._greatest < 255
         integers, self._scale = quantize(weight)
         self._sums = integers.sum(1, dtype=torch.float32)
         self._total = self._scale * self._sums
