@@ -146,6 +146,16 @@ def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    (worker,) = children_that_train(process.pid)
+    os.kill(worker, signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    assert errors.splitlines()[-1].endswith("and saved; the same command with --resume continues")
+
+
 def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
     process = start(tmp_path)
     (worker,) = children_that_train(process.pid)

@@ -214,7 +214,7 @@ def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator
     from ..run.record import RunRecord
 
     minutes = Recipe.read(run / "recipe.toml").train.minutes
-    seconds = min(FINAL_TEST_SECONDS, stopwatch.left_to_close(minutes)) if minutes else FINAL_TEST_SECONDS
+    seconds = min(FINAL_TEST_SECONDS, max(1.0, stopwatch.left(minutes))) if minutes else FINAL_TEST_SECONDS
     try:
         # That of a run that was finished before stays as it is.
         result = RunRecord.read(run).test or evaluate_run(bundle, run, seconds=seconds)

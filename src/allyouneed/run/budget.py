@@ -3,13 +3,18 @@
 All times are in seconds. Those of a run are the sum of the times of its processes; a run that is stopped uses none.
 """
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil
+from pathlib import Path
+from threading import Event, Thread
 
 from ..config import TrainConfig
 from ..corpus.pair import Pair
-from ..errors import TrainingError
+from ..errors import DataError, TrainingError
+from ..files import read_whole
 from ..train.state import TrainState
 from ..train.update_plan import UpdatePlan
 
@@ -21,21 +26,22 @@ PROBED_SAMPLES = 32  # pairs that are translated to measure how many can be
 # The number of updates is planned again after PLANNED_SHARE of those still to come. The speed is a mean over
 # AVERAGED_SHARE of all updates, and at least over FEWEST_AVERAGED.
 PLANNED_SHARE, AVERAGED_SHARE, FEWEST_AVERAGED = 0.03, 0.05, 8
-# Kept for closing files and ending the process: a share of the budget, and at least SPARE_SECONDS.
-SPARE_SHARE, SPARE_SECONDS = 0.005, 0.5
+# Kept for closing files and ending the process: a share of the budget, at least SPARE_SECONDS, and of a command that
+# has taken long to start, on a busy or slow machine, START_SHARE of that time.
+SPARE_SHARE, SPARE_SECONDS, START_SHARE = 0.005, 0.5, 0.5
 # Kept for the scores of test pairs: CLOSING_SHARE of the budget, at most MOST_CLOSING seconds. Once a validation has
 # been timed, at most CLOSING_VALIDATIONS times its seconds (beam search takes longer than greedy search) and
 # CLOSING_SECONDS for baselines and the report.
 CLOSING_SHARE, MOST_CLOSING = 0.06, 60.0
 CLOSING_VALIDATIONS, CLOSING_SECONDS = 5.0, 10.0
-PROCESS_SECONDS = 1.0  # of a command, for the start of Python and the end of the process
+USED_FILE, NOTE_SECONDS = "used_seconds.txt", 0.5  # in the folder of a run; between two notes of the seconds used
 
 
 class Stopwatch:
     """The seconds since it was made, or since `begun`, and those that earlier processes of a run have used, `before`.
 
-    `closing`: the budget includes what follows when the run has ended; `test_pairs`: the scores of test pairs belong to
-    it. `now` is a clock.
+    `begun`: when the command was started, if imports have taken time since. `closing`: the budget includes what follows
+    when the run has ended; `test_pairs`: the scores of test pairs belong to it. `now` is a clock.
     """
 
     def __init__(
@@ -43,6 +49,7 @@ class Stopwatch:
     ) -> None:
         self.now, self.closing, self.test_pairs, self.before = now, closing, True, 0.0
         self._begun = now() if begun is None else begun
+        self._start_seconds = now() - self._begun
 
     def seconds(self) -> float:
         """The seconds used so far."""
@@ -57,12 +64,54 @@ class Stopwatch:
         if not self.closing:
             return 0.0
         measured = CLOSING_VALIDATIONS * validation + CLOSING_SECONDS if validation else MOST_CLOSING
-        scores = min(MOST_CLOSING, CLOSING_SHARE * budget, measured) if self.test_pairs else 0.0
-        return scores + PROCESS_SECONDS
+        return min(MOST_CLOSING, CLOSING_SHARE * budget, measured) if self.test_pairs else 0.0
 
-    def left_to_close(self, minutes: float) -> float:
-        """The seconds that are left of a budget for the scores of test pairs, at least one."""
-        return max(1.0, 60 * minutes - self.seconds() - _spare(60 * minutes) - PROCESS_SECONDS)
+    def left(self, minutes: float) -> float:
+        """The seconds that are left of a budget before files have to be closed and the process has to end."""
+        spare = max(SPARE_SECONDS, SPARE_SHARE * 60 * minutes) + START_SHARE * self._start_seconds
+        return 60 * minutes - self.seconds() - spare
+
+    def require_time(self, config: TrainConfig) -> None:
+        """Refuse a budget that leaves nothing for updates; to be called before the first of them."""
+        if config.minutes and self.left(config.minutes) <= 0:
+            used = self.seconds()
+            minutes = max(0.1, 2 * used / 60, 4 * self._start_seconds / 60)
+            enough = ceil(minutes) if minutes > 1 else ceil(10 * minutes) / 10
+            raise TrainingError(
+                f"train.minutes={config.minutes:g} leaves no time to train: preparing took {used:.1f} seconds; give at "
+                f"least --minutes {enough:g}"
+            )
+
+    @contextmanager
+    def noted(self, file: Path, *, goes_on: bool) -> Iterator[None]:
+        """Inside the block the seconds used are written to a file, so that those of a killed process count, too.
+
+        `goes_on`: begin with those that the file has. The file is removed if nothing is beside it in the end.
+        """
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, has_ended = os.open(file, os.O_RDWR | os.O_CREAT, 0o666), Event()
+        self.before = _read_seconds(file) if goes_on else 0.0
+
+        def note() -> None:
+            os.pwrite(descriptor, f"{self.seconds()!r:<24}\n".encode(), 0)  # always as long, so never half of it
+
+        def note_on() -> None:
+            while not has_ended.wait(NOTE_SECONDS):
+                note()
+
+        note()
+        thread = Thread(target=note_on, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            thread.join()
+            note()
+            os.close(descriptor)
+            if os.listdir(file.parent) == [file.name]:
+                file.unlink()
+                file.parent.rmdir()
 
 
 def within_budget(
@@ -72,20 +121,16 @@ def within_budget(
 
     def report(what: str, done: int, total: int | None) -> None:
         progress(what, done, total)
-        if config.minutes and stopwatch.seconds() > 60 * config.minutes:
-            raise no_time_left(config, stopwatch.seconds())
+        stopwatch.require_time(config)
 
     return report
 
 
-def no_time_left(config: TrainConfig, used: float) -> TrainingError:
-    """The refusal of a budget that is used up, `used` seconds after the start, before the first update."""
-    minutes = max(0.1, 4 * used / 60)
-    enough = ceil(minutes) if minutes > 1 else ceil(10 * minutes) / 10
-    return TrainingError(
-        f"train.minutes={config.minutes:g} leaves no time to train: preparing took {used:.1f} seconds; give at least "
-        f"--minutes {enough}"
-    )
+def _read_seconds(file: Path) -> float:
+    try:
+        return float(read_whole(file) or 0)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} is damaged: {error}; remove it to continue without it") from error
 
 
 class Budget:
@@ -177,8 +222,8 @@ class Budget:
         config = self._config
         validations = 2 if config.average_checkpoints > 1 else 1
         end = validations * state.validation_seconds + 2 * self._save_seconds
-        kept = _spare(self.seconds) + self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
-        return self.seconds - self.used() - end - kept
+        scores = self._stopwatch.closing_seconds(self.seconds, state.validation_seconds)
+        return self._stopwatch.left(config.minutes) - end - scores
 
     def _validations_left(self, state: TrainState, position: float) -> float:
         """Seconds for the validations before the last."""
@@ -186,10 +231,6 @@ class Budget:
         count = max(0, ceil(self._config.steps / every) - 1 - int(position // every))
         allowed = VALIDATION_SHARE * self.seconds - state.validating_seconds
         return max(0.0, min(count * state.validation_seconds, allowed))
-
-
-def _spare(seconds: float) -> float:
-    return max(SPARE_SECONDS, SPARE_SHARE * seconds)
 
 
 def _recent(earlier: UpdatePlan, speed: float, count: int, step: int) -> float:

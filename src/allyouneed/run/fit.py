@@ -1,5 +1,6 @@
 """`fit`: from a recipe, or a draft of one, to a run that is started or resumed."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import tomli_w
@@ -15,13 +16,13 @@ from ..train.averaging import copy_weights
 from ..train.optimizer import make_optimizer
 from ..train.state import TrainState
 from ..versions import environment
-from .budget import Stopwatch, no_time_left
+from .budget import USED_FILE, Stopwatch
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoints import Checkpoints, has_checkpoint
 from .estimate import describe_plan, describe_time
 from .follow import follow
 from .interrupts import catch_interrupts
-from .log import RunLog, read_plans
+from .log import RunLog
 from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import try_to_write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
@@ -58,7 +59,7 @@ def run_training(
         with group_of_torchrun():
             return Bundle.load(follow(optimizer))
     output, callback, resume = Path(output), callback or SilentCallback(), resume or was_restarted()
-    stopwatch = stopwatch or Stopwatch()
+    stopwatch, goes_on = stopwatch or Stopwatch(), resume
     with group_of_torchrun(), locked(output, what=str(output)):
         changes: list[str] = []
         if resume := resume and has_run(output):
@@ -66,8 +67,11 @@ def run_training(
             changes = refuse_other_recipe(recipe, output)
         else:
             refuse_a_run(output)
-        with using_threads(preliminary_recipe(recipe).train.threads):
-            starts = not (resume and has_checkpoint(output))
+        settings, starts = preliminary_recipe(recipe).train, not (resume and has_checkpoint(output))
+        noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
+        with noted, using_threads(settings.threads):
+            if starts:
+                stopwatch.require_time(settings)
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
                 starts=starts, resume=resume,
@@ -119,11 +123,9 @@ def _train(
     stopwatch.test_pairs = bool(data.test_pairs) or any(is_task(corpus.test) for corpus in plan.data.corpora())
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
-        if plan.train.minutes and stopwatch.seconds() > 60 * plan.train.minutes:
-            raise no_time_left(plan.train, stopwatch.seconds())
     else:
         state = checkpoints.read(model, setup.optimizer)
-        stopwatch.before = max([state.used_seconds, *(planned.seconds for planned in read_plans(output))])
+        stopwatch.before = max(stopwatch.before, state.used_seconds)
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
@@ -140,6 +142,8 @@ def _train(
         using_threads(setup.threads),
         running_workers(setup.workers, plan.train, threads=setup.threads) as workers,
     ):
+        if not state.step:
+            stopwatch.require_time(plan.train)
         run = Run(
             plan, output, data, model, setup.optimizer, state, languages=setup.languages, callback=callback,
             evaluate=evaluate, log=log, workers=workers, stopwatch=stopwatch,

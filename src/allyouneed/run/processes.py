@@ -5,6 +5,7 @@ checkpoint, and train with it.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -111,7 +112,11 @@ def running_workers(count: int, config: TrainConfig, *, threads: int) -> Iterato
     elif count == 1 and config.sharding == "none":
         yield Workers()
     else:
-        with tempfile.TemporaryDirectory() as folder, _helpers(Path(folder, "store"), count, threads) as helpers:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _helpers(Path(folder, "store"), count, threads) as helpers,
+            _continued_at_a_signal(helpers),
+        ):
             try:
                 _wait_until_ready(helpers)
                 with process_group(f"file://{folder}/store", rank=0, count=count):
@@ -196,6 +201,36 @@ def _helpers(store: Path, count: int, threads: int) -> Iterator[list["subprocess
         for helper in helpers:
             helper.kill()
             helper.communicate()
+
+
+@contextmanager
+def _continued_at_a_signal(helpers: "list[subprocess.Popen[str]]") -> Iterator[None]:
+    """Inside the block, a signal to this process continues the workers that are stopped (SIGSTOP).
+
+    The first worker ends between two updates, and would wait for a stopped worker. A thread does this, since a Python
+    signal handler runs only when the exchange of gradients has returned.
+    """
+    if threading.current_thread() is not threading.main_thread():  # it gets no signals
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def continue_helpers() -> None:
+        while os.read(reader, 1):
+            for helper in helpers:
+                helper.send_signal(signal.SIGCONT)
+
+    thread = threading.Thread(target=continue_helpers, daemon=True)
+    thread.start()
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writer)
+        thread.join()
+        os.close(reader)
 
 
 def _wait_until_ready(helpers: "list[subprocess.Popen[str]]") -> None:

@@ -7,6 +7,7 @@ from ..errors import ConfigError, OutputError
 from ..files import followed, locked
 from ..legacy import is_legacy
 from ..settings import read_tables
+from .budget import USED_FILE
 from .replace import unrelated
 
 # These may change when a run is resumed. The number of steps, or the time budget, may not be less than those done or
@@ -25,7 +26,7 @@ MAY_CHANGE = {
 }
 
 
-UNSTARTED = ("data", "pairs", "speed.json", "trials.jsonl")  # what is in a folder before a run has started
+UNSTARTED = ("data", "pairs", "speed.json", "trials.jsonl", USED_FILE)  # what is in a folder before a run has started
 
 
 def has_run(output: Path) -> bool:

@@ -3,6 +3,7 @@
 output/recipe.toml               the recipe with every setting
 output/data/                     the pairs, encoded; data-report.json lists those dropped
 output/plans.jsonl               with a time budget, how many updates it allowed, and when
+output/used_seconds.txt          how much of a time budget is used
 output/checkpoint.safetensors    everything needed to resume; of a sharded run checkpoints/
 output/snapshots/                weights at the last few validations, for their average
 output/…                         the bundle, and what log.py writes
@@ -30,7 +31,7 @@ from ..train.loop import Update, updates
 from ..train.packed_forward import packed_ahead
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
-from ..train.state import MIN_GAIN, TrainState
+from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
 from ..train.update_plan import UpdatePlan
 from ..train.workers import Workers, workers_here
 from .budget import Budget, Stopwatch
@@ -139,6 +140,9 @@ class Run:
                     self._stop(signal, is_saved=validates or saves)
         self._on_first(lambda: self._validator.finish(self._whole, self.state))
         self.save()
+        if self.state.step < MIN_UPDATES and not settings.init_from:
+            text = f"untrained after {self.state.step} updates, fewer than {MIN_UPDATES}; give it more minutes or steps"
+            self.message("model", text)
         if signal := self._workers.agree(interrupt.signal or 0):
             self._stop(signal, is_saved=True)
 

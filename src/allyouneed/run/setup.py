@@ -65,7 +65,7 @@ def set_up(
     plan, threads = preliminary_recipe(recipe), torch.get_num_threads()
     is_standard = optimizer_factory is make_optimizer
     device = pick_device(plan.train.device)
-    progress = within_budget(plan.train, stopwatch, callback.on_prepare)
+    progress = within_budget(plan.train, stopwatch, callback.on_prepare) if starts else callback.on_prepare
     if isinstance(recipe, Draft):
         recipe = choose_from_pairs(
             recipe, output, evaluate=evaluate, device=device, progress=progress,
