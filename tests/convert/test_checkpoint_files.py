@@ -1,15 +1,23 @@
 """Files of checkpoints from strangers: nothing is run, and sizes are checked before memory is taken."""
 
+import argparse
 import os
 import pickle
 import zipfile
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from allyouneed.convert.checkpoint_files import as_float32, read_json_table, read_limited, read_tensor_file
+from allyouneed.convert.checkpoint_files import (
+    as_float32,
+    read_json_table,
+    read_limited,
+    read_pickle_safely,
+    read_tensor_file,
+)
 from allyouneed.errors import CheckpointError
 
 
@@ -53,6 +61,87 @@ def test_a_bare_pickle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is no archive of PyTorch"):
         read_tensor_file(tmp_path / "model.bin")
     assert not (tmp_path / "made").exists()
+
+
+def twice(inner: Any, levels: int, kind: type = list) -> Any:
+    """What holds the same value twice, and so on, many levels deep."""
+    for _ in range(levels):
+        inner = kind([inner, inner])
+    return inner
+
+
+def in_itself() -> list[Any]:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+def deep(levels: int) -> list[Any]:
+    return [deep(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (twice("a", 40), "more than 1,048,576 values"),
+        ({"args": argparse.Namespace(dropout=twice("a", 40))}, "more than 1,048,576 values"),
+        (OrderedDict(a=[{"b": twice([], 40)}]), "more than 1,048,576 values"),
+        (deep(200), "or 100 levels"),
+        (in_itself(), "cannot be read: .*cycle"),
+    ],
+)
+def test_what_would_take_for_ever_to_print_is_refused(tmp_path: Path, value: Any, message: str) -> None:
+    torch.save(value, tmp_path / "model.bin")
+    with pytest.raises(CheckpointError, match=message):
+        read_pickle_safely(tmp_path / "model.bin")
+
+
+def test_a_key_that_would_take_for_ever_to_look_up_is_refused(tmp_path: Path) -> None:
+    """Its hash would be computed for each of the 2**40 values: the pickle is put together by hand."""
+    tuples = b"".join(bytes([*b"h", i, *b"h", i, *b"\x86q", i + 1]) for i in range(40))
+    raw = b"\x80\x02X\x01\x00\x00\x00aq\x00" + tuples + b"}h\x28K\x01s."
+    write_archive(tmp_path / "model.bin", raw)
+    with pytest.raises(CheckpointError, match="more than 1,048,576 values"):
+        read_pickle_safely(tmp_path / "model.bin")
+
+
+def test_what_is_used_again_a_few_times_is_read(tmp_path: Path) -> None:
+    betas = (0.9, 0.98)
+    value = {
+        "groups": [{"betas": betas} for _ in range(300)],
+        "args": argparse.Namespace(a=twice("b", 10)),
+        "empty": [],
+    }
+    torch.save(value, tmp_path / "model.bin")
+    assert read_pickle_safely(tmp_path / "model.bin") == value
+
+
+def test_a_refusal_does_not_repeat_the_advice_to_load_a_file_unsafely(tmp_path: Path) -> None:
+    """PyTorch's message on a file that is not safe proposes `weights_only=False`, which would run it."""
+    raw = b"\x80\x02}X\x01\x00\x00\x00aK\x01K\x02\x81s."  # makes a new object of class 1
+    write_archive(tmp_path / "model.bin", raw)
+    with pytest.raises(CheckpointError) as refused:
+        read_pickle_safely(tmp_path / "model.bin")
+    assert "save its tensors alone" in str(refused.value)
+    assert "weights_only" not in str(refused.value)
+
+
+def test_tensors_of_many_more_numbers_than_the_file_are_refused(tmp_path: Path) -> None:
+    table = torch.randn(100, 100)
+    names = [f"{i}.weight" for i in range(4)]
+    for state in ({"a": torch.ones(1).expand(10**5, 10**5)}, {f"{i}": table for i in range(5)}):
+        torch.save(state, tmp_path / "model.bin")
+        with pytest.raises(CheckpointError, match="has tensors of .* bytes, but the whole file has"):
+            read_tensor_file(tmp_path / "model.bin")
+    torch.save(dict.fromkeys(names, table), tmp_path / "model.bin")
+    assert list(read_tensor_file(tmp_path / "model.bin")) == names
+
+
+def write_archive(path: Path, pickled: bytes) -> None:
+    """An archive of PyTorch with this pickle and no tensor."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        archive.writestr("archive/version", "3\n")
 
 
 def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor
 
 from allyouneed.errors import CheckpointError, DataError
-from allyouneed.text.character_map import check_character_map
+from allyouneed.text.character_map import CharacterMap, check_character_map
 from allyouneed.text.sentencepiece import SentencePieceModel
 from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer
@@ -102,6 +102,24 @@ def test_a_character_map_that_points_out_of_itself_is_refused(spm: Path) -> None
     for damage in (content[:4], b"\xff\xff\xff\xff" + content[4:], content[:4] + b"\xff\xff\xff\x7f" + content[8:]):
         with pytest.raises(ValueError, match="character map"):
             check_character_map(bytes(damage))
+
+
+def test_a_character_map_with_many_paths_to_nothing_is_read_in_time() -> None:
+    """15 layers in which each node has all 95 printable characters below it, and no key ends."""
+    units = [256 << 10] + [0] * (256 * 18 - 1)
+    for layer in range(1, 16):
+        for byte in range(32, 127):
+            node = 256 * layer + byte
+            units[node] = (node ^ 256 * (layer + 1)) << 10 | byte
+    content = b"".join(unit.to_bytes(4, "little") for unit in [4 * len(units), *units]) + b"\0"
+    assert CharacterMap(content)("abc") == "abc"
+
+
+def test_a_character_map_with_a_very_long_replacement_is_refused(spm: Path) -> None:
+    content = SentencePieceModel.load(spm).character_map
+    check_character_map(content + 64 * b"a" + b"\0")
+    with pytest.raises(ValueError, match="has 65 bytes, more than 64"):
+        check_character_map(content + 65 * b"a" + b"\0")
 
 
 def test_a_damaged_character_map_in_a_tokenizer_file_is_refused(spm: Path) -> None:

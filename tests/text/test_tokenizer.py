@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,7 @@ def test_learning_twice_gives_the_same_vocabulary(tmp_path: Path) -> None:
 UNIGRAM_PROGRAM = """
 import sys
 from pathlib import Path
+from typing import Any
 from allyouneed.text.backends import SplitRule
 from allyouneed.text.tokenizer import Tokenizer
 words = zip("abcdefgh" * 9, "xyzxz" * 20, "klmno" * 20)
@@ -164,6 +166,17 @@ def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
     return path
 
 
+TWO_BLANKS = {"type": "Replace", "pattern": {"String": " "}, "content": "  "}
+# The sign has three blanks in its compatibility mapping, so that both parts in turn have three times as many each time.
+FOR_A_BLANK = {
+    "type": "Replace",
+    "pattern": {"String": " "},
+    "content": "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}",
+}
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+FRAME: dict[str, Any] = {"type": "TemplateProcessing", "pair": [], "special_tokens": {}}
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -192,6 +205,18 @@ def edited(tokenizer: Tokenizer, path: Path, **change: object) -> Path:
         ({"model": {"type": "BPE", "dropout": 0.5}}, "its model has dropout=0.5"),
         ({"decoder": {"type": "Strip", "content": " ", "start": 0, "stop": 1}}, "its decoder has stop=1"),
         ({"model": 3}, "must be an object; got 3"),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": 10 * [TWO_BLANKS]}},
+            "normalizer can make a text more than",
+        ),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": 3 * [FOR_A_BLANK, {"type": "NFKC"}]}},
+            "normalizer can make a text more than 1,000 times as long",
+        ),
+        ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": 10 * [BYTES]}}, "pre_tokenizer can make a text more"),
+        ({"decoder": {"type": "Sequence", "decoders": 10 * [TWO_BLANKS]}}, "its decoder can make a text more than"),
+        ({"normalizer": {"type": "Prepend", "prepend": 9 * "a"}}, "its normalizer adds 'aaaaaaaaa'; at most 8"),
+        ({"post_processor": {**FRAME, "single": 9 * [{"Sequence": {"id": "A", "type_id": 0}}]}}, "repeats a text"),
     ],
 )
 def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
@@ -214,6 +239,14 @@ def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
 def test_every_vocabulary_of_ours_can_be_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path / "tokenizer.json")
     assert Tokenizer.load(tmp_path / "tokenizer.json").encode("abc") == tokenizer.encode("abc")
+
+
+def test_the_parts_of_widespread_tokenizers_together_do_not_make_a_text_too_long(tmp_path: Path) -> None:
+    kinds = ("NFKD", "StripAccents", "Lowercase")
+    quotes = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    normalizer = {"type": "Sequence", "normalizers": [*({"type": kind} for kind in kinds), quotes, *3 * [TWO_BLANKS]]}
+    tokenizer = Tokenizer.load(edited(BPE, tmp_path / "tokenizer.json", normalizer=normalizer))
+    assert tokenizer.encode("A") == tokenizer.encode("a")
 
 
 def test_the_unknown_token_may_come_first(tmp_path: Path) -> None:

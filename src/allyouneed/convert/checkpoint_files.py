@@ -4,6 +4,7 @@ import argparse
 import pickletools
 import zipfile
 from collections.abc import Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -17,6 +18,12 @@ from ..files import parse_json, read_whole
 
 LARGEST_JSON = 2**26  # bytes; a vocabulary of 250,000 pieces has about 5 million
 LARGEST_PICKLE = 2**24  # bytes of a pickle that describes tensors; their numbers lie outside it
+MOST_PARTS, MOST_LEVELS = (
+    2**20,
+    100,
+)  # of the lists, tables and tuples of a pickle, one that is used twice counted twice
+MOST_SHARED = 4  # times that the tensors of a file may have its bytes: three tables of embeddings may be one
+_REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
 _PICKLED = {  # what the pickle of tensors and settings names, and nothing else
     "argparse Namespace",
     "collections OrderedDict",
@@ -51,7 +58,7 @@ def read_json_table(path: Path) -> dict[str, Any]:
 def read_tensor_file(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU."""
     if path.suffix != ".safetensors":
-        return require_tensors(read_pickle_safely(path), str(path))
+        return require_tensors(read_pickle_safely(path), path)
     try:
         read_whole(path, 0)  # refuses a pipe and a device
         with safe_open(path, framework="pt") as file:
@@ -60,12 +67,19 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
         raise _unreadable(path, error) from error
 
 
-def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
-    """A table of tensors by name. Refuses anything else."""
+def require_tensors(state: Any, path: Path, name: str = "") -> dict[str, Tensor]:
+    """A table of tensors by name, from a file or its part `name`.
+
+    Refuses anything else, and tensors with many more numbers than the file.
+    """
+    what = f"{path}, {name}," if name else str(path)
     if not isinstance(state, Mapping) or not all(
         isinstance(name, str) and isinstance(part, Tensor) for name, part in state.items()
     ):
         raise CheckpointError(f"{what} must hold a table of tensors")
+    claimed, held = sum(tensor.numel() * tensor.element_size() for tensor in state.values()), path.stat().st_size
+    if claimed > MOST_SHARED * held:
+        raise CheckpointError(f"{what} has tensors of {claimed:,} bytes, but the whole file has {held:,}")
     return dict(state)
 
 
@@ -79,15 +93,17 @@ def read_pickle_safely(path: Path) -> Any:
         _refuse_unsafe_pickle(path)
         with torch.serialization.safe_globals([argparse.Namespace]):
             return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except UnpicklingError as error:  # its message tells how to load the file unsafely
+        raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
     except (
-        OSError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile, TypeError, KeyError,
-        IndexError, AttributeError, AssertionError, RecursionError,
+        OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, TypeError, KeyError, IndexError,
+        AttributeError, AssertionError, RecursionError,
     ) as error:  # fmt: skip
         raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be read: {str(error).partition(chr(10))[0] or repr(error)}")
+    return CheckpointError(f"{path} cannot be read: {str(error).partition(chr(10))[0] or repr(error):.200}")
 
 
 def as_float32(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -110,11 +126,52 @@ def _refuse_unsafe_pickle(path: Path) -> None:
         pickles = [entry for entry in entries if entry.filename.endswith("data.pkl")]
         if len(pickles) != 1 or pickles[0].file_size > LARGEST_PICKLE:
             raise CheckpointError(f"{path} must have one data.pkl of at most {LARGEST_PICKLE:,} bytes")
-        for code, argument, _ in pickletools.genops(archive.read(pickles[0])):
+        content = archive.read(pickles[0])
+        for code, argument, _ in pickletools.genops(content):
             if code.name in ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
                 raise CheckpointError(f"{path} holds a pickle with {code.name}, as no file of tensors does")
             if code.name == "GLOBAL" and argument not in _PICKLED:
                 raise CheckpointError(
-                    f"{path} holds more than tensors and settings: its pickle names {argument!r:.80}. If you trust it, "
-                    "save its tensors alone, as docs/import.md shows"
+                    f"{path} holds more than tensors and settings: its pickle names {argument!r:.80}; {_REMEDY}"
                 )
+        _refuse_growth(path, content)
+
+
+def _refuse_growth(path: Path, content: bytes) -> None:
+    """Refuse a pickle of many or deep parts, where one that is used again counts again.
+
+    A list that holds another one twice, 40 levels deep, takes little memory, but for ever to compare or to print.
+    """
+    parts: list[list[int]] = [[]]  # what each list, table and tuple holds, by number; the first is any plain value
+    stack, marks, memo = list[int](), list[int](), dict[Any, int]()
+    for code, argument, _ in pickletools.genops(content):
+        if code.name in ("PUT", "BINPUT", "LONG_BINPUT"):
+            memo[argument] = stack[-1]
+        elif code.name in ("GET", "BINGET", "LONG_BINGET"):
+            stack.append(memo[argument])
+        elif code.name == "MARK":
+            marks.append(len(stack))
+        else:
+            before = code.stack_before
+            to_mark = pickletools.markobject in before
+            begin = marks.pop() - before.index(pickletools.markobject) if to_mark else len(stack) - len(before)
+            taken = stack[begin:]
+            del stack[begin:]
+            if code.name in ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "BUILD"):
+                changed, *taken = taken
+                parts[changed] += taken
+                stack.append(changed)
+            elif taken or code.name.startswith("EMPTY_"):
+                parts.append(taken)
+                stack.append(len(parts) - 1)
+            elif code.stack_after:
+                stack.append(0)
+    sizes, levels = [1] * len(parts), [0] * len(parts)
+    for number in TopologicalSorter(dict(enumerate(parts))).static_order():  # raises CycleError, which is a ValueError
+        sizes[number] += sum(sizes[part] for part in parts[number])
+        levels[number] = 1 + max((levels[part] for part in parts[number]), default=0)
+    if max(sizes) > MOST_PARTS or max(levels) > MOST_LEVELS:
+        raise CheckpointError(
+            f"{path} has a pickle of more than {MOST_PARTS:,} values or {MOST_LEVELS} levels, one used twice counted "
+            "twice, as no table of tensors has"
+        )

@@ -7,6 +7,8 @@ the offset of its children, shifted by 8 if bit 9 is set. The value of a key is 
 
 import numpy as np
 
+LONGEST_REPLACEMENT = 64  # bytes; the longest of Unicode's own compatibility mappings has 33
+
 
 class CharacterMap:
     """Replaces characters as SentencePiece does: at every position the longest key that matches.
@@ -21,7 +23,7 @@ class CharacterMap:
         size = int.from_bytes(content[:4], "little")
         self._units: list[int] = np.frombuffer(content, np.dtype("<u4"), size // 4, 4).tolist()
         self._replacements = content[4 + size :]
-        self._changes_ascii = self._has_ascii_key(0)
+        self._changes_ascii = self._has_ascii_key()
 
     def __call__(self, text: str) -> str:
         """The text with all replacements."""
@@ -55,25 +57,33 @@ class CharacterMap:
             return 0, b""
         return length, self._replacements[value : self._replacements.find(b"\0", value) % (len(self._replacements) + 1)]
 
-    def _has_ascii_key(self, node: int, depth: int = 0) -> bool:
-        """Whether a key, from a node on, has printable ASCII characters alone."""
-        first = _children(node, self._units[node])
-        for byte in range(32, 127):
-            child = first ^ byte
-            unit = self._units[child]
-            if unit & 0x800000FF == byte and (unit & 256 or depth > 16 or self._has_ascii_key(child, depth + 1)):
-                return True
+    def _has_ascii_key(self) -> bool:
+        """Whether a key has printable ASCII characters alone."""
+        nodes, seen = [_children(0, self._units[0])], set[int]()
+        while nodes:
+            first = nodes.pop()
+            if first in seen:  # the nodes of a damaged trie may form circles
+                continue
+            seen.add(first)
+            for byte in range(32, 127):
+                unit = self._units[first ^ byte]
+                if unit & 0x800000FF == byte:
+                    if unit & 256:
+                        return True
+                    nodes.append(_children(first ^ byte, unit))
         return False
 
 
 def check_character_map(content: bytes) -> None:
-    """Refuse, as a ValueError, a map whose trie points out of it or into the middle of a replacement."""
+    """Refuse, as a ValueError, a map with a trie that points out of it or into a replacement, or a long replacement."""
     size = int.from_bytes(content[:4], "little")
     if size % 1024 or not 0 < size <= len(content) - 4:
         raise ValueError("the trie of its character map has an impossible size")
     units = np.frombuffer(content, np.dtype("<u4"), size // 4, 4).astype(np.int64)
     replacements = content[4 + size :]
     replacements.decode()
+    if (longest := max(map(len, replacements.split(b"\0")))) > LONGEST_REPLACEMENT:
+        raise ValueError(f"a replacement of its character map has {longest:,} bytes, more than {LONGEST_REPLACEMENT}")
     is_value = units >> 31 == 1
     following = np.arange(len(units)) ^ (units >> 10 << ((units & 512) >> 6))
     following[is_value] = 0

@@ -1,7 +1,7 @@
 """The parts that a `tokenizer.json` may have: those of our own vocabularies, and others that are safe.
 
-The format allows regular expressions that take exponential time, and rules that crash the library. A file that passes
-this check has neither.
+The format allows regular expressions that take exponential time, rules that crash the library, and rules each of which
+doubles a text. A file that passes this check has none of these.
 """
 
 import json
@@ -74,7 +74,20 @@ _PAGE_SPLITS = [(pattern, "Isolated") for pattern in (WORDS, SPACED, EVERY_CHARA
     (INSIDE_SPECIAL, "MergedWithPrevious"),
     (" ", "Removed"),
 ]
-_LONGEST = 8  # characters that replace a pattern
+_LONGEST = 8  # characters that replace a pattern, or stand before a text
+# A part makes a text at most so many times as long (a Replace as many times as what it replaces by): the longest
+# mapping of Unicode has 18 characters. All parts of a tokenizer together may make it MOST_GROWTH times as long.
+_GROWTH = {
+    "NFC": 4,
+    "NFD": 4,
+    "NFKC": 18,
+    "NFKD": 18,
+    "Lowercase": 2,
+    "Precompiled": 18,
+    "ByteLevel": 2,
+    "Metaspace": 2,
+}
+MOST_GROWTH = 1_000
 
 
 def start_tokens(post_processor: Any) -> list[str]:
@@ -126,6 +139,7 @@ def refuse_unknown_parts(text: str) -> None:
     if not isinstance(table, dict):
         raise DataError("a tokenizer is a JSON object")
     for name, known in _PARTS.items():
+        growth = 1
         for part in _flat(table.get(name)):
             kind = part.get("type", "one without a type")
             if kind not in known:
@@ -141,8 +155,14 @@ def refuse_unknown_parts(text: str) -> None:
                 _refuse_damaged_map(part)
             if kind in _PATTERNS and part.get("pattern") not in _PATTERNS[kind]:
                 raise DataError(f"its {name} has the pattern {part.get('pattern')!r:.80}, which cannot be read safely")
-            if kind == "Replace" and len(str(part.get("content"))) > _LONGEST:
-                raise DataError(f"its {name} replaces by {part['content']!r:.40}; at most {_LONGEST} characters can be")
+            added = str(part.get("content" if kind == "Replace" else "prepend", ""))
+            if len(added) > _LONGEST:
+                raise DataError(f"its {name} adds {added!r:.40}; at most {_LONGEST} characters can be added")
+            growth *= max(1, len(added)) if kind == "Replace" else _GROWTH.get(kind, 1)
+            if growth > MOST_GROWTH:
+                raise DataError(f"its {name} can make a text more than {MOST_GROWTH:,} times as long")
+            if len(part.get("single", ())) > _LONGEST:
+                raise DataError(f"its {name} repeats a text or adds more than {_LONGEST} special tokens")
 
 
 def describe_foreign_part(text: str) -> str:
