@@ -25,7 +25,7 @@ from runs import TINY
 # Matrices of 6 rows, of which the last of four workers has none.
 SMALL = replace(
     TINY,
-    model=replace(TINY.model, dropout=0.0, d_ff=6, decoder_layers=2, value_residual=True),
+    model=replace(TINY.model, dropout=0.0, d_ff=6, decoder_layers=2),
     train=replace(
         TINY.train, optimizer="muon", schedule="constant", learning_rate=0.01, batch_tokens=80, accumulate_steps=2,
         clip_norm=1.0, average_checkpoints=1,

@@ -88,7 +88,6 @@ EXPORTED_SETTINGS: tuple[dict[str, dict[str, Any]], ...] = (  # of models: alter
     _values("norm", "post", "pre"),
     _values("positions", "sinusoidal", "learned", "rotary"),
     {"`model.query_key_norm = false`": {}, "`model.query_key_norm = true`": {"query_key_norm": True}},
-    {"`model.value_residual = false`": {}, "`model.value_residual = true`": {"value_residual": True}},
     _values("activation", "relu", "gelu", "silu"),
     _values("tied_embeddings", "all", "target", "none"),
     {"`model.projection_bias = false`": {}, "`model.projection_bias = true`": {"projection_bias": True}},

@@ -37,11 +37,10 @@ def exportable(config: ModelConfig, tokenizers: Sequence[AnyTokenizer] = ()) -> 
     `tokenizers` are those of the source and of the target; without them, the limits of vocabularies are left out.
     """
     return {
-        "ctranslate2": _width_limit(config, "CTranslate2") or _value_limit(config, "CTranslate2"),
+        "ctranslate2": _width_limit(config, "CTranslate2"),
         "onnx": "",
         "huggingface": _marian_limit(config)
         or _width_limit(config, "MarianMTModel")
-        or _value_limit(config, "MarianMTModel")
         or (_table_limit(*tokenizers) if tokenizers else ""),
         "html": next((_page_limit(part) for one in tokenizers if (part := one.foreign_part())), ""),
     }
@@ -91,10 +90,6 @@ def _table_limit(source: AnyTokenizer, target: AnyTokenizer) -> str:
 
 def _page_limit(part: str) -> str:
     return f"the page cannot encode text with this vocabulary: {part}"
-
-
-def _value_limit(config: ModelConfig, program: str) -> str:
-    return f"{program} has no value residual; this model has model.value_residual=true" if config.value_residual else ""
 
 
 def _width_limit(config: ModelConfig, program: str) -> str:

@@ -77,7 +77,7 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
 
 
 def test_so_are_rotary_positions_but_not_sound_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Transformer(replace(SMALL, positions="rotary", query_key_norm=True, value_residual=True)).eval()
+    model = Transformer(replace(SMALL, positions="rotary", query_key_norm=True)).eval()
     assert engines.positions_differ(model).passed
     monkeypatch.setattr(engines, "rotate", lambda x, start=0: rotate(x))
     assert "a decoding step adds a wrong position vector" in engines.positions_differ(model).explanation

@@ -192,17 +192,14 @@ def test_every_config_says_where_it_can_go() -> None:
 
 
 def test_formats_without_an_option_of_the_model_name_it() -> None:
-    rotary, normed, mixed = (
-        exportable(make_bundle(**sizes).model.config)
-        for sizes in ({"positions": "rotary"}, {"query_key_norm": True}, {"value_residual": True})
+    rotary, normed = (
+        exportable(make_bundle(**sizes).model.config) for sizes in ({"positions": "rotary"}, {"query_key_norm": True})
     )
     assert rotary["huggingface"] == (
         'MarianMTModel has sinusoidal positions alone; this model has model.positions="rotary"'
     )
     assert normed["huggingface"] == "MarianMTModel has no query-key norm; this model has model.query_key_norm=true"
-    for name, program in (("ctranslate2", "CTranslate2"), ("huggingface", "MarianMTModel")):
-        assert mixed[name] == f"{program} has no value residual; this model has model.value_residual=true"
-    assert {limits[name] for limits in (rotary, normed, mixed) for name in ("onnx", "html")} == {""}
+    assert {limits[name] for limits in (rotary, normed) for name in ("onnx", "html")} == {""}
     assert rotary["ctranslate2"] == normed["ctranslate2"] == ""
 
 

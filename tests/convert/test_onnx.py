@@ -15,7 +15,7 @@ UNUSUAL = {
     "norm": "pre", "activation": "gelu", "tied_embeddings": "none", "positions": "learned", "d_k": 5, "d_v": 7,
     "decoder_layers": 2,
 }  # fmt: skip
-OPTIONS = {"positions": "rotary", "query_key_norm": True, "value_residual": True, "d_k": 5, "encoder_layers": 2}
+OPTIONS = {"positions": "rotary", "query_key_norm": True, "d_k": 5, "encoder_layers": 2}
 
 
 @pytest.fixture(scope="module", params=[{}, UNUSUAL, OPTIONS], ids=["usual", "unusual", "options"])

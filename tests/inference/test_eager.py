@@ -183,9 +183,9 @@ class Grouped(MultiHeadAttention):
     """Heads share the keys and values of the first."""
 
     def project_kv(
-        self, key: torch.Tensor, value: torch.Tensor, *first_values: torch.Tensor, start: int = 0
+        self, key: torch.Tensor, value: torch.Tensor, *, start: int = 0
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = super().project_kv(key, value, *first_values, start=start)
+        keys, values = super().project_kv(key, value, start=start)
         return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
 
 

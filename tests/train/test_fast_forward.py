@@ -68,8 +68,6 @@ def compare(config: ModelConfig, dtype: torch.dtype) -> dict[str, tuple[Tensor, 
         {"positions": "rotary"},
         {"query_key_norm": True},
         {"positions": "rotary", "query_key_norm": True},
-        {"value_residual": True, "encoder_layers": 3, "decoder_layers": 3},
-        {"positions": "rotary", "query_key_norm": True, "value_residual": True},
     ],
 )
 def test_in_float32_vectors_gradients_and_random_numbers_are_those_of_the_model(changes: dict[str, object]) -> None:

@@ -59,11 +59,6 @@ class ModelConfig(Checked):
     query_key_norm: bool = setting(
         False, "whether queries and keys of self-attention are normalized in each head, with learned gains", paper="no"
     )
-    value_residual: bool = setting(
-        False,
-        "whether the values of every attention are mixed with those of the first layer, in a learned proportion",
-        paper="no",
-    )
     tied_embeddings: Literal["none", "target", "all"] = setting(
         "all",
         "embedding matrices that share their weights with the output projection: those of the source and "

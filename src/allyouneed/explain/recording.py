@@ -100,9 +100,9 @@ def _note_attention(seen: Recording, name: str, part: MultiHeadAttention, inputs
 
 
 def _note_parts(seen: Recording, name: str, part: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
-    (query, key, value, attn_mask), first_values = (*inputs, None)[:4], inputs[4:]
+    query, key, value, attn_mask = (*inputs, None)[:4]
     with torch.no_grad():
-        keys, values = part.project_kv(key, value, *first_values)
+        keys, values = part.project_kv(key, value)
         queries = part.project_queries(query, start=keys.size(2) - query.size(1))  # (B, T, D) → (B, H, T, K)
         scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.size(-1))
         seen[f"{name}.query"], seen[f"{name}.key"], seen[f"{name}.value"] = queries, keys, values

@@ -1,10 +1,8 @@
-"""Query-key norm, rotary positions and value residual as the engines have them: all heads side by side.
+"""Query-key norm and rotary positions as the engines have them: all heads side by side.
 
-`nn/query_key_norm.py`, `nn/rotary.py` and `nn/value_residual.py` are the definition. A key is normalized and rotated
-once, when it is computed, and a value is mixed once; the KV cache keeps the results.
+`nn/query_key_norm.py` and `nn/rotary.py` are the definition. A key is normalized and rotated once, when it is computed;
+the KV cache keeps the result.
 """
-
-from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +12,6 @@ from ..config import ModelConfig
 from ..nn.attention import MultiHeadAttention
 from ..nn.position import sinusoids
 from ..nn.query_key_norm import EPS, QueryKeyNormAttention
-from .kv_cache import KVCache
 
 
 def stack_gains(attention: MultiHeadAttention) -> Tensor:
@@ -53,21 +50,3 @@ def adjust_heads(x: Tensor, heads: int, gains: Tensor, rotation: Tensor | None) 
         first.copy_(rotated[0])
         second.copy_(rotated[1])
     split.copy_(adjusted)
-
-
-def stack_shares(attentions: Sequence[MultiHeadAttention]) -> Tensor:
-    """How much of the first block's values goes into those of each block, (N,); without value residual none, (0,)."""
-    shares = [part.value_residual.share for part in attentions if part.value_residual is not None]
-    return torch.cat([shares[0].new_zeros(1), *shares]).detach() if shares else torch.empty(0)
-
-
-def mix_values(values: Tensor, share: Tensor | None, first: KVCache | None) -> None:
-    """Mix values with the first block's of the same tokens, the newest in its cache, in place, if there is a share.
-
-    Computed in the dtype of `share` and rounded once. Shapes: values (B, L, H·Kv), share (1,).
-    """
-    if share is None or first is None:
-        return
-    count, dtype = values.size(1), share.dtype
-    first_values = first.tokens.narrow(1, first.used - count, count)[..., first.width :]
-    values.copy_(values.to(dtype).lerp_(first_values.to(dtype), share))

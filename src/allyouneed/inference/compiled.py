@@ -23,7 +23,7 @@ from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer
 from . import kernels
-from .adjustment import mix_values, stack_gains, stack_shares
+from .adjustment import stack_gains
 from .dispatch import compiled_float32_pays
 from .eager import EagerEngine
 from .eager_blocks import join_maps
@@ -166,7 +166,6 @@ class CompiledEngine(EagerEngine):
             else NOTHING,
             _array(torch.stack([stack_gains(part) for part in attentions])),
             _array(self.rotation),
-            _array(stack_shares(attentions)),
         )
 
     def _maps(self, blocks: Iterable[Sequence[nn.Linear]]) -> FloatWeights | Int8Weights:
@@ -189,7 +188,6 @@ class CompiledInt8Engine(CompiledEngine):
         self._pack(model)
         cross = [block.cross_attention for block in cast(Sequence[DecoderBlock], model.decoder.layers)]
         self._memory_maps = [CompiledInt8Linear(*join_maps(part.key, part.value)) for part in cross]
-        self._memory_shares = stack_shares(cross).double()
         self._int8_projection = CompiledInt8Linear(model.projection.table, model.projection.bias)
 
     def _pack_maps(self, maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
@@ -203,8 +201,6 @@ class CompiledInt8Engine(CompiledEngine):
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
         sizes = {"heads": self._heads, "width": self._query_width}
         memory_caches = tuple(KVCache(project(memory), memory.size(1), **sizes) for project in self._memory_maps)
-        for share, cache in zip(self._memory_shares[1:, None], memory_caches[1:], strict=False):
-            mix_values(cache.tokens[..., cache.width :], share, memory_caches[0])
         return (
             memory_caches,
             tuple(KVCache(memory.new_empty(len(memory), 0, self._kv_width), 0, **sizes) for _ in self._memory_maps),

@@ -86,8 +86,7 @@ class EagerEngine:
 
     def _prepare(self, model: Transformer) -> None:
         make, dtype = Int8Linear if self.precision == "int8" else FloatLinear, self.dtype
-        mixes = model.config.value_residual
-        self.encoder = [EagerEncoderBlock(block, make, dtype, mixes) for block in model.encoder.layers]  # type: ignore[arg-type]
+        self.encoder = [EagerEncoderBlock(block, make, dtype) for block in model.encoder.layers]  # type: ignore[arg-type]
         self.decoder = [EagerDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
         self.encoder_norm = EagerNorm(model.encoder.norm, dtype)
         self.decoder_norm = EagerNorm(model.decoder.norm, dtype)
@@ -119,16 +118,14 @@ class EagerEngine:
     def _encode(self, x: Tensor, padding: Tensor | None) -> Tensor:
         """Embedded sources → the memory, both (B, S, D)."""
         rotation = self.rotation[: x.size(1)] if len(self.rotation) else None
-        first = None
         for block in self.encoder:
-            x, first = block(x, padding, rotation, first)
+            x = block(x, padding, rotation)
         return self.encoder_norm(x)
 
     def _project_memory(self, memory: Tensor) -> tuple[tuple[KVCache, ...], tuple[KVCache, ...]]:
         """For each block keys and values of the memory (B, S, D), and an empty KV cache."""
-        first = self.decoder[0].project_kv(memory, None)
         return (
-            (first, *(block.project_kv(memory, first) for block in self.decoder[1:])),
+            tuple(block.project_kv(memory) for block in self.decoder),
             tuple(block.self_attention.empty_cache(memory) for block in self.decoder),
         )
 
@@ -147,8 +144,7 @@ class EagerEngine:
         mask = None if mask is None else mask.view(state.sentences, 1, width, -1)
         caches: list[KVCache] = []
         for block, cache, memory in zip(self.decoder, state.caches, state.memory_caches, strict=True):
-            first = caches[0] if caches else None
-            x, cache = block(x, cache, state.cached, mask, memory, state.padding, rotation, first)
+            x, cache = block(x, cache, state.cached, mask, memory, state.padding, rotation)
             caches.append(cache)
         logits = self.projection(self.decoder_norm(x).view(state.hypotheses, -1))
         return logits if banned_ids is None else banned_log_softmax(logits, banned_ids, self.dtype), tuple(caches)

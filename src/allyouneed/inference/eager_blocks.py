@@ -12,7 +12,7 @@ from ..nn.encoder import EncoderBlock
 from ..nn.feedforward import FeedForward
 from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
-from .adjustment import adjust_heads, mix_values, stack_gains
+from .adjustment import adjust_heads, stack_gains
 from .kv_cache import KVCache, split_heads
 
 LinearMap = Callable[[Tensor], Tensor]  # (…, in) → (…, out)
@@ -86,26 +86,20 @@ class _SelfAttention:
         self.heads, self.residual, self.dtype = attention.heads, _Residual(residual, dtype), dtype
         self.qkv = make(*join_maps(attention.query, attention.key, attention.value))
         self.output = make(*join_maps(attention.output))
-        self.gains, self.share = stack_gains(attention).to(dtype), _share(attention, dtype)
+        self.gains = stack_gains(attention).to(dtype)
         self.width = attention.key.out_features
         self.kv_width = self.width + attention.value.out_features
 
-    def project_qkv(self, x: Tensor, rotation: Tensor | None, first: KVCache | None) -> tuple[Tensor, Tensor]:
+    def project_qkv(self, x: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
         """Queries, keys and values side by side, and the keys and values alone, (B, L, H·K + H·Kv)."""
         qkv = self.qkv(self.residual.pre_norm(x))
         adjust_heads(qkv[..., : 2 * self.width], self.heads, self.gains, rotation)
-        mix_values(qkv[..., 2 * self.width :], self.share, first)
         return qkv, qkv[..., self.width :]
 
     def empty_cache(self, x: Tensor) -> KVCache:
         """A cache of no tokens for the sentences of `x`."""
         tokens = x.new_empty(x.size(0), 0, self.kv_width, dtype=self.dtype)
         return KVCache(tokens, 0, heads=self.heads, width=self.width)
-
-
-def _share(attention: MultiHeadAttention, dtype: torch.dtype) -> Tensor | None:
-    residual = attention.value_residual
-    return None if residual is None else residual.share.detach().to(dtype)
 
 
 def _cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Tensor:
@@ -119,21 +113,17 @@ def _cached_attention(query: Tensor, cache: KVCache, mask: Tensor | None) -> Ten
 class EagerEncoderBlock:
     """A block of the encoder. Shapes: (B, S, D) in and out."""
 
-    def __init__(self, block: EncoderBlock, make: MakeLinear, dtype: torch.dtype, mixes_values: bool) -> None:
-        self.mixes_values = mixes_values
+    def __init__(self, block: EncoderBlock, make: MakeLinear, dtype: torch.dtype) -> None:
         self.attention = _SelfAttention(block.attention, block.attention_residual, make, dtype)
         self.feed_forward = _FeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
-    def __call__(
-        self, x: Tensor, padding: Tensor | None, rotation: Tensor | None, first: KVCache | None
-    ) -> tuple[Tensor, KVCache | None]:
-        """The result, and if later blocks mix values, the keys and values of the first block."""
+    def __call__(self, x: Tensor, padding: Tensor | None, rotation: Tensor | None) -> Tensor:
         attention = self.attention
-        query, keys_and_values = attention.project_qkv(x, rotation, first)
+        query, keys_and_values = attention.project_qkv(x, rotation)
         tokens = keys_and_values.to(attention.dtype)
         cache = KVCache(tokens, tokens.size(1), heads=attention.heads, width=attention.width)
         x = attention.residual.add_and_norm(x, attention.output(_cached_attention(query, cache, padding)))
-        return self.feed_forward(x), (first or cache) if self.mixes_values else None
+        return self.feed_forward(x)
 
 
 class EagerDecoderBlock:
@@ -144,14 +134,13 @@ class EagerDecoderBlock:
         self.self_attention = _SelfAttention(block.self_attention, block.self_attention_residual, make, dtype)
         self.heads, self.width = cross.heads, cross.key.out_features
         self.query, self.output = make(*join_maps(cross.query)), make(*join_maps(cross.output))
-        self.keys_and_values, self.share = make(*join_maps(cross.key, cross.value)), _share(cross, dtype)
+        self.keys_and_values = make(*join_maps(cross.key, cross.value))
         self.cross_attention_residual = _Residual(block.cross_attention_residual, dtype)
         self.feed_forward = _FeedForward(block.feed_forward, block.feed_forward_residual, make, dtype)
 
-    def project_kv(self, memory: Tensor, first: KVCache | None) -> KVCache:
-        """Keys and values of the memory (B, S, D), projected once for all steps; `first`: those of the first block."""
+    def project_kv(self, memory: Tensor) -> KVCache:
+        """Keys and values of the memory (B, S, D), projected once for all steps."""
         tokens = self.keys_and_values(memory)
-        mix_values(tokens[..., self.width :], self.share, first)
         return KVCache(tokens.to(self.dtype), memory.size(1), heads=self.heads, width=self.width)
 
     def __call__(
@@ -163,10 +152,9 @@ class EagerDecoderBlock:
         memory: KVCache,
         padding: Tensor | None,
         rotation: Tensor | None,
-        first: KVCache | None,
     ) -> tuple[Tensor, KVCache]:
         attention, residual = self.self_attention, self.cross_attention_residual
-        query, keys_and_values = attention.project_qkv(x, rotation, first)
+        query, keys_and_values = attention.project_qkv(x, rotation)
         cache = cache.append(keys_and_values, after=cached)
         x = attention.residual.add_and_norm(x, attention.output(_cached_attention(query, cache, mask)))
         query = self.query(residual.pre_norm(x))

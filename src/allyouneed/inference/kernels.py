@@ -78,7 +78,6 @@ class BlockWeights(NamedTuple):
     closing: Array  # (2, D): gain and bias of the final norm of a "pre" stack
     query_key_gains: Array  # (N, 2, K): of query-key norm, for queries and for keys; (N, 0, K) without it
     rotation: Array  # (L, 2, K / 2): `adjustment.rotation_table`; (0, 2, 0) without rotary positions
-    shares: Array  # (N,): of the first block's values in those of each block; (0,) without value residual
 
 
 class CrossAttentionWeights(NamedTuple):
@@ -121,13 +120,11 @@ def encode_tokens(
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     keys_and_values = np.empty((sentences, length, output_width(stack.qkv) - query_width), np.float32)
     attended = np.empty((rows, keys_and_values.shape[2] - query_width), np.float32)
-    first_values = np.empty((rows if len(stack.shares) else 0, attended.shape[1]), np.float32)
     in_order = np.empty(0, np.int64)
     positions = np.arange(rows) % length
     for n in range(len(stack.gain)):
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         adjust_rows(qkv, options.heads, stack.query_key_gains[n], positions, stack.rotation)
-        mix_rows(qkv, first_values, stack.shares, n)
         for r in range(rows):
             keys_and_values[r // length, r % length] = qkv[r, query_width:]
         attend_rows(qkv, keys_and_values, in_order, length, padding, options.heads, query_width, attended)
@@ -170,14 +167,12 @@ def decode_tokens(
     query_width = query.shape[1]  # H·K
     qkv = np.empty((rows, output_width(stack.qkv)), np.float32)
     attended = np.empty((rows, qkv.shape[1] - 2 * query_width), np.float32)
-    first_values = np.empty((rows if len(stack.shares) else 0, attended.shape[1]), np.float32)
     embed(last, positions, embedding, x)
     for n in range(len(caches)):
         cache = carray(float32_pointer(caches[n]), cache_shape)
         memory = carray(float32_pointer(memories[n]), memory_shape)
         linear(pre_norm(x, stack, n, 0, options), stack.qkv, n, qkv)
         adjust_rows(qkv, options.heads, stack.query_key_gains[n], positions, stack.rotation)
-        mix_rows(qkv, first_values, stack.shares, n)
         for r in range(rows):
             sentence = r // hypotheses
             row = cache_rows[sentence] if len(cache_rows) else sentence
@@ -546,26 +541,6 @@ def adjust_rows(x: Array, heads: int, gains: Array, positions: Array, rotation: 
             else:
                 for i in range(width):
                     result[i] = vector[i]
-
-
-@_jit
-def mix_rows(qkv: Array, first_values: Array, shares: Array, n: int) -> None:
-    """Mix the values of block `n` with those of the first, in place, if there are shares; the first's are stored.
-
-    As in `adjustment.mix_values`. Shapes: qkv (R, 2 · H·K + H·Kv), first_values (R, H·Kv), shares (N,) or none.
-    """
-    if len(shares) == 0:
-        return
-    begin = qkv.shape[1] - first_values.shape[1]
-    if n == 0:
-        first_values[:] = qkv[:, begin:]
-        return
-    share = np.float64(shares[n])
-    for r in range(len(qkv)):
-        values, first = qkv[r, begin:], first_values[r]
-        for i in range(len(first)):
-            value = np.float64(values[i])
-            values[i] = value + share * (first[i] - value)
 
 
 @_jit

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from ..errors import ConfigError
 from ..settings import require_fraction, require_whole
 from .packed import AttentionMask, PackedMask, fits_flash, flash_attention
-from .value_residual import ValueResidual
 
 
 def attention_weights(query: Tensor, key: Tensor, attn_mask: Tensor | None = None) -> Tensor:
@@ -70,8 +69,7 @@ class MultiHeadAttention(nn.Module):
 
     Shapes: query (B, T, D), key and value (B, S, D) → (B, T, D). `d_k` and `d_v`, the widths of a
     head, are d_model / heads by default. `dropout` is applied to the weights, in training only. The
-    four linear maps have biases, as in `torch.nn.MultiheadAttention`; the paper prints none. `mixes_values`
-    adds a value residual (value_residual.py).
+    four linear maps have biases, as in `torch.nn.MultiheadAttention`; the paper prints none.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class MultiHeadAttention(nn.Module):
         d_k: int | None = None,
         d_v: int | None = None,
         dropout: float = 0.0,
-        mixes_values: bool = False,
     ) -> None:
         super().__init__()
         require_whole("d_model", d_model)
@@ -98,7 +95,6 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(d_model, heads * d_k)
         self.value = nn.Linear(d_model, heads * d_v)
         self.output = nn.Linear(heads * d_v, d_model)
-        self.value_residual = ValueResidual() if mixes_values else None
 
     def forward(
         self,
@@ -106,17 +102,13 @@ class MultiHeadAttention(nn.Module):
         key: Tensor,
         value: Tensor,
         attn_mask: AttentionMask | None = None,
-        *first_values: Tensor,
     ) -> Tensor:
-        """`attn_mask` broadcasts to (B, H, T, S), True = may attend; a value residual mixes in the `first_values`."""
-        return self.attend(query, *self.project_kv(key, value, *first_values), attn_mask)
+        """`attn_mask` broadcasts to (B, H, T, S), True = may attend."""
+        return self.attend(query, *self.project_kv(key, value), attn_mask)
 
-    def project_kv(self, key: Tensor, value: Tensor, *first_values: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+    def project_kv(self, key: Tensor, value: Tensor, *, start: int = 0) -> tuple[Tensor, Tensor]:
         """Keys and values from position `start` on, split into heads: (B, S, D) twice → (B, H, S, K), (B, H, S, Kv)."""
-        values = self.value(value)
-        if self.value_residual is not None:
-            values = self.value_residual(values, *first_values)
-        return self.adjust_keys(self._split(self.key(key)), start), self._split(values)
+        return self.adjust_keys(self._split(self.key(key)), start), self._split(self.value(value))
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, attn_mask: AttentionMask | None = None) -> Tensor:
         """Attend with queries (B, T, D) to the keys and values that `project_kv` returned → (B, T, D).

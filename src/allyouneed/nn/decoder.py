@@ -61,46 +61,32 @@ class DecoderState:
 class DecoderBlock(nn.Module):
     """Self-attention to earlier tokens, cross-attention to the memory, then the feed-forward network."""
 
-    def __init__(self, config: ModelConfig, *, is_first: bool = True) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = build_self_attention(config, is_first=is_first)
+        self.self_attention = build_self_attention(config)
         self.self_attention_residual = build_residual(config)
-        self.cross_attention = build_cross_attention(config, is_first=is_first)
+        self.cross_attention = build_cross_attention(config)
         self.cross_attention_residual = build_residual(config)
         self.feed_forward = build_feed_forward(config)
         self.feed_forward_residual = build_residual(config)
 
-    def forward(
-        self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask, *first: Tensor
-    ) -> Tensor:
-        """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D).
-
-        `first`: what `project_values` and `project_memory_values` of the first block gave, for a value residual.
-        """
-        itself, across = first[:1], first[1:]
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, causal_mask, *itself))
-        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, attn_mask, *across))
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask) -> Tensor:
+        """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D)."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, causal_mask))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, attn_mask))
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
-    def project_values(self, x: Tensor) -> Tensor:
-        """The values of its self-attention: (B, T, D) → (B, T, H·K)."""
-        return self.self_attention.value(self.self_attention_residual.pre_norm(x))  # type: ignore[no-any-return]
-
-    def project_memory_values(self, memory: Tensor) -> Tensor:
-        """The values of its cross-attention: (B, S, D) → (B, S, H·K)."""
-        return self.cross_attention.value(memory)  # type: ignore[no-any-return]
-
-    def start(self, memory: Tensor, *first_values: Tensor) -> LayerState:
+    def start(self, memory: Tensor) -> LayerState:
         """The state before the first token. The memory (B, S, D) is projected here, once for all steps."""
-        keys, values = self.cross_attention.project_kv(memory, memory, *first_values)
+        keys, values = self.cross_attention.project_kv(memory, memory)
         return LayerState(keys[:, :, :0], values[:, :, :0], keys, values)
 
-    def step(self, x: Tensor, state: LayerState, attn_mask: Tensor, *first_values: Tensor) -> tuple[Tensor, LayerState]:
+    def step(self, x: Tensor, state: LayerState, attn_mask: Tensor) -> tuple[Tensor, LayerState]:
         """`forward` for the newest token alone. Shapes: x (N, 1, D) → (N, 1, D)."""
 
         def attend_to_past(y: Tensor) -> Tensor:
             nonlocal state
-            keys, values = self.self_attention.project_kv(y, y, *first_values, start=state.keys.size(2))
+            keys, values = self.self_attention.project_kv(y, y, start=state.keys.size(2))
             state = replace(state, keys=torch.cat((state.keys, keys), 2), values=torch.cat((state.values, values), 2))
             return self.self_attention.attend(y, state.keys, state.values)  # no mask: the cache has no later tokens
 
@@ -120,34 +106,23 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderBlock(config, is_first=i == 0) for i in range(config.decoder_layers))
+        self.layers = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
-        self.mixes_values = config.value_residual
 
     def forward(self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D)."""
-        first = (*self._project_values(x), *self._project_memory_values(memory))
         for layer in self.layers:
-            x = layer(x, memory, attn_mask, causal_mask, *first)
+            x = layer(x, memory, attn_mask, causal_mask)
         return self.norm(x)  # type: ignore[no-any-return]
 
     def start(self, memory: Tensor, attn_mask: Tensor) -> DecoderState:
         """The state before the first token, one hypothesis for each sentence."""
-        first = self._project_memory_values(memory)
-        return DecoderState(tuple(layer.start(memory, *first) for layer in self.layers), attn_mask)  # type: ignore[operator]
+        return DecoderState(tuple(layer.start(memory) for layer in self.layers), attn_mask)  # type: ignore[operator]
 
     def step(self, x: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """`forward` for the newest token alone. Shapes: x (N, 1, D) → (N, 1, D)."""
-        layers, first = [], self._project_values(x)
+        layers = []
         for layer, past in zip(self.layers, state.layers, strict=True):
-            x, present = layer.step(x, past, state.attn_mask, *first)  # type: ignore[operator]
+            x, present = layer.step(x, past, state.attn_mask)  # type: ignore[operator]
             layers.append(present)
         return self.norm(x), replace(state, layers=tuple(layers), length=state.length + 1)
-
-    def _project_values(self, x: Tensor) -> tuple[Tensor, ...]:
-        """The values of the first layer's self-attention, if a value residual needs them."""
-        return (self.layers[0].project_values(x),) if self.mixes_values else ()  # type: ignore[operator]
-
-    def _project_memory_values(self, memory: Tensor) -> tuple[Tensor, ...]:
-        """The same of its cross-attention."""
-        return (self.layers[0].project_memory_values(memory),) if self.mixes_values else ()  # type: ignore[operator]

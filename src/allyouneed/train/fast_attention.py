@@ -25,12 +25,11 @@ def attend(
     memory: Tensor,
     mask: Tensor,
     shape: tuple[int, int, int],
-    first: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """The attention `part` of the rows y to those of the memory, and the values of the first layer of its stack.
+) -> Tensor:
+    """The attention `part` of the rows y to those of the memory.
 
     `mask` is an attention bias that broadcasts to (B, H, T, S), `shape` is B, T and S. Shapes, with rows of all
-    sentences and of padding: y (R, D), memory (M, D), `first` (B·H, S, K) → (R, D) and values (B·H, S, K).
+    sentences and of padding: y (R, D), memory (M, D) → (R, D).
     """
     maps = (part.query, part.key, part.value, part.output)
     tensors = [tensor for linear in maps for tensor in (linear.weight, linear.bias)]
@@ -38,19 +37,16 @@ def attend(
     is_rotary = isinstance(part, RotaryAttention)
     if isinstance(part, QueryKeyNormAttention):
         tensors += [part.query_gain, part.key_gain]
-    share = None if part.value_residual is None else part.value_residual.share
-    attended, values = _Attention.apply(  # type: ignore[no-untyped-call]
-        y, memory_or_none, mask, first, share, part.heads, is_rotary, shape, *tensors
+    return _Attention.apply(  # type: ignore[no-any-return, no-untyped-call]
+        y, memory_or_none, mask, part.heads, is_rotary, shape, *tensors
     )
-    return attended, values if first is None else first
 
 
 class _Attention(torch.autograd.Function):
     """Multi-head attention of the rows y to those of the memory, or to themselves if that is None.
 
     `shape` is B, T and S. `maps` are weight and bias of query, key, value and output, then the gains of query-key norm.
-    With a `share`, the values are mixed with the `first`. Scores, weights and their products with the values are
-    float32. Returns the rows, and the values (B·H, S, K).
+    Scores, weights and their products with the values are float32.
     """
 
     @staticmethod
@@ -59,14 +55,11 @@ class _Attention(torch.autograd.Function):
         y: Tensor,
         memory: Tensor | None,
         mask: Tensor,
-        first: Tensor | None,
-        share: Tensor | None,
         heads: int,
         is_rotary: bool,
         shape: tuple[int, int, int],
         *maps: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        ctx.set_materialize_grads(False)
+    ) -> Tensor:
         ctx.heads, ctx.is_rotary, ctx.shape = heads, is_rotary, shape
         sentences, length, memory_length = shape
         if memory is None:
@@ -81,34 +74,22 @@ class _Attention(torch.autograd.Function):
             (query, *ctx.query_norm), (key, *ctx.key_norm) = _normalize(query, maps[8]), _normalize(key, maps[9])
         if is_rotary:
             query, key = rotate(query), rotate(key)
-        ctx.mixes_values = first is not None and share is not None
-        if first is not None and share is not None:
-            difference = first - value
-            value = value + share * difference
-            weights_of_maps += [difference, share]
         ctx.factor = 1 / math.sqrt(query.size(-1))
         scores = torch.bmm(query, key.mT).view(sentences, heads, length, memory_length)  # (B·H, T, S) → (B, H, T, S)
         weights = _softmax(torch.add(mask, scores, alpha=ctx.factor)).flatten(0, 1)
         attended = _join([torch.bmm(weights, value)], heads, like=y)  # (B·H, T, K) → (R, H·K)
         output = maps[6].to(y.dtype)
         ctx.save_for_backward(query, key, value, weights, attended, output, y, *weights_of_maps)
-        return linear_of_rows(attended, output, maps[7]), value
+        return linear_of_rows(attended, output, maps[7])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, for_output: Tensor, for_values: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, weights, attended, output, y, weight, *of_memory = ctx.saved_tensors
         sentences, length, _ = ctx.shape
         for_maps = weight_gradients(for_output, attended)
         (for_attended,) = _split(for_output @ output, 1, ctx.heads, sentences, length)
         for_value = torch.bmm(weights.mT, for_attended)
-        for_first = for_share = None
-        if for_values is not None:
-            for_value += for_values
-        if ctx.mixes_values:
-            *of_memory, difference, share = of_memory
-            for_first, for_share = share * for_value, (for_value * difference).sum()[None]
-            for_value -= for_first
         for_scores = _softmax_backward(torch.bmm(for_attended, value.mT), weights)
         for_scores.mul_(ctx.factor)
         for_query, for_key = torch.bmm(for_scores, key), torch.bmm(for_scores.mT, query)
@@ -119,7 +100,7 @@ class _Attention(torch.autograd.Function):
             for_query, for_query_gain = _normalize_backward(for_query, *ctx.query_norm)
             for_key, for_key_gain = _normalize_backward(for_key, *ctx.key_norm)
             for_gains = [for_query_gain, for_key_gain]
-        others = (None, for_first, for_share, None, None, None)
+        others = (None, None, None, None)
         if not of_memory:
             for_all = _join([for_query, for_key, for_value], ctx.heads, like=y)
             tensors = _alternating(weight_gradients(for_all, y), 3)

@@ -70,9 +70,9 @@ def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _through_encoder(encoder: Encoder, x: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    y, shape, first = x.to(dtype), (mask.size(0), mask.size(-1), mask.size(-1)), None
+    y, shape = x.to(dtype), (mask.size(0), mask.size(-1), mask.size(-1))
     for layer in _blocks(encoder):
-        attended, first = attend(layer.attention, y, y, mask, shape, first)
+        attended = attend(layer.attention, y, y, mask, shape)
         x, y = _add_and_norm(layer.attention_residual, x, attended, shape)
         x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), shape)
     return y
@@ -83,11 +83,10 @@ def _through_decoder(
 ) -> Tensor:
     y, sentences, length = x.to(dtype), memory_mask.size(0), len(mask)
     itself, across = (sentences, length, length), (sentences, length, memory_mask.size(-1))
-    first = first_of_memory = None
     for layer in _blocks(decoder):
-        attended, first = attend(layer.self_attention, y, y, mask, itself, first)
+        attended = attend(layer.self_attention, y, y, mask, itself)
         x, y = _add_and_norm(layer.self_attention_residual, x, attended, itself)
-        attended, first_of_memory = attend(layer.cross_attention, y, memory, memory_mask, across, first_of_memory)
+        attended = attend(layer.cross_attention, y, memory, memory_mask, across)
         x, y = _add_and_norm(layer.cross_attention_residual, x, attended, across)
         x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), itself)
     return x

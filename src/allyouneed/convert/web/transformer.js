@@ -17,12 +17,10 @@ class Transformer {
     const seen = {};
     const start = switches.positions ? 0 : null;
     let x = this.embed(ids, "source", start);
-    let first; // values of the first layer
     for (let i = 0; i < layers; i++) {
       const layer = `encoder.layers.${i}`;
       x = this.residual(x, `${layer}.attention_residual`, (y) => {
-        const [keys, values] = this.projectKeysAndValues(y, `${layer}.attention`, first, start);
-        first ??= values;
+        const [keys, values] = this.projectKeysAndValues(y, `${layer}.attention`, start);
         return this.attend(y, keys, values, `${layer}.attention`, switches, seen, { start });
       });
       x = this.residual(x, `${layer}.feed_forward_residual`, (y) => this.feedForward(y, `${layer}.feed_forward`));
@@ -30,7 +28,7 @@ class Transformer {
     x = this.closingNorm(x, "encoder");
     const memory = [];
     for (let i = 0; i < this.config.decoder_layers; i++) {
-      memory.push(this.projectKeysAndValues(x, `decoder.layers.${i}.cross_attention`, memory[0]?.[1]));
+      memory.push(this.projectKeysAndValues(x, `decoder.layers.${i}.cross_attention`));
     }
     return { memory, seen };
   }
@@ -47,12 +45,10 @@ class Transformer {
     const start = switches.positions ? state.length : null;
     const visible = switches.causal ? (position) => state.length + position + 1 : undefined;
     let x = this.embed(tokens, "target", start);
-    let first; // new values of the first layer
     for (let i = 0; i < this.config.decoder_layers; i++) {
       const layer = `decoder.layers.${i}`;
       x = this.residual(x, `${layer}.self_attention_residual`, (y) => {
-        const [newKeys, newValues] = this.projectKeysAndValues(y, `${layer}.self_attention`, first, start);
-        first ??= newValues;
+        const [newKeys, newValues] = this.projectKeysAndValues(y, `${layer}.self_attention`, start);
         const keys = state.caches[i][0].concat(newKeys);
         const values = state.caches[i][1].concat(newValues);
         caches.push([keys, values]);
@@ -124,12 +120,8 @@ class Transformer {
     return this.linear(inner, `${name}.outer`);
   }
 
-  // Values are mixed with the `first`, those of the first layer, if the layer has a share of them (value residual).
-  projectKeysAndValues(x, name, first, start = null) {
-    const values = this.linear(x, `${name}.value`);
-    const share = this.tensors[`${name}.value_residual.share`]?.data[0] || 0;
-    if (share) values.forEach((row, i) => row.forEach((value, j) => (row[j] += share * (first[i][j] - value))));
-    return [this.projectAdjusted(x, `${name}.key`, start), values];
+  projectKeysAndValues(x, name, start = null) {
+    return [this.projectAdjusted(x, `${name}.key`, start), this.linear(x, `${name}.value`)];
   }
 
   // Queries or keys as their products need them: normalized in each head if they have a gain (query-key norm), then
