@@ -158,6 +158,16 @@ def test_weights_that_cannot_be_are_refused(name: str, tensor: torch.Tensor, mes
         import_checkpoint(tmp_path / "fairseq", tmp_path / "bundle")
 
 
+def test_weights_whose_numbers_are_not_stored_are_refused(tmp_path: Path) -> None:
+    """All have the right shapes, but one number each, with strides of 0."""
+    write_fairseq(tmp_path / "fairseq")
+    state = torch.load(tmp_path / "fairseq/model.pt", weights_only=False)
+    state["model"] = {name: torch.ones(()).expand(tensor.shape) for name, tensor in state["model"].items()}
+    torch.save(state, tmp_path / "fairseq/model.pt")
+    with pytest.raises(CheckpointError, match="the weights have more than 4 times the numbers stored"):
+        import_checkpoint(tmp_path / "fairseq", tmp_path / "bundle")
+
+
 class Trap:
     """What a stranger's pickle may hold: reading it would make a folder."""
 

@@ -3,7 +3,7 @@
 import argparse
 import pickletools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 from pickle import UnpicklingError
@@ -22,7 +22,6 @@ MOST_PARTS, MOST_LEVELS = (
     2**20,
     100,
 )  # of the lists, tables and tuples of a pickle, one that is used twice counted twice
-MOST_SHARED = 4  # times that the tensors of a file may have its bytes: three tables of embeddings may be one
 _REMEDY = "if you trust it, save its tensors alone, as docs/import.md shows"
 _PICKLED = {  # what the pickle of tensors and settings names, and nothing else
     "argparse Namespace",
@@ -58,7 +57,7 @@ def read_json_table(path: Path) -> dict[str, Any]:
 def read_tensor_file(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file, or of a state dict that PyTorch saved, on the CPU."""
     if path.suffix != ".safetensors":
-        return require_tensors(read_pickle_safely(path), path)
+        return require_tensors(read_pickle_safely(path), str(path))
     try:
         read_whole(path, 0)  # refuses a pipe and a device
         with safe_open(path, framework="pt") as file:
@@ -67,20 +66,23 @@ def read_tensor_file(path: Path) -> dict[str, Tensor]:
         raise _unreadable(path, error) from error
 
 
-def require_tensors(state: Any, path: Path, name: str = "") -> dict[str, Tensor]:
-    """A table of tensors by name, from a file or its part `name`.
-
-    Refuses anything else, and tensors with many more numbers than the file.
-    """
-    what = f"{path}, {name}," if name else str(path)
+def require_tensors(state: Any, what: str) -> dict[str, Tensor]:
+    """A table of tensors by name. Refuses anything else."""
     if not isinstance(state, Mapping) or not all(
         isinstance(name, str) and isinstance(part, Tensor) for name, part in state.items()
     ):
         raise CheckpointError(f"{what} must hold a table of tensors")
-    claimed, held = sum(tensor.numel() * tensor.element_size() for tensor in state.values()), path.stat().st_size
-    if claimed > MOST_SHARED * held:
-        raise CheckpointError(f"{what} has tensors of {claimed:,} bytes, but the whole file has {held:,}")
     return dict(state)
+
+
+def stored_bytes(tensors: Iterable[Tensor]) -> int:
+    """The bytes in which tensors are stored; those that several of them have, or a stride of 0 repeats, count once."""
+    total, end = 0, 0
+    for storage in sorted((tensor.untyped_storage() for tensor in tensors), key=lambda storage: storage.data_ptr()):
+        begin = max(end, storage.data_ptr())
+        end = max(end, storage.data_ptr() + storage.nbytes())
+        total += end - begin
+    return total
 
 
 def read_pickle_safely(path: Path) -> Any:

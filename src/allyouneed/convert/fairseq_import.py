@@ -74,7 +74,7 @@ class FairseqImporter:
         state = read_pickle_safely(path)
         if not isinstance(state, Mapping) or "model" not in state:
             raise CheckpointError(f"{path} is no checkpoint of fairseq: it has no table named model")
-        stored, settings = StoredWeights(require_tensors(state["model"], path, "model")), _settings(state)
+        stored, settings = StoredWeights(require_tensors(state["model"], f"{path}, model,")), _settings(state)
         require_settings(settings, _EXPECTED)
         languages = _languages(settings)
         sides = [_side(folder, code, start) for code, start in zip(languages, (None, EOS), strict=True)]

@@ -1,5 +1,6 @@
 """Weights under another program's names → our model."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 import torch
@@ -11,7 +12,9 @@ from ..errors import CheckpointError, ConfigError
 from ..nn import Transformer
 from ..nn.uninitialized import UninitializedWeights
 from ..nn.weights import set_weights
-from .checkpoint_files import as_float32
+from .checkpoint_files import as_float32, stored_bytes
+
+MOST_SHARED = 4  # times that weights may be used: three tables of embeddings may be one
 
 
 class StoredWeights:
@@ -20,6 +23,7 @@ class StoredWeights:
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self._tensors = tensors
         self._used: set[str] = set()
+        self._left = MOST_SHARED * stored_bytes(tensors.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
@@ -37,9 +41,14 @@ class StoredWeights:
         return tuple(tensor.shape)
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """A tensor in float32. Refuses another shape and numbers that are not finite."""
+        """A tensor in float32. Refuses another shape, numbers that are not finite, and more numbers than are stored."""
+        tensor = self._find(name)
+        if name not in self._used:
+            self._left -= math.prod(shape) * tensor.element_size()
         self._used.add(name)
-        tensor = as_float32(name, self._find(name), shape)
+        if self._left < 0:
+            raise CheckpointError(f"with {name}, the weights have more than {MOST_SHARED} times the numbers stored")
+        tensor = as_float32(name, tensor, shape)
         if not tensor.isfinite().all():
             raise CheckpointError(f"{name} has numbers that are not finite")
         return tensor

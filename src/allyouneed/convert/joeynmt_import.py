@@ -72,7 +72,7 @@ class JoeyNMTImporter:
         state = read_pickle_safely(path)
         if not isinstance(state, Mapping) or "model_state" not in state:
             raise CheckpointError(f"{path} is no checkpoint of JoeyNMT: it has no table named model_state")
-        stored = StoredWeights(require_tensors(state["model_state"], path, "model_state"))
+        stored = StoredWeights(require_tensors(state["model_state"], f"{path}, model_state,"))
         data, parts = _table(settings, "data"), _table(settings, "model")
         sides = [_side(folder, data, side) for side in ("src", "trg")]
         vocabulary = Vocabulary(sides[0].tokenizer, sides[1].tokenizer)
