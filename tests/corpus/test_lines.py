@@ -41,10 +41,30 @@ def test_a_line_that_no_sentence_is_gets_refused_by_number_in_little_memory(tmp_
     with pytest.raises(DataError, match="line 2 is longer than 1,048,576 bytes"):
         read_lines(path)
     with opened(path) as stream:
-        assert list(bounded_lines(stream)) == [b"one\n", None, b"two\n"]
+        assert list(bounded_lines(stream, path)) == [b"one\n", None, b"two\n"]
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 20 * LONGEST_LINE
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.csv", "pairs.jsonl", "pairs.po", "pairs.tsv.gz"])
+@pytest.mark.parametrize("lines", [2, 100_000])
+def test_lines_that_end_in_a_carriage_return_alone_are_refused(tmp_path: Path, name: str, lines: int) -> None:
+    content = b"a dog\tun cane\r" * lines
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    message = f"{name} has lines that end in a carriage return alone; end them with line feeds: tr .* < .*{name} > FILE"
+    with pytest.raises(DataError, match=message):
+        list(open_pairs(str(tmp_path / name)))
+    (tmp_path / "a.en").write_bytes(content)
+    with pytest.raises(DataError, match="a.en has lines that end in a carriage return alone"):
+        open_pairs((str(tmp_path / "a.en"), str(tmp_path / "a.en")))
+
+
+def test_a_carriage_return_within_or_behind_a_line_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes(b"a\rb\tc\nd\te\r\n")
+    assert read_lines(tmp_path / "a.tsv") == ["a\rb\tc", "d\te"]
+    (tmp_path / "a.tsv").write_bytes(b"a\tb\r")
+    assert read_lines(tmp_path / "a.tsv") == ["a\tb"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

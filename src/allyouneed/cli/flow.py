@@ -51,18 +51,18 @@ def _raw(file: str, size: int, live: bool, on: bool) -> Iterator[list[bytes | No
     """Lines as bytes; None for a line that is too long, after which reading continues if `on`."""
     if file == "-":
         try:
-            yield from _arriving(sys.stdin.buffer) if live else _chunks(sys.stdin.buffer, size, on)
+            yield from _arriving(sys.stdin.buffer) if live else _chunks(sys.stdin.buffer, "standard input", size, on)
         except OSError as error:
             raise DataError(f"standard input could not be read: {error.strerror or error}") from error
     else:
         with opened(Path(file)) as stream:
             arrives = live and is_stream(Path(file))
-            yield from _arriving(stream) if arrives else _chunks(stream, size, on)
+            yield from _arriving(stream) if arrives else _chunks(stream, file, size, on)
 
 
-def _chunks(stream: IO[bytes], size: int, on: bool) -> Iterator[list[bytes | None]]:
+def _chunks(stream: IO[bytes], name: str, size: int, on: bool) -> Iterator[list[bytes | None]]:
     chunk: list[bytes | None] = []
-    for line in bounded_lines(stream):
+    for line in bounded_lines(stream, name):
         chunk.append(line)
         if len(chunk) == size or (line is None and not on):  # a line too long may have no end
             yield chunk

@@ -74,15 +74,29 @@ def _open_zstandard(path: Path) -> IO[bytes]:
     return cast(IO[bytes], zstd.open(path))
 
 
-def bounded_lines(stream: IO[bytes]) -> Iterator[bytes | None]:
-    """The lines of a stream with their ends; None for one longer than `LONGEST_LINE`, which is never held whole."""
-    while line := stream.readline(LONGEST_LINE + 1):
+def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]:
+    """The lines of a stream with their ends; None for one longer than `LONGEST_LINE`, which is never held whole.
+
+    Refuses lines that end in a carriage return alone; `name` is the file in the message.
+    """
+    line = stream.readline(LONGEST_LINE + 1)
+    _require_line_feeds(line, name)
+    while line:
         if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
             yield line
         else:
             yield None
             while line and not line.endswith(b"\n"):
                 line = stream.readline(LONGEST_LINE)
+        line = stream.readline(LONGEST_LINE + 1)
+
+
+def _require_line_feeds(first: bytes, name: str | Path) -> None:
+    if b"\n" not in first and b"\r" in first.rstrip(b"\r"):
+        raise DataError(
+            f"{name} has lines that end in a carriage return alone; end them with line feeds: "
+            f"tr '\\r' '\\n' < {name} > FILE"
+        )
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
@@ -91,7 +105,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     Refuses, naming the line, one longer than `LONGEST_LINE`; and UTF-16, most of whose lines look like UTF-8.
     """
     with opened(path) as stream:
-        for number, line in enumerate(bounded_lines(stream), start=1):
+        for number, line in enumerate(bounded_lines(stream, path), start=1):
             if line is None:
                 raise DataError(f"{path}, line {number} {TOO_LONG}")
             if number <= _FIRST_LINES and (line.startswith(_UTF_16) or b"\0" in line):
@@ -102,7 +116,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 def count_lines(path: str | Path) -> int:
     """The number of lines of `raw_lines`."""
     with opened(path) as stream:
-        return sum(1 for _ in bounded_lines(stream))
+        return sum(1 for _ in bounded_lines(stream, path))
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -145,6 +159,7 @@ def require_file(path: Path) -> None:
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
     """The lines of UTF-8 bytes; `name` is the file in error messages."""
+    _require_line_feeds(content, name)
     lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
