@@ -7,7 +7,6 @@ import pytest
 
 from allyouneed.config import CorpusConfig, DataConfig, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from allyouneed.errors import ConfigError
-from allyouneed.legacy import KEYS
 from allyouneed.recipes import recipe_names, recipe_path
 from allyouneed.suggest import FOREIGN
 
@@ -238,14 +237,6 @@ def test_no_foreign_name_is_a_setting_of_the_same_section() -> None:
     for alias, full in FOREIGN.items():
         section, _, _ = full.partition(".")
         assert alias not in {known.name for known in dataclasses.fields(SECTIONS[section])}
-
-
-@pytest.mark.parametrize(("section", "old"), [(section, old) for section, names in KEYS.items() for old in names])
-def test_an_override_by_a_name_of_version_0_1_is_refused_with_the_name_of_today(
-    tmp_path: Path, section: str, old: str
-) -> None:
-    with pytest.raises(ConfigError, match=rf"did you mean {section}\.{KEYS[section][old]}( or {section}\.\w+)?\?"):
-        Recipe.read(recipe_file(tmp_path, ""), [f"{section}.{old}=1"])
 
 
 def test_a_refusal_of_two_settings_states_both_and_which_is_a_default() -> None:

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 import allyouneed
 from allyouneed.cli import app
 from allyouneed.config import CleanConfig, Recipe
-from allyouneed.legacy import KEYS, WEIGHTS
 from allyouneed.reference import SECTIONS
 from conftest import Demo
 
@@ -115,15 +114,6 @@ def test_the_reference_has_every_public_name() -> None:
     listed = set(re.findall(r"^\.\. auto(?:class|function):: allyouneed\.(\w+)$", text, re.MULTILINE))
     modules = re.findall(r"^\.\. automodule:: (\S+)$", text, re.MULTILINE)
     assert set(allyouneed.__all__) <= listed.union(*(dir(import_module(module)) for module in modules))
-
-
-def test_every_renamed_setting_is_on_its_page() -> None:
-    text = (ROOT / "docs/renamed.md").read_text(encoding="utf-8")
-    for section, names in KEYS.items():
-        for old, new in names.items():
-            assert f"| `{section}.{old}` | `{section}.{new}`" in text
-    for old, new in WEIGHTS.items():
-        assert f"| `{old}` | `{new}` |" in text
 
 
 def test_every_file_that_the_page_of_the_rooms_names_exists() -> None:

@@ -13,7 +13,7 @@ It contains no code, and loading it runs none.
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from .config.data_config import LICENSE_NAME
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
 from .files import parse_json, read_whole, to_json
-from .legacy import upgrade_table, upgrade_weight_name
 from .nn import Transformer
 from .nn.uninitialized import UninitializedWeights
 from .nn.weights import require_shapes, set_weights, weights
@@ -39,7 +38,7 @@ from .text.vocabulary import Vocabulary
 
 LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTILINE)
 
-FORMAT = 2  # 1: version 0.1
+FORMAT = 2
 MOST_POSITIONS = 2**28  # numbers of a table of sines and cosines, which no weight bounds: 1 GiB
 RETRIES = 3  # of a folder that is being written
 WEIGHTS_FILE = "weights.safetensors"
@@ -148,9 +147,6 @@ class Bundle:
             vocabulary = Vocabulary.load(folder, joint=model.config.target_vocab_size is None)
         except DataError as error:
             raise _not_whole(folder, str(error)) from error
-        if not vocabulary.joint and sizes.target_pad_id is None:  # version 0.1 wrote none
-            sizes = replace(sizes, target_pad_id=vocabulary.target.pad_id)
-            model.config = sizes
         for name, tokenizer, size, pad_id in (
             ("tokenizer.json", vocabulary.source, sizes.vocab_size, sizes.pad_id),
             (
@@ -214,7 +210,7 @@ def model_files(folder: Path) -> list[Path]:
 def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     """The model with the weights of the file. The header is compared first, before memory is allocated."""
     with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
-        parts = {upgrade_weight_name(name): file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
         for stack, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):
             stored = {name.split(".")[2] for name in parts if name.startswith(f"{stack}.layers.")}
             if len(stored) != layers:
@@ -229,7 +225,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
         for name, part in parts.items():
             if part.get_dtype() != "F32":
                 raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
-        tensors = {upgrade_weight_name(name): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
         _require_finite(name, tensor, "load a bundle from before training failed")
     with UninitializedWeights():
@@ -270,12 +266,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise BundleError(f"{folder}/config.json {error}") from error
     config: dict[str, Any] = read if isinstance(read, dict) else {}
-    if config.get("format") == 1:
-        config = config | {section: upgrade_table(section, config.get(section)) for section in ("model", "decode")}
-    elif (version := config.get("format")) != FORMAT:
+    if (version := config.get("format")) != FORMAT:
         newer = isinstance(version, int) and version > FORMAT
         raise BundleError(
-            f"{folder}/config.json has format {version!r:.40}; this version of allyouneed reads formats 1 and {FORMAT}"
+            f"{folder}/config.json has format {version!r:.40}; this version of allyouneed reads format {FORMAT}"
             + ("; a newer version wrote it: upgrade allyouneed" if newer else "")
         )
     return config

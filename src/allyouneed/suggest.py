@@ -1,9 +1,7 @@
-"""What an unknown setting probably means: a name of another section, toolkit or version, or a misspelling."""
+"""What an unknown setting probably means: a name of another section or toolkit, or a misspelling."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-
-from .legacy import KEYS
 
 # The names of settings in PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT.
 FOREIGN = {
@@ -70,10 +68,6 @@ FOREIGN = {
 }
 
 
-RENAMED = {old: f"{section}.{new}" for section, names in KEYS.items() for old, new in names.items()}
-_ALIASES = RENAMED | FOREIGN
-
-
 def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
     """The setting that an unknown `key` probably means; empty if none is near.
 
@@ -82,12 +76,12 @@ def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -
     name = key[:40].lower().replace("-", "_")
     if name in known:
         return f'"{name}"'
-    alias = _ALIASES.get(name, "")
+    alias = FOREIGN.get(name, "")
     if alias.rpartition(".")[2] in known:
         return alias
     if exact := elsewhere.get(name) or alias:
         return exact
     if near := get_close_matches(name, known, n=1):
         return f'"{near[0]}"'
-    far = get_close_matches(name, [*elsewhere, *_ALIASES], n=1, cutoff=0.8)
-    return (elsewhere.get(far[0]) or _ALIASES[far[0]]) if far else ""
+    far = get_close_matches(name, [*elsewhere, *FOREIGN], n=1, cutoff=0.8)
+    return (elsewhere.get(far[0]) or FOREIGN[far[0]]) if far else ""

@@ -34,10 +34,10 @@ def test_a_language_is_found_with_its_country_and_one_that_lacks_is_a_fault(tmp_
 
 
 def test_codes_that_vary_are_read_by_language(tmp_path: Path) -> None:
-    def memory_of(*codes: tuple[str, ...]) -> Path:
+    def memory_with(*codes: tuple[str, ...]) -> Path:
         return memory(tmp_path / "a.tmx", *(unit(**{code: f"{code} text" for code in some}) for some in codes))
 
-    path = memory_of(("en-US", "it-IT"), ("it", "EN-GB"), ("en", "it_CH"), ("en-GB", "en-US", "it"), ("de", "it"))
+    path = memory_with(("en-US", "it-IT"), ("it", "EN-GB"), ("en", "it_CH"), ("en-GB", "en-US", "it"), ("de", "it"))
     *pairs, fault = read_tmx(path)
     sources, targets = ["en-US", "EN-GB", "en", "en-US"], ["it-IT", "it", "it_CH", "it"]
     assert pairs == [Pair(f"{one} text", f"{two} text") for one, two in zip(sources, targets, strict=True)]
@@ -45,8 +45,8 @@ def test_codes_that_vary_are_read_by_language(tmp_path: Path) -> None:
     assert isinstance(fault, Fault)
     assert fault.reason.startswith(reason)
     assert list(read_tmx(path, ("en-US", "it")))[1] == Fault(6, 'has no "en-US"; it has it, EN-GB')
-    assert list(read_tmx(memory_of(("en-GB", "en-US", "it")))) == [Pair("en-GB text", "it text")]
-    assert list(read_tmx(memory_of(("pt-PT", "pt-BR"), ("pt-BR", "pt-PT")))) == 2 * [Pair("pt-PT text", "pt-BR text")]
+    assert list(read_tmx(memory_with(("en-GB", "en-US", "it")))) == [Pair("en-GB text", "it text")]
+    assert list(read_tmx(memory_with(("pt-PT", "pt-BR"), ("pt-BR", "pt-PT")))) == 2 * [Pair("pt-PT text", "pt-BR text")]
 
 
 def test_three_languages_need_a_choice(tmp_path: Path) -> None:

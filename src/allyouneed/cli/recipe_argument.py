@@ -44,14 +44,14 @@ def recipe_from_arguments(
     `what` is a file of pairs, a TOML file or the name of a shipped recipe; `more` are overrides, and before them the
     second of two aligned files. `resumed` is the folder of a run that may be there already.
     """
-    from ..config import Recipe, read_recipe
+    from ..config import Recipe
     from ..language_tags import parse_pair
     from ..recipes import recipe_names, recipe_path
-    from ..settings import apply_overrides
+    from ..settings import apply_overrides, read_tables
 
     tables: dict[str, Any]
     if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
-        tables = read_recipe(recipe_path(what))
+        tables = read_tables(recipe_path(what))
     else:
         files = [what, *(word for word in more[:1] if "=" not in word)]
         tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True

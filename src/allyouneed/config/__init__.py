@@ -8,7 +8,7 @@ describe its settings: type, default, and in the metadata `help`, `range` and `p
 from .data_config import CleanConfig, CorpusConfig, DataConfig
 from .decode_config import SPANS, DecodeConfig
 from .model_config import ModelConfig
-from .recipe import FROM_VOCABULARY, Recipe, read_recipe
+from .recipe import FROM_VOCABULARY, Recipe
 from .train_config import TrainConfig
 
 __all__ = [
@@ -21,5 +21,4 @@ __all__ = [
     "ModelConfig",
     "Recipe",
     "TrainConfig",
-    "read_recipe",
 ]

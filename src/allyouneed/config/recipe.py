@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..errors import ConfigError
-from ..legacy import upgrade_recipe
 from ..settings import Checked, apply_overrides, build_settings, read_tables, refuse_unknown
 from .data_config import CleanConfig, DataConfig
 from .decode_config import DecodeConfig
@@ -16,15 +15,6 @@ from .train_config import TrainConfig
 
 # The vocabulary decides these; a recipe does not set them.
 FROM_VOCABULARY = ("vocab_size", "target_vocab_size", "pad_id", "target_pad_id")
-
-
-def read_recipe(path: str | Path) -> dict[str, Any]:
-    """The tables of a recipe's TOML file, with the names of version 0.1 replaced by those of today."""
-    tables = read_tables(path)
-    try:
-        return upgrade_recipe(tables)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +30,7 @@ class Recipe(Checked):
     @classmethod
     def read(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """A recipe from a TOML file, with `section.key=value` overrides. Lists known keys when refusing one."""
-        tables, changes = read_recipe(path), list(overrides)
+        tables, changes = read_tables(path), list(overrides)
         tables = apply_overrides(tables, changes)
         try:
             return cls.from_tables(tables)

@@ -5,8 +5,6 @@ from pathlib import Path
 from ..config import Recipe
 from ..errors import ConfigError, OutputError
 from ..files import followed, locked
-from ..legacy import is_legacy
-from ..settings import read_tables
 from .budget import USED_FILE
 from .replace import unrelated
 
@@ -69,11 +67,6 @@ def refuse_other_recipe(recipe: Recipe, output: Path) -> list[str]:
 
     Refuses changes that would make it another run, and lists all of them.
     """
-    if is_legacy(read_tables(output / "recipe.toml")):
-        raise ConfigError(
-            f"{output} is a run of version 0.1, which cannot be resumed, though its model can be used; "
-            "start another run with --output"
-        )
     then, now = Recipe.read(output / "recipe.toml").tables(), recipe.tables()
     changes = {
         f"{section}.{key}": f"{section}.{key} was {then[section].get(key)!r}, is {now[section].get(key)!r}"
