@@ -18,7 +18,7 @@ import ray
 
 import allyouneed.data.prepare as preparing
 import allyouneed.data.read as reading
-from allyouneed.cli import app, chunk_translation
+from allyouneed.cli import app, rows
 
 
 class DyingOnce:
@@ -51,7 +51,7 @@ def main() -> None:
     for module, name, dying in (
         (preparing, "clean_block", DyingOnce),
         (preparing, "BlockEncoder", DyingMaker),
-        (chunk_translation, "row_maker", DyingMaker),
+        (rows, "row_maker", DyingMaker),
     ):
         vars(module)[name] = dying(output.with_name(f"killed-{name}"), vars(module)[name])
     output_stream = sys.stdout

@@ -7,7 +7,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -57,16 +57,11 @@ def connected(address: str) -> Iterator[Any]:
             ray.shutdown()
 
 
-@contextmanager
 def block_map(
     function: Callable[[_Item], _Result], address: str
-) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Result]]]:
-    """A `map` of a function over blocks of work, in the processes of the cluster at `address`; "": in this one."""
-    if not address:
-        yield partial(map, function)
-        return
-    with cluster_map(partial(_unchanged, function), address) as in_order:
-        yield in_order
+) -> AbstractContextManager[Callable[[Iterable[_Item]], Iterator[_Result]]]:
+    """A `cluster_map` of a function that needs nothing to be made."""
+    return cluster_map(partial(_unchanged, function), address)
 
 
 def _unchanged(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
@@ -79,11 +74,15 @@ def cluster_map(
 ) -> Iterator[Callable[[Iterable[_Item]], Iterator[_Result]]]:
     """A `map` whose function is made by `make` in each process of a cluster, one for each of its cores.
 
-    `address` is that of a running cluster, or "local" for one on this machine, which ends with the block. A cluster
+    `address` is that of a running cluster, or "local" for one on this machine, which ends with the block; "" is this
+    process. A cluster
     that this process is connected to already is used, and stays. Items and results pass through this process, a few
     at a time. The items of a process or a machine that fails are repeated by others. Raises the errors of the function
     in the order of the items.
     """
+    if not address:
+        yield partial(map, make())
+        return
     with connected(address) as ray:
         ahead = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
         task, makers = ray.remote(num_cpus=1, max_retries=MOST_REPETITIONS)(run_item), [ray.put(make)]

@@ -193,7 +193,7 @@ def locked(path: Path, *, what: str, wait: bool = False) -> Iterator[None]:
     path = followed(path)
     lock = path.with_name(f".{path.name}.lock")
     with _in_folder(path.parent):
-        with refusing_errors(lock):
+        with refusing_errors(lock if os.path.lexists(lock) else path):
             _require_regular(lock)  # another thing of this name cannot be locked and removed
             descriptor = _lock(lock, wait=wait)
         if descriptor is None:

@@ -9,34 +9,43 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from allyouneed.cli.flow import Chunk, read_chunks
-from allyouneed.cli.resumable import line_writer, notes_path, partial_path
+from allyouneed.cli.resumable import notes_path, partial_path, row_writer
 from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
-from allyouneed.errors import DataError, Interrupted, OutputError
+from allyouneed.errors import DataError, InputError, Interrupted, OutputError
 from shell import ENVIRONMENT, refusal, run, run_here
 
 
 def test_a_file_is_read_in_chunks(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \nthree")
-    assert [part[:2] for part in read_chunks(str(path), size=3)] == [(1, ["one", "", "two"]), (4, ["three"])]
+    parts = [(part.first, part.lines) for part in read_chunks(str(path), size=3)]
+    assert parts == [(1, ["one", "", "two"]), (4, ["three"])]
+    path.write_bytes(b"one\rtwo\r")
+    with pytest.raises(DataError, match="text has lines that end in a carriage return alone"):
+        list(read_chunks(str(path), size=3))
 
 
 def test_what_is_not_utf8_is_told_by_line(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"a\n" * 5 + b"\xff\n")
-    with pytest.raises(DataError, match="line 6 is not UTF-8: byte 0xff at position 1"):
-        list(read_chunks(str(tmp_path / "text"), size=2))
+    *whole, last = read_chunks(str(tmp_path / "text"), size=2)
+    assert [(part.lines, part.error) for part in whole] == 2 * [(["a", "a"], None)]
+    assert last.lines == ["a"]
+    assert str(last.error).endswith(
+        "line 6 is not UTF-8: byte 0xff at position 1 of the line; convert the file to UTF-8 first"
+    )
 
 
 def test_utf_16_without_a_mark_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("ab\ncd\n".encode("utf-16-le"))
-    with pytest.raises(DataError, match="line 1 has zero bytes: it is UTF-16, or no text; convert the file to UTF-8"):
-        list(read_chunks(str(tmp_path / "text"), size=2))
+    (part,) = read_chunks(str(tmp_path / "text"), size=2)
+    assert "line 1 has zero bytes: it is UTF-16, or no text; convert the file to UTF-8" in str(part.error)
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -50,24 +59,22 @@ def test_a_line_too_long_to_hold_is_refused_or_left_out(live: bool) -> None:
     with (
         open("/dev/zero", encoding="utf-8") as endless,
         mock.patch.object(sys, "stdin", endless),
-        pytest.raises(DataError, match="standard input, line 1 is longer than 1,048,576 bytes"),
     ):
-        list(read_chunks("-", size=2, live=live))
+        (part,) = read_chunks("-", size=2, live=live)
+    assert "standard input, line 1 is longer than 1,048,576 bytes" in str(part.error)
 
 
-def write(output: Path, lines: list[str], *, resume: bool = False, stop_after: int = 9, size: int = 2) -> list[str]:
+def write(output: Path, lines: list[str], *, resume: bool = False, stop_after: int = 9, beam: int = 2) -> list[str]:
     """Copy lines to `output`, two at a time, and say which were not there yet."""
-    new = []
-    with line_writer(output, provenance={"beam": size}, size=2, resume=resume) as out:
-        for i in range(0, len(lines), 2):
-            chunk = Chunk(i + 1, lines[i : i + 2], {})
-            if out.has(chunk):
-                continue
-            if i >= stop_after:
+    new = list[str]()
+    chunks = [Chunk(i + 1, lines[i : i + 2]) for i in range(0, len(lines), 2)]
+    with row_writer(output, provenance={"beam": beam}, resume=resume) as out:
+        for chunk in out.missing(chunks, lambda _: None):
+            if chunk.first > stop_after:
                 raise KeyboardInterrupt
-            out.write("".join(f"{line}\n" for line in chunk.lines))
+            chunk.rows = [f"{line}\n" for line in chunk.lines]
             new += chunk.lines
-            out.done(chunk)
+            out.write(chunk)
     return new
 
 
@@ -88,19 +95,42 @@ def test_a_stopped_result_is_continued_after_its_last_complete_chunk(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_result_is_continued_within_a_chunk(tmp_path: Path) -> None:
+    """The earlier run ended at a line that was refused, with a chunk of one row."""
+    written = [Chunk(1, ["a", "b"], {1: "why"}, ["A\n", "B\n"]), Chunk(3, ["c", "X"], {}, ["C\n"])]
+    with suppress(InputError), row_writer(tmp_path / "out", provenance={"beam": 2}) as out:
+        for chunk in written:
+            out.write(chunk)
+        raise InputError("X")
+    with row_writer(tmp_path / "out", provenance={"beam": 2}, resume=True) as out:
+        chunks = [Chunk(1, ["a", "b"], {1: "why"}), Chunk(3, ["c", "x"], {4: "too"}), Chunk(5, ["e"])]
+        left = list(out.missing(chunks, lambda _: None))
+        assert [(chunk.first, chunk.lines, chunk.refused) for chunk in left] == [(4, ["x"], {4: "too"}), (5, ["e"], {})]
+        assert out.refused == 1
+        for chunk in left:
+            chunk.rows = [f"{line.upper()}\n" for line in chunk.lines]
+            out.write(chunk)
+        assert out.refused == 2
+    assert (tmp_path / "out").read_bytes() == b"A\nB\nC\nX\nE\n"
+
+
 def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
     lines = ["a", "b", "c", "d", "e"]
     with pytest.raises(Interrupted, match="stopped; the same command with --resume continues"):
         write(tmp_path / "out", lines, stop_after=4)
-    before = partial_path(tmp_path / "out").read_bytes()
-    for other, size, why in (
+    partial = partial_path(tmp_path / "out")
+    before = partial.read_bytes()
+    for other, beam, why in (
         (["a", "B", "c", "d", "e"], 2, "another input: its first 4 lines were different"),
         (["a", "b"], 2, "another input, which had at least 4 lines"),
         (lines, 3, "made from beam 2, not 3"),
     ):
         with pytest.raises(OutputError, match=why):
-            write(tmp_path / "out", other, resume=True, size=size)
-        assert partial_path(tmp_path / "out").read_bytes() == before
+            write(tmp_path / "out", other, resume=True, beam=beam)
+        assert partial.read_bytes() == before
+    partial.write_bytes(b"a\n")
+    with pytest.raises(OutputError, match="another program has shortened it to less than 8 bytes"):
+        write(tmp_path / "out", lines, resume=True)
     notes_path(tmp_path / "out").unlink()
     with pytest.raises(OutputError, match="made from unknown input"):
         write(tmp_path / "out", lines, resume=True)
@@ -108,19 +138,11 @@ def test_a_result_of_something_else_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_result_that_another_process_makes_is_left_alone(tmp_path: Path) -> None:
-    with line_writer(tmp_path / "out", provenance={}, size=2) as out:
-        out.write("a\n")
-        out.file.flush()
+    with row_writer(tmp_path / "out", provenance={}) as out:
         with pytest.raises(OutputError, match="out.partial is being written by another process"):
             write(tmp_path / "out", ["a"], resume=True)
-        out.done(Chunk(1, ["a"], {}))
+        out.write(Chunk(1, ["a"], {}, ["a\n"]))
     assert (tmp_path / "out").read_bytes() == b"a\n"
-
-
-def test_a_result_of_more_lines_than_its_input_gets_no_name(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="has 2 lines, but the input has 1: another program wrote it"):
-        write(tmp_path / "out", ["a\nb"])
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> None:

@@ -1,96 +1,87 @@
-"""Input of any size, read in chunks of lines."""
+"""Input of any size, read in chunks of lines, which then get their translations."""
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, cast
 
-from ..corpus.lines import LONGEST_LINE, TOO_LONG, bounded_lines, not_utf8, opened
-from ..errors import DataError
+from ..corpus.lines import LONGEST_LINE, TOO_LONG, not_utf8, opened, require_line_feeds
+from ..errors import DataError, InputError
 from ..files import is_stream
 
 
-class Chunk(NamedTuple):
+@dataclass(slots=True)
+class Chunk:
     """Consecutive lines without surrounding spaces; the first one is line number `first` of the input.
 
     `refused` maps line numbers to the reason of the refusal; a line that cannot be decoded is an empty string.
+    `rows` are the rows of the output, without those from the line on whose `error` ends the input.
     """
 
     first: int
     lines: list[str]
-    refused: dict[int, str]
+    refused: dict[int, str] = field(default_factory=dict)
+    rows: list[str] = field(default_factory=list)
+    error: DataError | InputError | None = None
 
 
 def read_chunks(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Chunk]:
     """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
     With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
-    Only a line feed (or CR LF) ends a line. Refuses a line that is not UTF-8, has zero bytes or is too long, by
-    its number, after a chunk of those before it; with `skip_refused` the chunk records it instead.
+    Only a line feed (or CR LF) ends a line. A line that is not UTF-8, has zero bytes or is too long is the error of the
+    last chunk; with `skip_refused` its chunk records it instead.
     """
-    name = "standard input" if file == "-" else file
-    first = 1
-    for raw in _raw(file, size, live, on=skip_refused):
-        chunk = Chunk(first, [], {})
+    name, first = "standard input" if file == "-" else file, 1
+    for raw in _raw_chunks(file, size, live and (file == "-" or is_stream(Path(file))), endless=skip_refused):
+        chunk = Chunk(first, [])
         for number, line in enumerate(raw, start=first):
             try:
                 chunk.lines.append(_decoded(line, number))
             except ValueError as error:
                 if not skip_refused:
-                    if chunk.lines:
-                        yield chunk
-                    raise DataError(f"{name}, line {number} {error}") from error
+                    chunk.error = DataError(f"{name}, line {number} {error}")
+                    break
                 chunk.lines.append("")
                 chunk.refused[number] = str(error)
+        yield chunk
+        if chunk.error:
+            return
         first += len(raw)
-        yield chunk
 
 
-def _raw(file: str, size: int, live: bool, on: bool) -> Iterator[list[bytes | None]]:
-    """Lines as bytes; None for a line that is too long, after which reading continues if `on`."""
-    if file == "-":
-        try:
-            yield from _arriving(sys.stdin.buffer) if live else _chunks(sys.stdin.buffer, "standard input", size, on)
-        except OSError as error:
-            raise DataError(f"standard input could not be read: {error.strerror or error}") from error
-    else:
-        with opened(Path(file)) as stream:
-            arrives = live and is_stream(Path(file))
-            yield from _arriving(stream) if arrives else _chunks(stream, file, size, on)
-
-
-def _chunks(stream: IO[bytes], name: str, size: int, on: bool) -> Iterator[list[bytes | None]]:
-    chunk: list[bytes | None] = []
-    for line in bounded_lines(stream, name):
-        chunk.append(line)
-        if len(chunk) == size or (line is None and not on):  # a line too long may have no end
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
-def _arriving(stream: IO[bytes]) -> Iterator[list[bytes | None]]:
-    # read1 returns the bytes that are available, so that a slow writer gets its answers at once.
-    rest, too_long = b"", False
-    while read := cast(BufferedReader, stream).read1(1 << 16):
-        *whole, rest = (rest + read).split(b"\n")
-        if too_long and whole:  # the rest of a line that is too long
-            del whole[0]
-            too_long = False
-        lines: list[bytes | None] = [line if len(line) <= LONGEST_LINE else None for line in whole]
-        if too_long or len(rest) > LONGEST_LINE:
-            lines += [None] * (not too_long)
-            rest, too_long = b"", True
-        if lines:
-            yield lines
+def _raw_chunks(file: str, size: int, live: bool, *, endless: bool) -> Iterator[list[bytes]]:
+    """Lines as bytes. Of a line that is too long the beginning is kept; without `endless`, it is the last line."""
+    lines, rest, is_first = list[bytes](), b"", True
+    with _standard_input() if file == "-" else opened(Path(file)) as stream:
+        # read1 returns the bytes that are available, so that a slow writer gets its answers at once.
+        while (endless or len(rest) <= LONGEST_LINE) and (read := cast(BufferedReader, stream).read1(1 << 16)):
+            *whole, rest = (rest[: LONGEST_LINE + 1] + read).split(b"\n")
+            lines += whole
+            while len(lines) >= size or (live and lines):
+                yield lines[:size]
+                lines, is_first = lines[size:], False
+    if is_first and not lines:
+        require_line_feeds(rest, "standard input" if file == "-" else file)
     if rest:
-        yield [rest]
+        lines.append(rest)
+    if lines:
+        yield lines
 
 
-def _decoded(line: bytes | None, number: int) -> str:
-    if line is None:
+@contextmanager
+def _standard_input() -> Iterator[IO[bytes]]:
+    try:
+        yield sys.stdin.buffer
+    except OSError as error:
+        raise DataError(f"standard input could not be read: {error.strerror or error}") from error
+
+
+def _decoded(line: bytes, number: int) -> str:
+    if len(line) > LONGEST_LINE:
         raise ValueError(TOO_LONG)
     if b"\0" in line:
         raise ValueError("has zero bytes: it is UTF-16, or no text; convert the file to UTF-8 first")

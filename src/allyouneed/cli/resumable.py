@@ -1,15 +1,15 @@
-"""Output that is written line by line, and that a later run can resume.
+"""Output that is written chunk by chunk, and that a later run can resume.
 
-The lines of `news.de` are first written to `news.de.partial`, and `news.de.partial.jsonl` describes them: the first
-line has the model and its settings; then every finished chunk adds a line with the number of input lines so far,
-how many of these were refused, and a digest of them.
+The lines of `news.de` are first written to `news.de.partial`. After each chunk `news.de.partial.jsonl` is replaced: it
+has the model and its settings, how many lines of the input are translated, how many of these were refused, a digest of
+them, and the length of the translation in bytes.
 """
 
-import json
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -30,83 +30,68 @@ from ..files import (
     refuse_to_replace,
     refusing_errors,
     rename,
+    to_json,
+    write_whole,
 )
 from .flow import Chunk
 
 
-class LineWriter:
-    """Lines to a stream that cannot be resumed: standard output, a device or a pipe."""
+class RowWriter:
+    """Rows for the lines of an input, in a file; `notes` is where they are described, if they can be resumed.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.lines, self.refused, self.has_text = 0, 0, False
+    `kept` are the notes of an earlier run, whose rows the file has already.
+    """
 
-    def has(self, chunk: Chunk) -> bool:
-        """Whether the lines of a chunk are translated already."""
-        return False
+    def __init__(
+        self,
+        file: BinaryIO,
+        notes: Path | None = None,
+        provenance: object = None,
+        kept: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.file, self.lines, self.refused = file, 0, 0
+        self._notes, self._provenance, self._kept, self._digest = notes, provenance, kept, sha256()
 
-    def write(self, text: str) -> None:
-        """Add some text."""
-        self.has_text = True
-        self.file.write(text.encode())
+    def missing(self, chunks: Iterable[Chunk], done: Callable[[int], object]) -> Iterator[Chunk]:
+        """The chunks without the lines that have rows already; `done` is told their number.
 
-    def done(self, chunk: Chunk) -> None:
-        """Every line of a chunk is written."""
+        Refuses input whose first lines differ from those of the earlier run, and one that has fewer.
+        """
+        kept = self._kept["lines"] if self._kept else 0
+        for chunk in chunks:
+            if (known := min(len(chunk.lines), kept - self.lines)) > 0:
+                self._count(chunk.lines[:known])
+                done(known)
+                later = {number: why for number, why in chunk.refused.items() if number >= chunk.first + known}
+                chunk = Chunk(chunk.first + known, chunk.lines[known:], later, error=chunk.error)
+                if self._kept and self.lines == kept:
+                    self.refused = self._kept["refused"]
+                    if self._kept["digest"] != self._digest.hexdigest():
+                        raise _made_from(self.file.name, f"another input: its first {kept:,} lines were different")
+            if chunk.lines or chunk.error:
+                yield chunk
+        if self.lines < kept:
+            raise _made_from(self.file.name, f"another input, which had at least {kept:,} lines")
+
+    def write(self, chunk: Chunk) -> None:
+        """Add the rows of a chunk, and note them."""
+        self.file.write("".join(chunk.rows).encode())
         self.file.flush()
-        self.lines += len(chunk.lines)
+        self._count(chunk.lines[: len(chunk.rows)])
         self.refused += len(chunk.refused)
+        self.note()
 
+    def note(self) -> None:
+        """Describe the rows so far, once they are on the disk."""
+        if self._notes:
+            flush_to_disk(self.file)
+            digest, length = self._digest.hexdigest(), self.file.seek(0, os.SEEK_END)
+            counts = {"lines": self.lines, "refused": self.refused, "digest": digest, "bytes": length}
+            write_whole(self._notes, to_json({"provenance": self._provenance, **counts}) + "\n")
 
-class ResumableWriter(LineWriter):
-    """Lines to a partial file, whose first `kept` lines an earlier run wrote."""
-
-    def __init__(self, partial: Path, file: BinaryIO, notes: BinaryIO, kept: "Kept") -> None:
-        super().__init__(file)
-        self._partial, self._notes, self._kept = partial, notes, kept
-        self._digest = sha256()
-
-    def has(self, chunk: Chunk) -> bool:
-        """Whether the lines of a chunk are translated already. Refuses input that differs from the earlier input."""
-        if self.lines >= self._kept.lines:
-            return False
-        self._read(chunk)
-        if self.lines == self._kept.lines:
-            if self._digest.hexdigest() != self._kept.digest:
-                raise _another(self._partial, f"another input: its first {self.lines:,} lines were different")
-            self.refused = self._kept.refused
-        return True
-
-    def done(self, chunk: Chunk) -> None:
-        """Every line of a chunk is written; note it."""
-        self.file.flush()
-        self._read(chunk)
-        self.refused += len(chunk.refused)
-        _note(self._notes, {"lines": self.lines, "refused": self.refused, "digest": self._digest.hexdigest()})
-
-    def finish(self, output: Path) -> None:
-        """Rename the partial file to the output, if it has one line for every line of the input."""
-        if self.lines < self._kept.lines:
-            raise _another(self._partial, f"another input, which had at least {self._kept.lines:,} lines")
-        flush_to_disk(self.file)
-        with self._partial.open("rb") as file:
-            written = sum(1 for _ in file)
-        if written != self.lines:
-            raise OutputError(
-                f"{self._partial} has {written:,} lines, but the input has {self.lines:,}: another program wrote it; "
-                "start again with --overwrite"
-            )
-        rename(self._partial, output)
-
-    def _read(self, chunk: Chunk) -> None:
-        self.lines += len(chunk.lines)
-        self._digest.update("".join(f"{line}\n" for line in chunk.lines).encode())
-
-
-class Kept:
-    """The usable part of a partial file: its first `lines` lines, from input lines with this `digest`."""
-
-    def __init__(self, lines: int = 0, refused: int = 0, digest: str = "") -> None:
-        self.lines, self.refused, self.digest = lines, refused, digest
+    def _count(self, lines: Sequence[str]) -> None:
+        self.lines += len(lines)
+        self._digest.update("".join(f"{line}\n" for line in lines).encode())
 
 
 def partial_path(output: Path) -> Path:
@@ -117,8 +102,7 @@ def partial_path(output: Path) -> Path:
 
 def notes_path(output: Path) -> Path:
     """The file that describes a partial result."""
-    partial = partial_path(output)
-    return partial.with_name(f"{partial.name}.jsonl")
+    return partial_path(output).with_suffix(".partial.jsonl")
 
 
 def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: bool, overwrite: bool) -> None:
@@ -142,26 +126,35 @@ def check_output(output: Path | None, inputs: Sequence[Path | int], *, resume: b
 
 
 @contextmanager
-def line_writer(
-    output: Path | None, *, provenance: Mapping[str, object], size: int, resume: bool = False
-) -> Iterator[LineWriter]:
-    """A writer of lines to standard output, to a device or pipe, or to a file that is renamed once it is complete.
+def row_writer(output: Path | None, *, provenance: Mapping[str, object], resume: bool = False) -> Iterator[RowWriter]:
+    """A writer of rows to standard output, to a device or pipe, or to a file that is renamed once it is complete.
 
-    With `resume`, a partial file is continued after its last complete chunk of `size` lines. Raises `OutputError` if
-    the partial file has another provenance (`provenance`) or another process is writing it. After an error the partial
-    file stays, to be resumed; a SIGINT or SIGTERM then raises `Interrupted`.
+    With `resume`, a partial file is continued after its last chunk. Raises `OutputError` if the partial file has
+    another `provenance` or another process is writing it. After an error the partial file stays, to be resumed; a
+    SIGINT or SIGTERM then raises `Interrupted`.
     """
     if output is None:
-        yield LineWriter(sys.stdout.buffer)
-        return
-    with refusing_errors(output):
-        if is_stream(output):
-            with output.open("wb") as file:
-                yield LineWriter(file)
-        else:
-            partial = partial_path(output)
-            with locked(partial, what=str(partial)), _interruptible(partial):
-                yield from _resumable(output, provenance, size, resume)
+        yield RowWriter(sys.stdout.buffer)
+    elif is_stream(output):
+        with refusing_errors(output), output.open("wb") as file:
+            yield RowWriter(file)
+    else:
+        partial, notes = partial_path(output), notes_path(output)
+        with refusing_errors(output), locked(partial, what=str(partial)), _interruptible(partial):
+            kept = _read_notes(partial, notes, provenance) if resume and partial.exists() else None
+            try:
+                with partial.open("ab") if kept else open_new(partial) as file:
+                    file.truncate(kept["bytes"] if kept else 0)
+                    writer = RowWriter(file, notes, provenance, kept)
+                    if not kept:
+                        writer.note()
+                    yield writer
+                rename(partial, followed(output))
+                notes.unlink()
+            finally:
+                if partial.exists() and not partial.stat().st_size:
+                    partial.unlink()
+                    notes.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -186,62 +179,23 @@ def _interruptible(partial: Path) -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _resumable(output: Path, provenance: Mapping[str, object], size: int, resume: bool) -> Iterator[ResumableWriter]:
-    partial, notes = partial_path(output), notes_path(output)
-    kept = _kept(partial, notes, provenance, size) if resume and partial.exists() else Kept()
-    again = kept.lines > 0
+def _read_notes(partial: Path, notes: Path, provenance: Mapping[str, object]) -> dict[str, Any]:
+    """What an earlier run has noted about a partial file. Refuses another provenance."""
     try:
-        with notes.open("ab") if again else open_new(notes) as log:
-            if not again:
-                _note(log, {"provenance": provenance})
-            with partial.open("ab") if again else open_new(partial) as file:
-                writer = ResumableWriter(partial, file, log, kept)
-                yield writer
-                writer.finish(followed(output))
-        notes.unlink()
-    finally:
-        if partial.exists() and not partial.stat().st_size:
-            partial.unlink()
-            notes.unlink(missing_ok=True)
-
-
-def _kept(partial: Path, notes: Path, provenance: Mapping[str, object], size: int) -> Kept:
-    """The usable part of a partial file; the rest is cut off."""
-    before, rows = _read_notes(notes)
-    if before is None:
-        raise _another(partial, "unknown input: the file that describes it is missing")
-    for key, value in parse_json(json.dumps(provenance)).items():
+        kept: dict[str, Any] = parse_json(read_whole(notes))
+        before, length, _ = kept["provenance"], kept["bytes"], kept["lines"]
+    except (OSError, ValueError, TypeError, KeyError):
+        raise _made_from(partial, "unknown input: the file that describes it is missing") from None
+    for key, value in parse_json(to_json(provenance)).items():
         if before.get(key) != value:
             is_long = len(f"{before.get(key)}{value}") > 60
-            raise _another(partial, f"another {key}" if is_long else f"{key} {before.get(key)!r}, not {value!r}")
-    with partial.open("r+b") as file:
-        ends = [0]  # byte offsets after every chunk of `size` lines
-        count = offset = 0
-        for line in file:
-            offset += len(line)
-            count += line.endswith(b"\n")
-            if line.endswith(b"\n") and count % size == 0:
-                ends.append(offset)
-        whole = [row for row in rows if row["lines"] % size == 0 and row["lines"] <= count]
-        kept = Kept(**whole[-1]) if whole else Kept()
-        file.truncate(ends[kept.lines // size])
+            raise _made_from(partial, f"another {key}" if is_long else f"{key} {before.get(key)!r}, not {value!r}")
+    if partial.stat().st_size < length:
+        raise _made_from(partial, f"more lines: another program has shortened it to less than {length:,} bytes")
     return kept
 
 
-def _note(notes: BinaryIO, row: Mapping[str, object]) -> None:
-    notes.write(json.dumps(row).encode() + b"\n")
-    notes.flush()
-
-
-def _read_notes(notes: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    try:
-        first, *rows = [parse_json(line) for line in read_whole(notes).split(b"\n")[:-1]]
-        return first["provenance"], rows
-    except (OSError, ValueError, TypeError, KeyError):
-        return None, []
-
-
-def _another(partial: Path, what: str) -> OutputError:
+def _made_from(partial: str | Path, what: str) -> OutputError:
     return OutputError(
         f"{partial} was made from {what}; give the same input and options to --resume, or start again with --overwrite"
     )

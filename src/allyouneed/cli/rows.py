@@ -1,12 +1,56 @@
-"""Translations as lines: text with tabs, or JSON."""
+"""Translations as rows of the output: text with tabs, or JSON."""
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
+from ..errors import InputError
 from ..files import to_json
+from .flow import Chunk
 
 if TYPE_CHECKING:
-    from ..translator import Translation
+    from ..translator import Translation, Translator
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """What a row has, as the options of `translate` say."""
+
+    prefix: str
+    alternatives: int
+    align: str | None
+    json: bool
+    skip_refused: bool
+
+
+def row_maker(load: Callable[[], "Translator"], options: RowOptions) -> Callable[[Chunk], Chunk]:
+    """A function that adds a row for each line to a chunk, in this process or another, with the translator of `load`.
+
+    A line that is refused is recorded with `skip_refused`; otherwise the rows end before it, and the chunk has its
+    error.
+    """
+    translator = load()
+
+    def make_rows(chunk: Chunk, end: int | None = None) -> Chunk:
+        def refuse(error: InputError) -> None:
+            chunk.refused[cast(int, error.line)] = str(error)
+
+        try:
+            translations = translator.translations(
+                chunk.lines[:end], prefix=options.prefix, alternatives=options.alternatives, align=options.align,
+                first_line=chunk.first, on_refused=refuse if options.skip_refused else None,
+            )  # fmt: skip
+            for number, one in enumerate(translations, start=chunk.first):
+                row = as_json(one, error=chunk.refused.get(number)) if options.json else as_text(one)
+                chunk.rows.append(f"{row}\n")
+        except InputError as error:
+            chunk.error = error
+            if error.line and not chunk.rows:  # the line was found before any was translated
+                make_rows(chunk, error.line - chunk.first)
+        return chunk
+
+    return make_rows
 
 
 def as_text(translation: "Translation") -> str:

@@ -1,9 +1,9 @@
 """`allyouneed translate`: one output line for every input line."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -128,17 +128,19 @@ def translate(
 
       allyouneed translate runs/mine news.en --output news.de --ray 10.0.0.1:6379
     """  # fmt: skip
-    from contextlib import nullcontext
+    from contextlib import nullcontext, redirect_stdout
     from dataclasses import asdict
     from functools import partial
 
     from ..checksums import files_digest
+    from ..cluster import cluster_map
     from ..documents import DocumentOptions
-    from ..errors import ConfigError, DataError, InputError
+    from ..errors import ConfigError
     from ..files import check_output_file, named_folders
     from ..text.glossary import Glossary
-    from .flow import Chunk, read_chunks
-    from .resumable import check_output, line_writer, partial_path
+    from .flow import read_chunks
+    from .resumable import check_output, partial_path, row_writer
+    from .rows import RowOptions, row_maker
     from .screen import announce_pipes, console, progress, prompt
 
     prefix = prefix.strip()
@@ -181,7 +183,6 @@ def translate(
     from ..bundle import model_files, read_languages
     from ..device import retain_freed_memory
     from ..translator import WINDOW, Translator
-    from .chunk_translation import RowOptions, rows_on_cluster
 
     retain_freed_memory()
     load = partial(
@@ -207,13 +208,6 @@ def translate(
     translator = load()
     name = "standard input" if file == "-" else file
     row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
-
-    def work(chunk: Chunk) -> Iterator[str]:
-        if stream:
-            yield from _streamed(translator, chunk, skip_refused=skip_refused)
-            return
-        yield from row_options.rows(translator, chunk)
-
     provenance = {
         "model": files_digest(*(path for folder in folders for path in model_files(folder))),
         "precision": translator.precision, "compiled": "auto" if compiled is None else compiled,
@@ -223,34 +217,20 @@ def translate(
     } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch_size
     asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
-    here = nullcontext(lambda chunks: ((chunk, work(chunk)) for chunk in chunks))
-    workers = rows_on_cluster(ray, load, row_options) if ray else here
     with (
-        line_writer(output, provenance=provenance, size=size, resume=resume) as out,
-        workers as chunk_rows,
+        row_writer(output, provenance=provenance, resume=resume) as out,
+        redirect_stdout(sys.stderr) if ray else nullcontext(),  # Ray prints there that a process has ended
+        cluster_map(partial(row_maker, load if ray else lambda: translator, row_options), ray) as with_rows,
         asking as done,
     ):
-
-        def missing_chunks() -> Iterator[Chunk]:
-            for chunk in read_chunks(file, size=size, live=output is None, skip_refused=skip_refused):
-                if out.has(chunk):
-                    done(len(chunk.lines))
-                else:
-                    yield chunk
-
-        try:
-            for chunk, rows in chunk_rows(missing_chunks()):
-                for text in rows:
-                    out.write(text)
-                    if stream:
-                        out.file.flush()
-                for number, reason in sorted(chunk.refused.items()):
-                    console.print(f"{name}, line {number}, left out: {reason}")
-                out.done(chunk)
-                done(len(chunk.lines))
-        except (DataError, InputError) as error:
-            has_rows = output and (out.lines or out.has_text)
-            raise locate_error(error, name, partial_path(output) if output and has_rows else None) from error
+        chunks = out.missing(read_chunks(file, size=size, live=output is None, skip_refused=skip_refused), done)
+        for chunk in _streamed(chunks, translator, out.file, skip_refused) if stream else with_rows(chunks):
+            out.write(chunk)
+            for number, reason in sorted(chunk.refused.items()):
+                console.print(f"{name}, line {number}, left out: {reason}")
+            if chunk.error:
+                raise locate_error(chunk.error, name, partial_path(output) if output and out.lines else None)
+            done(len(chunk.lines))
     if out.refused:
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
@@ -267,18 +247,25 @@ def locate_error(error: "DataError | InputError", name: str, partial: Path | Non
     return error if error.line is None else type(error)(f"{name}, line {error.line}: {error}{so_far}")
 
 
-def _streamed(translator: "Translator", chunk: "Chunk", *, skip_refused: bool) -> Iterator[str]:
-    """The pieces of all lines as they come, each line ended."""
+def _streamed(
+    chunks: Iterable["Chunk"], translator: "Translator", file: BinaryIO, skip_refused: bool
+) -> Iterator["Chunk"]:
+    """The chunks, the pieces of whose translations have been written as they came, each line ended."""
     from ..errors import InputError
 
-    for number, line in enumerate(chunk.lines, start=chunk.first):
-        try:
-            yield from (" ".join(piece.split("\n")) for piece in translator.stream(line))
-        except InputError as error:
-            if not skip_refused:
-                raise InputError(str(error), line=number) from error
-            chunk.refused[number] = str(error)
-        yield "\n"
+    for chunk in chunks:
+        for number, line in enumerate(chunk.lines, start=chunk.first):
+            try:
+                for piece in translator.stream(line):
+                    file.write(" ".join(piece.split("\n")).encode())
+                    file.flush()
+            except InputError as error:
+                if not skip_refused:
+                    chunk.error = InputError(str(error), line=number)
+                    break
+                chunk.refused[number] = str(error)
+            file.write(b"\n")
+        yield chunk
 
 
 def _refuse_beside_stream(options: dict[str, object]) -> None:

@@ -80,7 +80,7 @@ def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]
     Refuses lines that end in a carriage return alone; `name` is the file in the message.
     """
     line = stream.readline(LONGEST_LINE + 1)
-    _require_line_feeds(line, name)
+    require_line_feeds(line, name)
     while line:
         if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
             yield line
@@ -91,7 +91,8 @@ def bounded_lines(stream: IO[bytes], name: str | Path) -> Iterator[bytes | None]
         line = stream.readline(LONGEST_LINE + 1)
 
 
-def _require_line_feeds(first: bytes, name: str | Path) -> None:
+def require_line_feeds(first: bytes, name: str | Path) -> None:
+    """Refuse lines that end in a carriage return alone, of which the `first` line then has many."""
     if b"\n" not in first and b"\r" in first.rstrip(b"\r"):
         raise DataError(
             f"{name} has lines that end in a carriage return alone; end them with line feeds: "
@@ -159,7 +160,7 @@ def require_file(path: Path) -> None:
 
 def decode_lines(content: bytes, *, name: str) -> list[str]:
     """The lines of UTF-8 bytes; `name` is the file in error messages."""
-    _require_line_feeds(content, name)
+    require_line_feeds(content, name)
     lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
