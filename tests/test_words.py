@@ -72,11 +72,3 @@ def test_a_public_name_is_defined_in_one_module() -> None:
             for name in public_names(parse(file)):
                 modules[name].add(str(file.relative_to(HOUSE)))
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
-
-
-def test_no_file_name_occurs_twice() -> None:
-    rooms = defaultdict(list)
-    for file in FILES:
-        if file.name != "__init__.py" and file.parent.name != "cli":  # a command is named after its room
-            rooms[file.name].append(file)
-    assert {name: files for name, files in rooms.items() if len(files) > 1} == {}
