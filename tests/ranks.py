@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from allyouneed import fit
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
@@ -23,11 +24,10 @@ from allyouneed.train import loop, make_optimizer, updates
 from allyouneed.train.loop import add_gradients
 from allyouneed.train.shared_memory import LostWorkerError
 from allyouneed.train.workers import WorkerGroup, Workers
+from runs import TINY
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    ["allyouneed.run.sharded_checkpoint", "allyouneed.train.sharding", "torch._dynamo"]  # the last, Adam imports
-)
+FORKS.set_forkserver_preload(["allyouneed.run", "torch._dynamo"])  # the last, Adam imports
 
 MODEL = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0)
 TRAIN = TrainConfig(steps=6, warmup=3, learning_rate=0.01, schedule="constant", clip_norm=0.5, accumulate_steps=2)
@@ -136,6 +136,16 @@ def save_exchanged(folder: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     with pytest.raises(LostWorkerError, match="worker 3 of 3 has ended"):
         workers.gather(0)
+
+
+def train_without_dropout(folder: Path, **train: Any) -> None:
+    """A whole run in `folder`/run, or the rest of it."""
+    settings = {
+        "optimizer": "muon", "schedule": "constant", "learning_rate": 0.01, "batch_tokens": 80, "accumulate_steps": 2,
+        "clip_norm": 1.0, "average_checkpoints": 1, **train,
+    }  # fmt: skip
+    model = replace(TINY.model, dropout=0.0, d_ff=6, decoder_layers=2)
+    fit(replace(TINY, model=model, train=replace(TINY.train, **settings)), folder / "run", resume=True)
 
 
 def _run(folder: Path, rank: int, count: int, act: Callable[[Path], None], environment: dict[str, str]) -> None:

@@ -105,11 +105,6 @@ class TrainConfig(Checked):
         Range(at_least=1, at_most=1_024),
         paper="8 GPUs",
     )
-    sharding: Literal["none", "full"] = setting(
-        "none",
-        "full: every worker holds a part of the weights, gradients and optimizer state (FSDP2), for a model that does "
-        "not fit into the memory of one",
-    )
     device: str = setting("auto", "auto, cpu, cuda or mps", paper="8 P100 GPUs")
 
     def __post_init__(self) -> None:
@@ -125,11 +120,6 @@ class TrainConfig(Checked):
             raise ConfigError(
                 'weight_decay goes with optimizer = "adamw" or "muon"; '
                 f"got {self.describe_values('weight_decay', 'optimizer')}"
-            )
-        if self.ema_decay and self.sharding == "full":
-            raise ConfigError(
-                'ema_decay needs all weights in one process; with sharding = "full" set average_checkpoints instead; '
-                f"got {self.describe_values('ema_decay', 'sharding')}"
             )
         if self.ema_decay and self.average_checkpoints > 1:
             raise ConfigError(

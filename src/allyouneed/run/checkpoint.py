@@ -24,6 +24,8 @@ from ..nn.weights import set_weights, weights
 from ..train.state import TrainState
 from ..train.tensor_file import read_tensors, write_tensors
 
+CHECKPOINT_FILE = "checkpoint.safetensors"
+
 
 def save_checkpoint(
     path: Path, model: Transformer, optimizer: Optimizer, state: TrainState, *, data: Mapping[str, object]

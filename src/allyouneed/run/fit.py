@@ -18,7 +18,7 @@ from ..train.state import TrainState
 from ..versions import environment
 from .budget import USED_FILE, Stopwatch
 from .callback import Evaluator, SilentCallback, TrainingCallback
-from .checkpoints import Checkpoints, has_checkpoint
+from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
 from .follow import follow
 from .interrupts import catch_interrupts
@@ -67,7 +67,7 @@ def run_training(
             changes = refuse_other_recipe(recipe, output)
         else:
             refuse_a_run(output)
-        settings, starts = preliminary_recipe(recipe).train, not (resume and has_checkpoint(output))
+        settings, starts = preliminary_recipe(recipe).train, not (resume and (output / CHECKPOINT_FILE).exists())
         noted = stopwatch.noted(output / USED_FILE, goes_on=goes_on) if settings.minutes else nullcontext()
         with noted, using_threads(settings.threads):
             if starts:
@@ -77,7 +77,7 @@ def run_training(
                 starts=starts, resume=resume,
             )  # fmt: skip
             settings = setup.recipe.train
-            if isinstance(recipe, Draft) and not (settings.sharding == "full" or (settings.minutes and starts)):
+            if isinstance(recipe, Draft) and not (settings.minutes and starts):
                 setup.messages.extend(describe_time(setup, optimizer))
             return _train(setup, output, callback, evaluate, stopwatch, starts=starts, changes=changes)
 
@@ -119,12 +119,12 @@ def _train(
     changes: list[str],
 ) -> Bundle:
     plan, data, model = setup.recipe, setup.data, setup.model
-    messages, checkpoints = setup.messages, Checkpoints(output, data)
+    messages = setup.messages
     stopwatch.test_pairs = bool(data.test_pairs) or any(is_task(corpus.test) for corpus in plan.data.corpora())
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
     else:
-        state = checkpoints.read(model, setup.optimizer)
+        state = load_checkpoint(output / CHECKPOINT_FILE, model, setup.optimizer, data=data.identity())
         stopwatch.before = max(stopwatch.before, state.used_seconds)
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
@@ -132,7 +132,7 @@ def _train(
             if of_the_model := [change for change in changes if not change.startswith("train.")]:
                 text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
             callback.on_message("resume", text)
-            with running_workers(1, plan.train, threads=setup.threads) as workers:
+            with running_workers(1, threads=setup.threads) as workers:
                 workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads, is_finished=True))
             return Bundle.load(output, device=setup.device)
 
@@ -140,7 +140,7 @@ def _train(
         RunLog(output, tensorboard=plan.train.tensorboard) as log,
         catch_interrupts() as interrupt,
         using_threads(setup.threads),
-        running_workers(setup.workers, plan.train, threads=setup.threads) as workers,
+        running_workers(setup.workers, threads=setup.threads) as workers,
     ):
         if not state.step:
             stopwatch.require_time(plan.train)
@@ -151,8 +151,8 @@ def _train(
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         data.save(output)
-        if starts and not workers.is_sharded:  # the other workers start with this one
-            checkpoints.write(model, setup.optimizer, state)
+        if starts:  # the other workers start with this checkpoint
+            save_checkpoint(output / CHECKPOINT_FILE, model, setup.optimizer, state, data=data.identity())
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:

@@ -7,15 +7,13 @@ import torch
 from ..data.prepared import open_prepared
 from ..device import pick_device, using_threads
 from ..nn import Transformer
-from ..nn.uninitialized import UninitializedWeights
 from ..train.optimizer import make_optimizer
-from ..train.state import TrainState
 from ..train.workers import WorkerGroup
 from .callback import SilentCallback
-from .checkpoints import Checkpoints
+from .checkpoint import CHECKPOINT_FILE, load_checkpoint
 from .interrupts import catch_interrupts
 from .log import RunLog
-from .processes import Task, join_group
+from .processes import Task
 from .run import OptimizerFactory, Run
 from .run_languages import find_languages
 
@@ -29,15 +27,9 @@ def follow(optimizer_factory: OptimizerFactory = make_optimizer) -> Path:
     plan = task.recipe
     data = open_prepared(task.data_folder, plan.data, max_length=plan.model.max_length)
     config = data.vocabulary.with_vocab_size(plan.model)
-    if plan.train.sharding == "full":  # the weights come when the run starts
-        workers, state = join_group(plan.train), TrainState()
-        with UninitializedWeights(), torch.device("meta"):
-            model = Transformer(config)
-        optimizer = optimizer_factory(model, plan.train)
-    else:
-        model = Transformer(config).to(pick_device(plan.train.device), torch.float32)
-        optimizer = optimizer_factory(model, plan.train)
-        state = Checkpoints(task.output, data).read(model, optimizer)
+    model = Transformer(config).to(pick_device(plan.train.device), torch.float32)
+    optimizer = optimizer_factory(model, plan.train)
+    state = load_checkpoint(task.output / CHECKPOINT_FILE, model, optimizer, data=data.identity())
     with using_threads(task.threads), catch_interrupts() as interrupt:
         run = Run(
             plan, task.output, data, model, optimizer, state,

@@ -23,8 +23,8 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import Store, TCPStore
 from torch.distributed.rendezvous import rendezvous
 
-from ..config import Recipe, TrainConfig
-from ..errors import ConfigError, TrainingError
+from ..config import Recipe
+from ..errors import TrainingError
 from ..interpreter import python_command
 from ..train.shared_memory import TIMEOUT, LostWorkerError
 from ..train.workers import WorkerGroup, Workers
@@ -90,26 +90,12 @@ def has_lost_others(error: Exception) -> bool:
     return isinstance(error, LostWorkerError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
-def join_group(config: TrainConfig) -> WorkerGroup:
-    """This process as one of the workers of the default process group."""
-    if config.sharding == "none":
-        return WorkerGroup()
-    try:
-        from ..train.sharding import ShardedGroup  # slow to import, and rarely needed
-    except ImportError as error:
-        raise ConfigError(
-            f'train.sharding="full" needs a newer PyTorch than {torch.__version__}, which has FSDP2; it is tested '
-            "with 2.13"
-        ) from error
-    return ShardedGroup(config)
-
-
 @contextmanager
-def running_workers(count: int, config: TrainConfig, *, threads: int) -> Iterator[Workers]:
+def running_workers(count: int, *, threads: int) -> Iterator[Workers]:
     """The workers of a run, of which this process is the first: `count` that are started, or those of torchrun."""
     if started_by_torchrun():
-        yield join_group(config)
-    elif count == 1 and config.sharding == "none":
+        yield WorkerGroup()
+    elif count == 1:
         yield Workers()
     else:
         with (
@@ -120,7 +106,7 @@ def running_workers(count: int, config: TrainConfig, *, threads: int) -> Iterato
             try:
                 _wait_until_ready(helpers)
                 with process_group(f"file://{folder}/store", rank=0, count=count):
-                    yield join_group(config)
+                    yield WorkerGroup()
             except RuntimeError as error:
                 if reason := _reason(helpers):
                     raise TrainingError(reason) from error

@@ -14,7 +14,7 @@ from ..text.vocabulary_files import vocabulary_paths
 
 # All files that a run, the demo and `check --save-baseline` write into the folder of a run.
 WRITTEN = (
-    "recipe.toml", "checkpoint.safetensors", "checkpoints/*/state.json", "checkpoints/*/*.safetensors",
+    "recipe.toml", "checkpoint.safetensors",
     "snapshots/[0-9]*.safetensors", "snapshots/.*.partial",
     "config.json", "weights.safetensors", "tokenizer.json", "tokenizer.target.json", "README.md", "SHA256SUMS",
     "data-report.json", "metrics.jsonl", "updates.jsonl", "samples.jsonl", "validation.jsonl", "environment.jsonl",

@@ -4,7 +4,7 @@ output/recipe.toml               the recipe with every setting
 output/data/                     the pairs, encoded; data-report.json lists those dropped
 output/plans.jsonl               with a time budget, how many updates it allowed, and when
 output/used_seconds.txt          how much of a time budget is used
-output/checkpoint.safetensors    everything needed to resume; of a sharded run checkpoints/
+output/checkpoint.safetensors    everything needed to resume
 output/snapshots/                weights at the last few validations, for their average
 output/…                         the bundle, and what log.py writes
 
@@ -36,7 +36,7 @@ from ..train.update_plan import UpdatePlan
 from ..train.workers import Workers, workers_here
 from .budget import Budget, Stopwatch
 from .callback import Evaluator, TrainingCallback
-from .checkpoints import Checkpoints
+from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .course import Speed, course_since_validation
 from .interrupts import InterruptRequest
 from .log import RunLog, read_plans
@@ -73,13 +73,12 @@ class Run:
         self.recipe, self.data = recipe, data
         self.model, self.optimizer, self.state = model, optimizer, state
         self._callback, self._log, self._workers = callback, log, workers
-        self._whole = model  # the model with all its weights, while the first worker validates or saves it
         stopwatch = stopwatch or Stopwatch()
         self._now = stopwatch.now
         self._start = self._now() - state.seconds
         self._speed = Speed()
         self._unrecorded: list[Update] = []  # updates of which the state does not know yet whether they were finite
-        self._budget, self._checkpoints = Budget(recipe.train, stopwatch), Checkpoints(output, data)
+        self._budget, self._checkpoint = Budget(recipe.train, stopwatch), output / CHECKPOINT_FILE
         self._validator = Validator(
             recipe, output, data, languages=languages, callback=callback, evaluate=evaluate, log=log,
             budget=self._budget, seconds=self._seconds,
@@ -96,10 +95,6 @@ class Run:
         """Train to the end. After a signal, save and raise `Interrupted`."""
         settings = self.recipe.train
         self._workers.attach(self.model, self.optimizer)
-        if self._workers.is_sharded and self._checkpoints.exist_sharded():
-            self.state = self._restore()
-        elif self._workers.is_sharded:
-            self.save()
         self._set_plan(self._budget.begin)
         self._callback.on_train_begin(self.state.step, self.state.last_step(settings))
         self._speed.restart()
@@ -138,7 +133,7 @@ class Run:
                     self.save()
                 if signal:
                     self._stop(signal, is_saved=validates or saves)
-        self._on_first(lambda: self._validator.finish(self._whole, self.state))
+        self._on_first(lambda: self._validator.finish(self.model, self.state))
         self.save()
         if self.state.step < MIN_UPDATES and not settings.init_from:
             text = f"untrained after {self.state.step} updates, fewer than {MIN_UPDATES}; give it more minutes or steps"
@@ -150,22 +145,25 @@ class Run:
         """Write the checkpoint, from which a killed run resumes; all workers take part."""
         self.state.seconds = self._seconds()
         begin = self.state.used_seconds = self._budget.used()
-        self._checkpoints.save(self.model, self.optimizer, self.state, self._workers)
+        with self._workers.whole_optimizer(self.optimizer):
+            self._workers.from_first(
+                lambda: save_checkpoint(
+                    self._checkpoint, self.model, self.optimizer, self.state, data=self.data.identity()
+                )
+            )
         self._budget.count_save(self.state, begin)
 
     def _restore(self) -> TrainState:
-        return self._checkpoints.restore(self.model, self.optimizer, self._workers)
+        return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
 
     def _seconds(self) -> float:
         """The training time so far, that before a resume included."""
         return self._now() - self._start
 
     def _on_first(self, act: Callable[[], _Result]) -> _Result:
-        """The result of `act`, which only the first worker calls, with all the weights."""
-        self._whole = self._workers.whole_model(self.model)
+        """The result of `act`, which only the first worker calls."""
         with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
             result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
-        self._whole = self.model
         for name, value in scalars.items():
             setattr(self.state, name, value)
         return result
@@ -223,7 +221,7 @@ class Run:
     def _validate(self, learning_rate: float) -> str:
         """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason."""
         return self._validator.validate(
-            self._whole, self.state, learning_rate=learning_rate, speed=self._speed.tokens_per_second(),
+            self.model, self.state, learning_rate=learning_rate, speed=self._speed.tokens_per_second(),
             course=self._course(),
         )  # fmt: skip
 

@@ -20,6 +20,7 @@ from .fast_forward import hidden_states
 from .finite_updates import Outcome, skips_on_device, step_on_device
 from .loss import fused_linear_cross_entropy, packed_linear_cross_entropy
 from .packed_forward import can_pack, pack_batch, packed_hidden_states
+from .recovery import with_fitting_micro_batches
 from .schedule import learning_rate_at
 from .state import TrainState
 from .workers import Workers
@@ -76,7 +77,7 @@ def updates(
         )
         set_learning_rate(optimizer, learning_rate)
         workers.begin_update(config.seed, state.step)
-        loss, micro_batches = workers.add_gradients(
+        loss, micro_batches = with_fitting_micro_batches(
             add_gradients, model, group, config, micro_batches=state.micro_batches
         )
         whole = workers.combine(model, group, loss, micro_batches)

@@ -48,7 +48,6 @@ class Muon(Optimizer):
             {"params": others, "update": "adam"},
         ]
         super().__init__(groups, {"lr": 0.0})
-        self.orthogonalize: Callable[[list[Tensor]], list[Tensor]] = orthogonalize
         # As with fused Adam, a `found_inf` of 1, on the device, makes a step change nothing.
         self._step_supports_amp_scaling = True
         self.found_inf: Tensor | None = None
@@ -79,7 +78,7 @@ class Muon(Optimizer):
             before = [] if found_inf is None else [tensor.clone() for tensor in (*weights, *means)]
             torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
             ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
-            steps = self.orthogonalize(list(ahead))
+            steps = orthogonalize(list(ahead))
             scale = 0.2 * math.sqrt(max(shape))
             if group["weight_decay"]:
                 torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])

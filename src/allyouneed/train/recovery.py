@@ -26,13 +26,7 @@ def divergence(state: TrainState, *, is_last: bool) -> str:
 
 def all_finite(tensors: Iterable[Tensor]) -> bool:
     """Whether every number in some tensors is finite."""
-    return all(bool(local_part(tensor).isfinite().all()) for tensor in tensors)
-
-
-def local_part(tensor: Tensor) -> Tensor:
-    """What this process has of a tensor that is divided among processes; any other tensor itself."""
-    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return part
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
 
 class Gradients(Protocol):
@@ -52,21 +46,16 @@ def with_fitting_micro_batches(
     does not fit.
     """
     while (loss := _attempt(gradients, model, batches, config, micro_batches)) is None:
-        micro_batches = raise_micro_batches(model, micro_batches, max(len(batch.source) for batch in batches))
+        if micro_batches >= max(len(batch.source) for batch in batches):
+            raise TrainingError(
+                "memory runs out on a single sentence pair; make the model smaller, or drop long pairs with "
+                "model.max_length"
+            )
+        model.zero_grad()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        micro_batches *= 2
     return loss, micro_batches
-
-
-def raise_micro_batches(model: Transformer, micro_batches: int, largest: int) -> int:
-    """Twice the number of micro-batches, for batches of at most `largest` pairs; frees the gradients of the attempt."""
-    if micro_batches >= largest:
-        raise TrainingError(
-            "memory runs out on a single sentence pair; make the model smaller, or drop long pairs with "
-            "model.max_length"
-        )
-    model.zero_grad()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return 2 * micro_batches
 
 
 def _attempt(

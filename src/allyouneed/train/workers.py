@@ -19,11 +19,9 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
-from ..config import TrainConfig
 from ..data.batch import Batch
 from ..nn import Transformer
 from .gradient_sums import ReplicatedWeights, SharedWeights
-from .recovery import Gradients, with_fitting_micro_batches
 from .shared_memory import SharedNumbers
 
 _Result = TypeVar("_Result")
@@ -43,25 +41,12 @@ class Workers:
     """The workers of a run: this process alone. `WorkerGroup` is the same for several."""
 
     rank, count = 0, 1
-    is_sharded = False  # whether every worker has only a part of the weights
 
     def attach(self, model: Transformer, optimizer: Optimizer) -> None:
         """Give all workers the weights of the first, and each its part of the optimizer's state."""
 
     def begin_update(self, seed: int, step: int) -> None:
         """Seed the random numbers of this worker for an update."""
-
-    def add_gradients(
-        self,
-        gradients: Gradients,
-        model: Transformer,
-        batches: Sequence[Batch],
-        config: TrainConfig,
-        *,
-        micro_batches: int,
-    ) -> tuple[Tensor, int]:
-        """The loss of this worker's part of some batches, and the number of micro-batches that fitted into memory."""
-        return with_fitting_micro_batches(gradients, model, batches, config, micro_batches=micro_batches)
 
     def combine(self, model: Transformer, batches: Sequence[Batch], loss: Tensor, micro_batches: int) -> Combined:
         """Replace the gradients of this worker's part by those of the whole; `loss` and `batches` are the part's."""
@@ -82,10 +67,6 @@ class Workers:
     def from_first(self, act: Callable[[], _Result]) -> _Result:
         """The result of `act`, which only the first worker calls."""
         return act()
-
-    def whole_model(self, model: Transformer) -> Transformer:
-        """The model with all its weights, on the first worker."""
-        return model
 
     @contextmanager
     def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
