@@ -345,12 +345,12 @@ def test_the_seconds_of_a_process_are_noted_while_it_runs(tmp_path: Path) -> Non
 
 
 def test_a_model_of_few_updates_is_called_untrained(tmp_path: Path) -> None:
-    few, _ = trained(tmp_path / "few", budget(0, steps=99))
-    enough, _ = trained(tmp_path / "enough", budget(0, steps=100))
-    adapted, _ = trained(tmp_path / "adapted", budget(0, steps=1, init_from=str(tmp_path / "enough")))
-    line = "model: untrained after 99 updates, fewer than 100; give it more minutes or steps"
-    assert line in few.lines
-    assert not any("untrained" in line for line in enough.lines + adapted.lines)
+    for name, settings in (("few", {"steps": 99}), ("enough", {"steps": 100}), ("more", {"steps": 1})):
+        start = {"init_from": str(tmp_path / "enough")} if name == "more" else {}
+        trained(tmp_path / name, budget(0, **settings, **start))
+    few, enough, more = (Bundle.load(tmp_path / name).card for name in ("few", "enough", "more"))
+    assert "\nUntrained: a model learns little in fewer than 100 updates; give it more minutes or more steps.\n" in few
+    assert "Untrained" not in enough + more
 
 
 def test_a_budget_for_a_few_updates_is_used(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def train(
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     has_test = bool(find_held_out_pairs(path))
     for line in (
-        *(line for line in bundle.card.split("\n") if line.startswith("Validation ")),
+        *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
         *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
     ):
         console.print(f"  {line}")

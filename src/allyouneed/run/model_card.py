@@ -5,6 +5,7 @@ from math import exp
 
 from ..language_tags import language_name
 from ..nn import Transformer
+from ..train.state import MIN_UPDATES
 from ..versions import versions
 from .callback import Validation, telling_scores
 
@@ -42,6 +43,10 @@ def model_card(
         f"A Transformer (Vaswani et al., 2017) with {describe_model(model)}.",
         f"Trained on {pairs:,} pairs for {validation.step:,} updates{origin}.",
     ]
+    if validation.step < MIN_UPDATES and not init_from:
+        lines.append(
+            f"Untrained: a model learns little in fewer than {MIN_UPDATES} updates; give it more minutes or more steps."
+        )
     if all(languages):
         source, target = (f"{language_name(tag)} ({tag})" for tag in languages)
         lines.append(f"Translates {source} into {target}.")

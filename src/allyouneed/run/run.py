@@ -31,7 +31,7 @@ from ..train.loop import Update, updates
 from ..train.packed_forward import packed_ahead
 from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
-from ..train.state import MIN_GAIN, MIN_UPDATES, TrainState
+from ..train.state import MIN_GAIN, TrainState
 from ..train.update_plan import UpdatePlan
 from ..train.workers import Workers, workers_here
 from .budget import Budget, Stopwatch
@@ -135,9 +135,6 @@ class Run:
                     self._stop(signal, is_saved=validates or saves)
         self._on_first(lambda: self._validator.finish(self.model, self.state))
         self.save()
-        if self.state.step < MIN_UPDATES and not settings.init_from:
-            text = f"untrained after {self.state.step} updates, fewer than {MIN_UPDATES}; give it more minutes or steps"
-            self.message("model", text)
         if signal := self._workers.agree(interrupt.signal or 0):
             self._stop(signal, is_saved=True)
 
