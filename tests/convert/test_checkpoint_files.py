@@ -118,10 +118,18 @@ def test_what_is_used_again_a_few_times_is_read(tmp_path: Path) -> None:
     assert read_pickle_safely(tmp_path / "model.bin") == value
 
 
-def test_a_refusal_does_not_repeat_the_advice_to_load_a_file_unsafely(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("pickled", "others"),
+    [
+        (b"\x80\x02}X\x01\x00\x00\x00aK\x01K\x02\x81s.", []),  # makes a new object of class 1
+        (b"\x80\x02}.", ["constants.pkl"]),  # as in an archive of TorchScript
+    ],
+)
+def test_a_refusal_does_not_repeat_the_advice_to_load_a_file_unsafely(
+    tmp_path: Path, pickled: bytes, others: list[str]
+) -> None:
     """PyTorch's message on a file that is not safe proposes `weights_only=False`, which would run it."""
-    raw = b"\x80\x02}X\x01\x00\x00\x00aK\x01K\x02\x81s."  # makes a new object of class 1
-    write_archive(tmp_path / "model.bin", raw)
+    write_archive(tmp_path / "model.bin", pickled, *others)
     with pytest.raises(CheckpointError) as refused:
         read_pickle_safely(tmp_path / "model.bin")
     assert "save its tensors alone" in str(refused.value)
@@ -138,10 +146,12 @@ def test_bytes_of_a_file_are_counted_once(tmp_path: Path, name: str) -> None:
     assert stored_bytes([ones, ones[2:4], ones.view(5, 2), torch.ones(1).expand(10**9)]) == 44
 
 
-def write_archive(path: Path, pickled: bytes) -> None:
-    """An archive of PyTorch with this pickle and no tensor."""
+def write_archive(path: Path, pickled: bytes, *others: str) -> None:
+    """An archive of PyTorch with this pickle and no tensor, and with other pickles of nothing."""
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", pickled)
+        for name in others:
+            archive.writestr(f"archive/{name}", b"\x80\x02}.")
         archive.writestr("archive/version", "3\n")
 
 

@@ -95,12 +95,12 @@ def read_pickle_safely(path: Path) -> Any:
         _refuse_unsafe_pickle(path)
         with torch.serialization.safe_globals([argparse.Namespace]):
             return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except UnpicklingError as error:  # its message tells how to load the file unsafely
-        raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
     except (
-        OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, TypeError, KeyError, IndexError,
-        AttributeError, AssertionError, RecursionError,
+        OSError, RuntimeError, UnpicklingError, ValueError, EOFError, zipfile.BadZipFile, TypeError, KeyError,
+        IndexError, AttributeError, AssertionError, RecursionError,
     ) as error:  # fmt: skip
+        if "weights_only" in str(error):  # PyTorch's advice on how to load the file unsafely
+            raise CheckpointError(f"{path} holds more than tensors and settings; {_REMEDY}") from error
         raise _unreadable(path, error) from error
 
 
@@ -125,9 +125,11 @@ def _refuse_unsafe_pickle(path: Path) -> None:
         entries = archive.infolist()
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise CheckpointError(f"{path} is compressed, as PyTorch's own files never are")
-        pickles = [entry for entry in entries if entry.filename.endswith("data.pkl")]
-        if len(pickles) != 1 or pickles[0].file_size > LARGEST_PICKLE:
-            raise CheckpointError(f"{path} must have one data.pkl of at most {LARGEST_PICKLE:,} bytes")
+        pickles = [entry for entry in entries if entry.filename.endswith(".pkl")]  # TorchScript has others
+        if [entry.filename.rpartition("/")[2] for entry in pickles] != ["data.pkl"]:
+            raise CheckpointError(f"{path} must have one pickle, data.pkl; {_REMEDY}")
+        if pickles[0].file_size > LARGEST_PICKLE:
+            raise CheckpointError(f"{path} has a data.pkl of more than {LARGEST_PICKLE:,} bytes")
         content = archive.read(pickles[0])
         for code, argument, _ in pickletools.genops(content):
             if code.name in ("STACK_GLOBAL", "INST", "EXT1", "EXT2", "EXT4"):
