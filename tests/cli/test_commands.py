@@ -470,7 +470,7 @@ cli.main()
 
 
 def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pairs(tmp_path: Path) -> None:
-    data = 'train = "dates:train"\nlimit = 300\nheld_out = 0\nvocabulary = "characters"\n'
+    data = 'train = "dates:train"\nmax_train_samples = 300\nheld_out = 0\nvocabulary = "characters"\n'
     (tmp_path / "my.toml").write_text(f"[data]\n{data}")
     few = ["train.steps=2", "train.threads=1", "train.tensorboard=false"]
     first = run_here("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
