@@ -13,12 +13,12 @@ from allyouneed.translator import Translator
 TEXTS = ["abc", "", "j", "ijabcdefg", "ab", "abcdefghij", ""]
 
 
-def loud(bundle: Bundle, letter: str) -> None:
-    """A model that says one letter and nothing else, whatever it reads."""
+def loud(bundle: Bundle, letter: str, *, logit: float = 12.0) -> None:
+    """A model that says one letter and nothing else, whatever it reads; other tokens have a logit of 0."""
     model = bundle.model
     with torch.no_grad():
         model.target_embedding.table.zero_()
-        model.target_embedding.table[bundle.source_tokenizer.encode(letter)[1]] = 1.0
+        model.target_embedding.table[bundle.source_tokenizer.encode(letter)[1]] = logit / model.config.d_model
         last = model.get_submodule(f"decoder.layers.{model.config.decoder_layers - 1}.feed_forward_residual.norm")
         last.get_parameter("gain").zero_()
         last.get_parameter("bias").fill_(1.0)

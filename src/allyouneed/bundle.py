@@ -60,6 +60,7 @@ class Bundle:
     # How often the training pairs copied a text with nothing to translate.
     copy_statistics: CopyStatistics = field(default_factory=CopyStatistics)
     longest_source: int = 0  # tokens; 99.9 % of the training sources are no longer. 0: unknown
+    longest_repetition: int = 0  # tokens; 99.9 % of the training targets repeat no more at a stretch
     case_statistics: CaseStatistics = field(default_factory=CaseStatistics)
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on
     languages: tuple[str, str] = ("", "")  # of source and target, BCP 47 tags; empty: unknown
@@ -96,6 +97,7 @@ class Bundle:
             "probes": list(self.probes),
             "learned_from": {
                 "longest_source": self.longest_source,
+                "longest_repetition": self.longest_repetition,
                 "copies": asdict(self.copy_statistics),
                 "letter_case": asdict(self.case_statistics),
             },
@@ -129,7 +131,7 @@ class Bundle:
         normalization = build_settings(
             Normalization, config.get("normalization", {}), where=f"{folder}/config.json, normalization,"
         )
-        copies, case_statistics, longest_source = _learned_from(folder, config.get("learned_from"))
+        learned_from = _learned_from(folder, config.get("learned_from"))
         tokenizers = ("tokenizer.json", "tokenizer.target.json")[: 1 if sizes.target_vocab_size is None else 2]
         checksums.require_lines("README.md", WEIGHTS_FILE, *tokenizers)
         for name in tokenizers:
@@ -169,9 +171,7 @@ class Bundle:
             vocabulary.target,
             decode,
             card=_read(folder, "README.md").decode(errors="replace"),
-            copy_statistics=copies,
-            case_statistics=case_statistics,
-            longest_source=longest_source,
+            **learned_from,
             normalization=normalization,
             languages=_languages(folder, config),
             probes=_probes(folder, config),
@@ -293,13 +293,15 @@ def _probes(folder: Path, config: dict[str, Any]) -> tuple[str, ...]:
     return tuple(probes)
 
 
-def _learned_from(folder: Path, table: Any) -> tuple[CopyStatistics, CaseStatistics, int]:
+def _learned_from(folder: Path, table: Any) -> dict[str, Any]:
     if table is None:  # a bundle of an earlier version
-        return CopyStatistics(), CaseStatistics(), 0
+        return {}
     try:
-        require_whole("longest_source", table["longest_source"], least=0)
+        longest = {name: table[name] for name in ("longest_source", "longest_repetition") if name in table}
+        for name, tokens in longest.items():
+            require_whole(name, tokens, least=0)
         case = CaseStatistics.from_table(table["letter_case"]) if "letter_case" in table else CaseStatistics()
-        return CopyStatistics.from_table(table["copies"]), case, table["longest_source"]
+        return longest | {"copy_statistics": CopyStatistics.from_table(table["copies"]), "case_statistics": case}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(
             f"{folder}/config.json, learned_from, is not what `allyouneed train` writes: {error!r}"

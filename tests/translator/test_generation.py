@@ -98,7 +98,7 @@ def test_an_output_never_passes_the_models_longest(bundle: Bundle) -> None:
 
 
 def test_what_goes_round_in_circles_is_decoded_again_and_flagged(bundle: Bundle) -> None:
-    loud(bundle, "a")
+    loud(bundle, "a", logit=0.5)
     guarded = Translator(bundle, decode=replace(bundle.decode, beam=1, extra_length=12))
     (bare,) = guarded.using(copy_untranslatable=False, retry_repetition=False).translations(["bc"])
     (result,) = guarded.translations(["bc"])
@@ -115,7 +115,7 @@ def test_four_times_the_same_word_are_decoded_again(bundle: Bundle) -> None:
         bundle, model=Transformer(config).eval(), source_tokenizer=tokenizer, target_tokenizer=tokenizer,
         decode=replace(bundle.decode, beam=1, max_length=4),
     )  # fmt: skip
-    loud(words, "state")
+    loud(words, "state", logit=0.5)
     (bare,) = Translator(words).using(retry_repetition=False).translations(["of the"])
     (result,) = Translator(words).translations(["of the"])
     assert bare.text == "state state state state"

@@ -14,5 +14,5 @@ def test_segments_of_several_calls_can_share_a_batch() -> None:
     first, second = translator.split(ours), translator.split(yours)
     assert len(first.segments) == 3  # none for the empty text, two for the long one
     translations = translator.translate_segments([*first.segments, *second.segments])
-    assert translator.join(first, translations[:3]) == list(translator.translations(ours))
-    assert translator.join(second, translations[3:]) == list(translator.translations(yours))
+    for texts, split, some in ((ours, first, translations[:3]), (yours, second, translations[3:])):
+        assert [one.text for one in translator.join(split, some)] == translator.translate(texts)

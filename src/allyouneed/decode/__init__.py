@@ -26,10 +26,11 @@ from .rules import (
 )
 from .sample import sample_search, sampling_probabilities
 from .search import build_rules, can_be_joined, length_divisor, running_search, search, stream_tokens
-from .step import Admit, Hypothesis, Newcomers, SearchLimits, State, Step, make_step, never_cancelled
+from .step import SURE, Admit, Hypothesis, Newcomers, SearchLimits, State, Step, make_step, never_cancelled
 from .stepwise import generate_stepwise
 
 __all__ = [
+    "SURE",
     "Admit",
     "BeamOptions",
     "Hypothesis",

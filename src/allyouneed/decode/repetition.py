@@ -13,7 +13,7 @@ class Repetition(NamedTuple):
 
 
 LONGEST_PERIOD = 12
-WORTH_MENTIONING = 8  # tokens; shorter repetitions are normal: "no, no, no", the year 1111
+WORTH_MENTIONING = 8  # tokens; shorter repetitions are no loops: "no, no, no", the year 1111
 WORDS_IN_A_ROW = 4  # of one word, nothing between them
 
 
@@ -30,13 +30,14 @@ def longest_repetition(ids: Sequence[int]) -> Repetition:
 
 
 def is_repetitive(
-    ids: Sequence[int], source: Sequence[int], *, is_word: Callable[[int], bool] = lambda _: False
+    ids: Sequence[int], source: Sequence[int], *, normal: int = 0, is_word: Callable[[int], bool] = lambda _: False
 ) -> bool:
-    """Whether a translation repeats itself much more than its source does.
+    """Whether a translation repeats itself much more than its source does, and more than is normal.
 
-    `is_word` says whether a token is a whole word, of which fewer in a row are too many.
+    `normal` is the longest repetition of the training targets, in tokens. `is_word` says whether a token is a whole
+    word, of which fewer in a row are too many.
     """
     length = longest_repetition(ids).length
     runs = ((token, len(list(run))) for token, run in groupby(ids))
     is_long = length >= WORTH_MENTIONING or any(count >= WORDS_IN_A_ROW and is_word(token) for token, count in runs)
-    return is_long and length > 2 * longest_repetition(source).length
+    return is_long and length > max(normal, 2 * longest_repetition(source).length)

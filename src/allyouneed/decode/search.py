@@ -130,7 +130,7 @@ def stream_tokens(
 
 def length_divisor(config: DecodeConfig, hypothesis: Hypothesis) -> float:
     """What the log-probability of a hypothesis is divided by to make its score."""
-    return LENGTH_PENALTIES[config.length_penalty](len(hypothesis.ids) + hypothesis.finished, alpha=config.alpha)
+    return LENGTH_PENALTIES[config.length_penalty](hypothesis.tokens, alpha=config.alpha)
 
 
 def build_rules(

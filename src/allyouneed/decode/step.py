@@ -1,5 +1,6 @@
 """What a search needs of a model: one function, and a state that goes in and comes out."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
@@ -108,6 +109,9 @@ def insert_newcomers(
     return newcomers.insert(state, chosen)
 
 
+SURE = math.log(0.8)  # mean log-probability of a token from which on an output is an answer; nats
+
+
 class Hypothesis(NamedTuple):
     """A sentence that a search found: its ids without the end token, and its log-probability in nats."""
 
@@ -115,6 +119,21 @@ class Hypothesis(NamedTuple):
     log_probability: float
     score: float  # hypotheses are ranked by it
     finished: bool = True  # False: it was cut off at its limit, before its end token
+
+    @property
+    def tokens(self) -> int:
+        """How many it has, the end token included."""
+        return len(self.ids) + self.finished
+
+    @property
+    def confidence(self) -> float:
+        """The mean log-probability of a token."""
+        return self.log_probability / max(self.tokens, 1)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the model ended it by itself, with a confidence of at least `SURE`."""
+        return self.finished and self.confidence >= SURE
 
 
 class Model(Protocol[AnyState]):

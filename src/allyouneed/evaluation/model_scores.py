@@ -1,11 +1,10 @@
 """Scores of a model on pairs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..bundle import Bundle
-from ..config import DecodeConfig
 from ..corpus.pair import Pair
 from ..device import pick_device
 from ..metrics import (
@@ -139,7 +138,7 @@ def evaluate_greedily(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
 
 def greedy_translator(bundle: Bundle) -> Translator:
     """A translator with greedy search in large batches."""
-    greedy = DecodeConfig(
-        beam=1, extra_length=bundle.decode.extra_length, batch_size=max(128, bundle.decode.batch_size)
+    greedy = replace(
+        bundle.decode, beam=1, nbest=1, beam_groups=1, sample=False, batch_size=max(128, bundle.decode.batch_size)
     )
     return Translator(bundle, decode=greedy)

@@ -218,20 +218,23 @@ def _extend(prefixes: tuple[Prefix | None, ...], last: Tensor) -> tuple[Prefix, 
 
 
 class _RecordedGenerator(TranslationGenerator):
-    """A generator that keeps the settings and the rules of its latest search."""
+    """A generator that keeps the settings and the rules of the search that found each hypothesis."""
 
-    latest: tuple[DecodeConfig, Sequence[Rule]]
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.searches: list[tuple[Hypothesis, DecodeConfig, Sequence[Rule]]] = []
 
     def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
-        self.latest = config, self._rules(requests, config)
-        return super()._search(requests, config)
+        found = super()._search(requests, config)
+        self.searches += [(one, config, self._rules(requests, config)) for hypotheses in found for one in hypotheses]
+        return found
 
 
 def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
 
     Where the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
-    is recorded; the settings and rules are those of the last. Refuses a segment whose glossary and copied spans do not
+    is recorded; the settings and rules are those of the one that found it. Refuses a segment whose glossary and copied spans do not
     fit within the longest translation.
     """
     engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
@@ -241,6 +244,7 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
         translator.target_tokenizer,
         translator.decode,
         source_specials=len(translator.source_tokenizer.frame([])),
+        normal_repetition=translator.bundle.longest_repetition,
     )
     request = segment.request
     (hypotheses,), _ = generator.generate([request])
@@ -253,7 +257,7 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
             f"no translation of {segment.text!r} has its glossary terms and copied spans "
             f"within {generator.limit} tokens"
         )
-    config, rules = generator.latest
+    config, rules = next((config, rules) for one, config, rules in reversed(generator.searches) if one == hypotheses[0])
     return SearchTrace(
         hypotheses[0],
         engine.by_prefix,

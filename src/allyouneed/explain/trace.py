@@ -48,8 +48,10 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     if not text.strip():
         raise InputError("explain needs a text; got an empty one")
     tokenizer, target_tokenizer, model = translator.source_tokenizer, translator.target_tokenizer, translator.model
-    split = translator.using(copy_untranslatable=False).split([text])
-    segment = split.segments[0]
+    (whole,) = translator.translations([text])
+    split = translator.using(copy_untranslatable=False, recase="recased" in whole.flags).split([text])
+    segments = [segment for segment in split.segments if not segment.as_is]
+    segment = segments[0]
     source = segment.request.source
     search = trace_search(translator, segment)
     target = [target_tokenizer.sos_id, *search.hypothesis.ids, target_tokenizer.eos_id][: model.config.max_length + 1]
@@ -62,7 +64,6 @@ def trace_translation(translator: Translator, text: str) -> Trace:
     mentioned |= {*search.hypothesis.ids, search.eos_id}
     mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
     translation = target_tokenizer.decode(search.hypothesis.ids)
-    (whole,) = translator.translations([text])
     return Trace(
         text=segment.text,
         translation=translation,
@@ -76,7 +77,7 @@ def trace_translation(translator: Translator, text: str) -> Trace:
         recording=alone,
         search=search,
         pieces=dict(zip(sorted(mentioned), target_tokenizer.pieces(sorted(mentioned)), strict=True)),
-        note=" ".join(_notes(translator, whole, translation, split.segments)),
+        note=" ".join(_notes(translator, whole, translation, segments)),
     )
 
 
@@ -101,7 +102,7 @@ def _notes(translator: Translator, whole: Translation, traced: str, segments: Se
         texts = ", ".join(" or ".join(f"“{one}”" for one in options) for options in required)
         yield f"The translation must contain {texts}."
     if "repeats" in whole.flags:
-        yield "The first search gave a repetitive text; this is that of the second, with repeated n-grams banned."
+        yield "The first search gave a repetitive text, so a second one had its repeated n-grams banned."
     if "wrong_spans" in whole.flags:
         yield "The copied spans of the translation are not those of the text."
     if translator.precision == "int8":

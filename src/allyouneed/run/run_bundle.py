@@ -1,11 +1,15 @@
 """The bundle of a run, and its card."""
 
+from math import ceil
 from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import Recipe
 from ..corpus.normalize import Normalization
 from ..data.prepared_data import PreparedData
+from ..data.read import stride
+from ..data.store import Side
+from ..decode import longest_repetition
 from ..files import parse_json, read_whole
 from ..nn import Transformer
 from .callback import Validation
@@ -13,6 +17,8 @@ from .model_card import model_card
 
 DISTILLATION_FILE = "distillation.json"  # beside the translations of a teacher (transfer/distillation.py)
 PROBES = 20  # sources of validation pairs that a bundle keeps
+USUAL = 0.999  # share of the training pairs; the others may be faulty
+MOST_TARGETS = 5_000  # searched for repetitions, evenly spaced
 
 
 def make_bundle(
@@ -28,11 +34,19 @@ def make_bundle(
         card=card,
         copy_statistics=data.copy_statistics,
         case_statistics=data.case_statistics,
-        longest_source=data.train.source.length_quantile(0.999),
+        longest_source=data.train.source.length_quantile(USUAL),
+        longest_repetition=usual_repetition(data.train.target),
         normalization=Normalization.from_config(recipe.clean),
         languages=languages,
         probes=tuple(pair.source for pair in data.validation_samples(PROBES)),
     )
+
+
+def usual_repetition(targets: Side) -> int:
+    """The tokens of the longest repetition in training targets, but for a thousandth of them."""
+    some = range(0, len(targets), stride(len(targets), MOST_TARGETS))
+    lengths = sorted(longest_repetition(targets[i]).length for i in some)
+    return lengths[ceil(USUAL * len(lengths)) - 1]
 
 
 def make_card(

@@ -48,6 +48,7 @@ class Validator:
         self._recipe, self._output, self._data, self._languages = recipe, output, data, languages
         self._callback, self._evaluate, self._log, self._budget = callback, evaluate, log, budget
         self._seconds, self._snapshots = seconds, output / "snapshots"
+        self._made: Bundle | None = None
 
     def validate(
         self,
@@ -150,7 +151,9 @@ class Validator:
             self._log.write_outputs(validation.samples)
 
     def _bundle(self, model: Transformer, card: str = "") -> Bundle:
-        return make_bundle(self._recipe, self._data, model, self._languages, card)
+        if self._made is None:  # what it keeps of the pairs is counted once
+            self._made = make_bundle(self._recipe, self._data, model, self._languages)
+        return replace(self._made, model=model, card=card)
 
     def _message(self, topic: str, text: str) -> None:
         self._callback.on_message(topic, text)

@@ -92,13 +92,17 @@ class CopyCount:
 
 
 ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
-OFTEN = 1 / 3  # share of the occurrences from which on a kind is copied; "2 dogs" is often "zwei Hunde"
+NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
+OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
 _AROUND = ".,;:!?()\"'"  # punctuation around a word
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
-    """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it."""
+    """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it.
+
+    `inside` also has the placeholders and tags in a source.
+    """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
     inside: dict[str, CopyCount] = field(default_factory=dict)
@@ -139,7 +143,12 @@ class CopyStatistics:
             return False
         everything = [*self.alone.values(), *self.inside.values()]
         together = CopyCount(sum(part.seen for part in everything), sum(part.same for part in everything))
-        for part in (self.alone.get(kind), self.inside.get(kind), together):
+        for part, share in ((self.alone.get(kind), NEARLY_ALWAYS), (self.inside.get(kind), OFTEN), (together, OFTEN)):
             if part and part.seen >= ENOUGH:
-                return part.same >= OFTEN * part.seen
+                return part.same >= share * part.seen
         return False
+
+    def is_contradicted(self, text: str) -> bool:
+        """Whether some training pair has another target for a whole source of the kind of `text`."""
+        part = self.alone.get(untranslatable(text) or "")
+        return part is not None and part.same < part.seen

@@ -47,6 +47,7 @@ from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries
 
 MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
+NEARLY = 1.2  # times its mean log-probability: the least of another output that the model finds nearly as likely
 MANY_LOGITS = 30_000_000  # at most so many at once when translations are scored: 120 MB, and as much again
 
 
@@ -78,12 +79,16 @@ class TranslationGenerator:
         config: DecodeConfig,
         *,
         source_specials: int,
+        normal_repetition: int = 0,
     ) -> None:
-        """`source_specials` is the number of special tokens around a source."""
+        """`source_specials` is the number of special tokens around a source.
+
+        `normal_repetition` is the length, in tokens, of the longest repetition in the training targets.
+        """
         self.models, self.engine, self.target_tokenizer, self.config = models, engine, target_tokenizer, config
         self.device = next(models[0].parameters()).device
         self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
-        self._source_specials = source_specials
+        self._source_specials, self._normal_repetition = source_specials, normal_repetition
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
         self._step = self._engine_step(engine)
         self._step_of_stream = EngineStep(
@@ -171,13 +176,19 @@ class TranslationGenerator:
     def _retry_repetition(
         self, request: GenerationRequest, hypotheses: list[Hypothesis]
     ) -> tuple[list[Hypothesis], bool]:
-        """The hypotheses, or if the best is repetitive those of another search; and whether it was."""
-        if not (self.config.retry_repetition and hypotheses):
+        """The hypotheses, or those of another search if the best is repetitive; and whether it was.
+
+        What the model is sure of is its answer. Otherwise the best of the second search replaces a repetitive one if
+        the model finds it nearly as likely.
+        """
+        if not (self.config.retry_repetition and hypotheses) or hypotheses[0].is_sure:
             return hypotheses, False
-        if not is_repetitive(hypotheses[0].ids, request.source, is_word=self._is_word):
+        first, normal = hypotheses[0], self._normal_repetition
+        if not is_repetitive(first.ids, request.source, normal=normal, is_word=self._is_word):
             return hypotheses, False
-        (better,) = self._search([request], without_repetition(self.config, hypotheses[0]))
-        return better or hypotheses, True  # there may be none, if the constraints themselves repeat
+        (others,) = self._search([request], without_repetition(self.config, first))  # none, if the constraints repeat
+        is_likely = others and others[0].confidence >= NEARLY * first.confidence
+        return others if is_likely else hypotheses, True
 
     def _is_word(self, token: int) -> bool:
         """Whether a token that stands in a row with itself is a word of letters each time."""

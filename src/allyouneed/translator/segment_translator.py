@@ -168,8 +168,7 @@ class SegmentTranslator:
             flags = (*flags, "unfinished")
         if len(segment.request.source) > self._longest_source:
             flags = (*flags, "long")
-        tokens = len(hypothesis.ids) + hypothesis.finished
-        return Translation(segment.text, text, hypothesis.log_probability, tokens, flags)
+        return Translation(segment.text, text, hypothesis.log_probability, hypothesis.tokens, flags)
 
 
 def _flags(repetitive: bool) -> tuple[Flag, ...]:

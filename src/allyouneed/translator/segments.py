@@ -15,13 +15,15 @@ from .generation import GenerationRequest
 class Segment(NamedTuple):
     """What is translated at once: the text with this index in its window, or a part of it.
 
-    `constraints` checks the glossary terms and kept spans of the translation; None if there are none to check.
+    `constraints` checks the glossary terms and kept spans of the translation; None if there are none to check. The
+    segments `as_is` are those of a text that is also copied or translated in small letters.
     """
 
     number: int
     text: str
     request: GenerationRequest
     constraints: ConstraintBuilder | None = None
+    as_is: bool = False
 
     def cancelled_by(self, is_cancelled: Callable[[int], bool]) -> Self:
         """The same segment, cancelled as soon as `is_cancelled` is true of its text."""

@@ -1,6 +1,6 @@
 """`SplitTexts`: texts as the segments that are translated, and their translations put together again."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,10 @@ from .translation import Translation, join_translations
 
 @dataclass(frozen=True, slots=True)
 class SplitTexts:
-    """Some texts, the translations of those that need no decoding, and the segments of the others."""
+    """Some texts, the translations of those that need no decoding, and the segments of the others.
+
+    A text that is copied or recased may have segments `as_is` besides: what the model is sure of is its answer.
+    """
 
     texts: Sequence[str]
     ready: dict[int, Translation]  # by the index of the text
@@ -52,6 +55,8 @@ class SplitTexts:
         cancelled: set[int] = set()
         refused: dict[int, InputError] = {}
         for segment, translation in zip(self.segments, translations, strict=True):
+            if segment.as_is:
+                continue
             parts[segment.number].append(segment)
             if translation is not None:
                 by_text[segment.number].append(translation)
@@ -74,7 +79,26 @@ class SplitTexts:
             else _checked(join_translations(text, by_text[number]), parts[number])
             for number, text in enumerate(self.texts)
         ]
-        return [_in_capitals(one) if number in self.recased else one for number, one in enumerate(joined)]
+        answers = self._answers(translations)
+        return [
+            answers.get(number) or (_in_capitals(one) if number in self.recased else one)
+            for number, one in enumerate(joined)
+        ]
+
+    def _answers(self, translations: Sequence[Translation | None]) -> dict[int, Translation]:
+        """The translations, of texts as they are, that the model is sure of."""
+        parts = defaultdict[int, list[tuple[Segment, Translation | None]]](list)
+        for segment, translation in zip(self.segments, translations, strict=True):
+            if segment.as_is:
+                parts[segment.number].append((segment, translation))
+        joined = {
+            number: _checked(
+                join_translations(self.texts[number], [one for _, one in some if one]), [s for s, _ in some]
+            )
+            for number, some in parts.items()
+            if all(one for _, one in some)
+        }
+        return {number: one for number, one in joined.items() if one.is_sure}
 
 
 def _in_capitals(translation: Translation) -> Translation:

@@ -69,8 +69,24 @@ class TextSplitter:
             if on_refused is None:
                 raise
             segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
+        unlike_some_pairs = {
+            number for number in ready if self._bundle.copy_statistics.is_contradicted(normalized[number])
+        }
+        guarded = [
+            text if number in recased.keys() | unlike_some_pairs else "" for number, text in enumerate(normalized)
+        ]
+        segments += self._segments_as_is(guarded, prefix_ids, constraints)
         segments = [segment.cancelled_by(is_cancelled) for segment in segments]
         return SplitTexts(texts, ready, segments, frozenset(recased))
+
+    def _segments_as_is(
+        self, texts: Sequence[str], prefix_ids: Sequence[list[int]], constraints: ConstraintBuilder | None
+    ) -> list[Segment]:
+        """The segments of those texts that the model can read: it has no answer to what is unknown to it."""
+        unknown = self._bundle.source_tokenizer.unk_id
+        segments = self._segmenter.split_accepted(texts, prefix_ids, 1, constraints, lambda _: None)
+        unread = {segment.number for segment in segments if unknown in segment.request.source}
+        return [segment._replace(as_is=True) for segment in segments if segment.number not in unread]
 
     def refusal(self, segment: Segment, first_line: int) -> InputError:
         """The error of a segment for which the search found no hypothesis."""

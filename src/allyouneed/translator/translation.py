@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
+from ..decode import SURE
 from .alignment import Alignment, Link
 
 Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinished", "long", "cancelled"]
@@ -40,6 +41,11 @@ class Translation:
     def confidence(self) -> float:
         """The mean log-probability of a token, in nats: at most 0, and the nearer to 0 the surer."""
         return self.log_probability / max(self.tokens, 1)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the model ended it by itself, with a confidence of at least `SURE`."""
+        return "unfinished" not in self.flags and self.confidence >= SURE
 
     def flagged(self, flag: Flag) -> "Translation":
         """The same with one flag more, if it is not there."""

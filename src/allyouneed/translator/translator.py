@@ -129,6 +129,7 @@ class Translator:
             self.target_tokenizer,
             self.decode,
             source_specials=len(self.source_tokenizer.frame([])),
+            normal_repetition=self.bundle.longest_repetition,
         )
         self._splitter = TextSplitter(
             self.bundle,
@@ -285,7 +286,10 @@ class Translator:
         has ended. Unknown tokens are never written.
         """
         split = self.split([*checked_texts([text])])
-        if split.ready:
+        if any(segment.as_is for segment in split.segments):
+            (translation,) = self.join(split, self.translate_segments(split.segments))
+            yield from filter(None, [translation.text.strip()])
+        elif split.ready:
             yield from filter(None, [split.ready[0].text.strip()])
         elif split.recased:
             yield from map(to_capitals, self._stream(split))
