@@ -23,11 +23,19 @@ from allyouneed import (
 )
 from allyouneed.corpus.normalize import Normalization
 from allyouneed.corpus.pair import Pair
+from allyouneed.evaluation.model_scores import greedy_translator
 from allyouneed.evaluation.user_metrics import UserMetric
 from runs import TINY, Notebook
 
 IN_MEMORY = replace(TINY, data=replace(TINY.data, train=(), valid=(), held_out=0.1))
 PAIRS = [(f"{number:03}", f"{number:03}"[::-1]) for number in range(300)]
+
+
+def test_validation_searches_as_the_recipe_says_but_greedily(bundle: Bundle) -> None:
+    chosen = replace(bundle.decode, beam=6, beam_groups=3, nbest=2, length_ratio=2.0, retry_repetition=False)
+    greedy = replace(chosen, beam=1, beam_groups=1, nbest=1, batch_size=128)
+    assert greedy_translator(replace(bundle, decode=chosen)).decode == greedy
+    assert greedy_translator(replace(bundle, decode=replace(chosen, sample=True))).decode == greedy
 
 
 def test_a_model_that_says_the_references_has_every_score_at_100(bundle: Bundle) -> None:

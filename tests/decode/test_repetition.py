@@ -30,5 +30,10 @@ def test_four_times_the_same_word_are_a_loop_unless_the_source_repeats_too() -> 
     assert not is_repetitive([1, 7, 7, 7, 7], [3, 9, 9, 9], is_word=is_word)
 
 
+def test_what_the_training_targets_repeat_is_no_loop() -> None:
+    assert is_repetitive([1, 2] * 5, [3, 4], normal=9)
+    assert not is_repetitive([1, 2] * 5, [3, 4], normal=10)
+
+
 def test_a_year_of_ones_is_no_loop() -> None:
     assert not is_repetitive([1, 1, 1, 1], [1, 1, 1, 1, 5])

@@ -112,5 +112,5 @@ def test_of_a_text_that_is_copied_the_page_says_so(catalogue: Bundle) -> None:
 
 
 def test_a_constraint_that_does_not_fit_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="no translation of 'd' has its glossary terms"):
+    with pytest.raises(InputError, match="no translation of 'd' contains all that it must"):
         trace_translation(Translator(bundle).using(glossary={"d": "abcdefghij" * 2}), "d")

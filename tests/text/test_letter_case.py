@@ -8,7 +8,13 @@ from allyouneed.errors import ConfigError
 from allyouneed.text.letter_case import CaseStatistics, capitals, to_capitals
 
 SOURCES = ["I see Tom.", "We say NATO and I agree.", "Tom left. We follow Tom.", "Is NATO here? I and NATO do."] * 3
-USUAL = CaseStatistics.from_sources(SOURCES)
+
+
+def from_sources(sources: list[str]) -> CaseStatistics:
+    return CaseStatistics.from_pairs((source, source) for source in sources)
+
+
+USUAL = from_sources(SOURCES)
 
 
 def test_the_words_are_those_that_have_capitals_inside_a_sentence() -> None:
@@ -17,9 +23,9 @@ def test_the_words_are_those_that_have_capitals_inside_a_sentence() -> None:
 
 
 def test_a_word_is_kept_in_its_most_frequent_form() -> None:
-    once = CaseStatistics.from_sources(["the Will and the will and a will and his will"] * 3)
+    once = from_sources(["the Will and the will and a will and his will"] * 3)
     assert once.capitalized == ()
-    assert CaseStatistics.from_sources(["of Will and of Will and a will"] * 3).capitalized == ("Will",)
+    assert from_sources(["of Will and of Will and a will"] * 3).capitalized == ("Will",)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +43,7 @@ def test_a_text_in_capitals_in_small_letters(text: str, small: str) -> None:
 
 
 def test_sentences_begin_as_those_of_the_sources() -> None:
-    assert CaseStatistics.from_sources(["a man sleeps", "A dog", "two dogs"]).to_sentence_case("A DOG") == "a dog"
+    assert from_sources(["a man sleeps", "A dog", "two dogs"]).to_sentence_case("A DOG") == "a dog"
 
 
 def test_kept_positions_stay() -> None:
@@ -55,8 +61,17 @@ def test_a_text_in_capitals_is_unusual_where_hardly_any_source_is() -> None:
     assert USUAL.is_unusual("NO SMOKING")
     assert not USUAL.is_unusual("NATO")  # perhaps an abbreviation
     assert not USUAL.is_unusual("No smoking")
-    assert not CaseStatistics.from_sources([*SOURCES, "GO AWAY"]).is_unusual("NO SMOKING")
+    assert not from_sources([*SOURCES, "GO AWAY"]).is_unusual("NO SMOKING")
     assert not CaseStatistics().is_unusual("NO SMOKING")  # nothing is known of the sources
+
+
+@pytest.mark.parametrize(
+    ("targets", "is_unusual"),
+    [("XXXX", True), ("xxxx", False), ("1111", True), ("xxxX", False), ("xxXX", True), ("xx", True)],
+)
+def test_capitals_are_translated_as_the_training_pairs_do(targets: str, is_unusual: bool) -> None:
+    pairs = [("ab", "AB")] * 999 + [("ABCDE", target) for target in targets]
+    assert CaseStatistics.from_pairs(pairs).is_unusual("FGHIJ") == is_unusual
 
 
 def test_they_are_stored_as_a_table() -> None:

@@ -94,3 +94,12 @@ def test_a_corpus_that_copies_teaches_to_copy() -> None:
 def test_what_stands_alone_tells_more_than_what_stands_inside() -> None:
     habits = CopyStatistics.from_pairs([("in 1999", "nel 1999")] * 50 + [("7", "sette")] * 20)
     assert not habits.is_copied("8")
+
+
+def test_what_a_tenth_of_the_pairs_changed_is_left_to_the_model() -> None:
+    alone = CopyStatistics.from_pairs([("7", "7")] * 17 + [("-7", "7")] * 2)
+    assert not alone.is_copied("8")  # 17 of 19
+    assert alone.is_contradicted("8")
+    assert not alone.is_contradicted("a@b.org")
+    inside = CopyStatistics.from_pairs([("open %s at www.a.de", "{0} www.a.de")] * 20)
+    assert [inside.is_copied_inside(kind) for kind in ("placeholders", "urls", "tags")] == [False, True, True]

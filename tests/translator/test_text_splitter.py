@@ -94,7 +94,7 @@ def test_a_prefix_that_cannot_be_kept_is_refused(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"beam": 3, "nbest": 2}, {"glossary": {"high": "fed"}}])
 def test_a_text_in_capitals_is_translated_in_small_letters(spaced: Bundle, settings: dict[str, Any]) -> None:
-    bundle = replace(spaced, case_statistics=CaseStatistics.from_sources(["abc de", "fgh"]))
+    bundle = replace(spaced, case_statistics=CaseStatistics.from_pairs([("abc de", ""), ("fgh", "")]))
     translator = Translator(bundle).using(**settings)
     (small,) = translator.translations(["bade high"], align="words")
     (result,) = translator.translations(["BADE HIGH"], align="words")
@@ -109,7 +109,7 @@ def test_a_text_in_capitals_is_translated_in_small_letters(spaced: Bundle, setti
 
 
 def test_a_text_in_capitals_stays_where_sources_are_or_it_is_switched_off(spaced: Bundle) -> None:
-    bundle = replace(spaced, case_statistics=CaseStatistics.from_sources(["abc de", "ABC DE"]))
+    bundle = replace(spaced, case_statistics=CaseStatistics.from_pairs([("abc de", ""), ("ABC DE", "")]))
     for translator in (
         Translator(spaced),
         Translator(bundle),

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 LINES = "lines"
 # Documents of other kinds: translating them line by line would damage them.
 OTHER_DOCUMENTS = re.compile(r"\.(xml|pptx|xlsx|epub|pdf|rtf|ass|ya?ml|parquet)", re.IGNORECASE)
-COPIED = ("urls", "emails", "placeholders")  # kinds of spans, if neither the call nor the bundle names any
+# Kinds of spans, if neither the call nor the bundle names any, and the training pairs copied them.
+COPIED = ("urls", "emails", "placeholders")
 _SHOWN = 20  # units to review, on the screen
 
 _PANEL = "Documents"
@@ -125,7 +126,8 @@ def translate_file(
     from ..translator.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
 
     if not translator.decode.copy_spans:
-        translator = translator.using(copy_spans=COPIED)
+        copies = translator.bundle.copy_statistics
+        translator = translator.using(copy_spans=tuple(kind for kind in COPIED if copies.is_copied_inside(kind)))
     plan = plan_document(document)
     with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
         answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)

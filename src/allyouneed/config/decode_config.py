@@ -102,7 +102,11 @@ class DecodeConfig(Checked):
         "translate a text in capitals in small letters, and write its translation in capitals, if the training sources "
         "have hardly any such text",
     )
-    retry_repetition: bool = setting(True, "translate again if an output is repetitive, then without repeated n-grams")
+    retry_repetition: bool = setting(
+        True,
+        "translate again, without repeated n-grams, if an output is more repetitive than the training targets and the "
+        "model is not sure of it",
+    )
     batch_size: int = setting(64, "sentences decoded together", COUNT)
 
     def __post_init__(self) -> None:

@@ -119,7 +119,7 @@ def _build(
         if not (data.subword_sampling and file.name.startswith("train.")):
             file.unlink()
     copy_statistics = CopyStatistics.from_pairs(train.pairs(selected.train))
-    case_statistics = CaseStatistics.from_sources(pair.source for pair in train.pairs(selected.train))
+    case_statistics = CaseStatistics.from_pairs(train.pairs(selected.train))
     write_prepared(folder, provenance, report, copy_statistics, case_statistics, dtype=dtype, weights=weights)
 
 

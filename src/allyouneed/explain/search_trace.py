@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ..config import DecodeConfig
 from ..decode import Hypothesis, Rule, apply_rules, length_divisor, sampling_probabilities
-from ..errors import InputError
 from ..inference import AnyEngine, make_engine
 from ..translator import Segment, Translator
 from ..translator.generation import GenerationRequest, TranslationGenerator
@@ -234,8 +233,7 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
 
     Where the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
-    is recorded; the settings and rules are those of the one that found it. Refuses a segment whose glossary and copied spans do not
-    fit within the longest translation.
+    is recorded; the settings and rules are those of the one that found it. `segment` must have a translation.
     """
     engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
     generator = _RecordedGenerator(
@@ -251,11 +249,6 @@ def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
     if hypotheses and segment.constraints:
         hypotheses = search_for_spans(
             generator, segment.constraints, segment.text, request, hypotheses, prefix=request.prefix
-        )
-    if not hypotheses:
-        raise InputError(
-            f"no translation of {segment.text!r} has its glossary terms and copied spans "
-            f"within {generator.limit} tokens"
         )
     config, rules = next((config, rules) for one, config, rules in reversed(generator.searches) if one == hypotheses[0])
     return SearchTrace(

@@ -23,22 +23,28 @@ _BEGINNINGS = re.compile(r"(?:^|[.!?…:]\s)[\W\d_]*([^\W\d_])")  # of sentences
 
 @dataclass(frozen=True, slots=True)
 class CaseStatistics:
-    """How some sources use capitals; `capitalized` are the words that have them inside a sentence: `I`, `Tom`."""
+    """How the sources of some pairs use capitals.
+
+    `contradicted` of those in capitals have a target with small letters; `capitalized` are the words that have capitals
+    inside a sentence: `I`, `Tom`.
+    """
 
     sources: int = 0
     in_capitals: int = 0
+    contradicted: int = 0
     begin_with_capital: int = 0
     capitalized: tuple[str, ...] = ()  # the most frequent first
 
     @classmethod
-    def from_sources(cls, sources: Iterable[str], *, limit: int = 20_000) -> "CaseStatistics":
-        """Counted in the first `limit` sources."""
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, limit: int = 20_000) -> "CaseStatistics":
+        """Counted in the first `limit` pairs of a source and a target."""
         counts, forms = Counter[str](), Counter[str]()
-        for source in islice(sources, limit):
+        for source, target in islice(pairs, limit):
             beginnings = {match.start(1) for match in _BEGINNINGS.finditer(source)}
             is_in_capitals = capitals(source) > 0
             counts["sources"] += 1
             counts["in_capitals"] += is_in_capitals
+            counts["contradicted"] += is_in_capitals and any(map(str.islower, target))
             counts["begin_with_capital"] += any(source[start].isupper() for start in sorted(beginnings)[:1])
             if not is_in_capitals:
                 forms.update(match[0] for match in _WORD.finditer(source) if match.start() not in beginnings)
@@ -52,7 +58,8 @@ class CaseStatistics:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> "CaseStatistics":
         """From what `dataclasses.asdict` made of it. Refuses other counts than whole numbers and other words."""
-        for name in ("sources", "in_capitals", "begin_with_capital"):
+        table = {"contradicted": 0, **table}  # a bundle of an earlier version has none
+        for name in ("sources", "in_capitals", "contradicted", "begin_with_capital"):
             require_whole(name, table[name], least=0)
         words = table["capitalized"]
         if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
@@ -60,8 +67,12 @@ class CaseStatistics:
         return cls(**{**table, "capitalized": tuple(words)})  # type: ignore[arg-type]
 
     def is_unusual(self, text: str) -> bool:
-        """Whether `text` is in capitals and hardly any of the sources were; unknown if there were none."""
-        return self.in_capitals < RARE * self.sources and capitals(text) >= SHORTEST
+        """Whether `text` is in capitals and hardly any of the sources were, or their targets were in capitals, too.
+
+        False if there were no sources.
+        """
+        is_contradicted = self.contradicted >= SEEN and 2 * self.contradicted > self.in_capitals
+        return self.in_capitals < RARE * self.sources and not is_contradicted and capitals(text) >= SHORTEST
 
     def to_sentence_case(self, text: str, kept: Collection[tuple[int, int]] = ()) -> str:
         """A text in small letters, except the capitalized words.

@@ -95,6 +95,7 @@ ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
 NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
 _AROUND = ".,;:!?()\"'"  # punctuation around a word
+_MARKED = re.compile(r"[%{$<]")  # what all placeholders and tags have; most texts have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ class CopyStatistics:
                     bare = word.strip(_AROUND) or word
                     if kind := untranslatable(bare):
                         statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
+                for name, span in find_spans(source, ("tags", "placeholders")) if _MARKED.search(source) else ():
+                    statistics.inside.setdefault(name, CopyCount()).note(span in target)
         return statistics
 
     @classmethod
@@ -147,6 +150,11 @@ class CopyStatistics:
             if part and part.seen >= ENOUGH:
                 return part.same >= share * part.seen
         return False
+
+    def is_copied_inside(self, kind: str) -> bool:
+        """Whether the training pairs do not speak against copying spans of a kind that are part of a source."""
+        part = self.inside.get(kind, CopyCount())
+        return part.seen < ENOUGH or part.same >= NEARLY_ALWAYS * part.seen
 
     def is_contradicted(self, text: str) -> bool:
         """Whether some training pair has another target for a whole source of the kind of `text`."""

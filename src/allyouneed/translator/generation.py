@@ -47,7 +47,7 @@ from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries
 
 MANY_TOKENS = 64  # of whole sentences read at once; for fewer, waiting for a second thread takes longer than it saves
-NEARLY = 1.2  # times its mean log-probability: the least of another output that the model finds nearly as likely
+NEARLY = 1.25  # times its mean log-probability: the least of another output that the model finds nearly as likely
 MANY_LOGITS = 30_000_000  # at most so many at once when translations are scored: 120 MB, and as much again
 
 

@@ -11,7 +11,7 @@ Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinish
 """copied      nothing in it to translate, and the training pairs copied such texts: copied
 recased     in capitals, unlike the training sources: translated in small letters, then written in capitals
 split       too long: translated in pieces, joined by blanks
-repeats     repetitive at first; decoded again with its repeated n-grams banned
+repeats     repetitive, and not sure: decoded again with its repeated n-grams banned
 wrong_spans its kept spans are not those of the source, each as often and in an order that works
 unfinished  cut off at its greatest length, before the model had ended it
 long        longer than the sources of training, and with no place to cut it: trust it less
@@ -44,8 +44,8 @@ class Translation:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the model ended it by itself, with a confidence of at least `SURE`."""
-        return "unfinished" not in self.flags and self.confidence >= SURE
+        """Whether it was decoded, and the model ended it by itself, with a confidence of at least `SURE`."""
+        return self.tokens > 0 and "unfinished" not in self.flags and self.confidence >= SURE
 
     def flagged(self, flag: Flag) -> "Translation":
         """The same with one flag more, if it is not there."""

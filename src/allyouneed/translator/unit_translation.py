@@ -31,7 +31,7 @@ def unit_translation(
     links: list[WordLink] = []
     position = shift = target_shift = 0
     for (start, end), one in zip(spans, parts, strict=True):
-        part = replace(one, text=_separate_placeholders(one.source, one.text))
+        part = one if one.is_sure else replace(one, text=_separate_placeholders(one.source, one.text))
         texts += [unit.text[position:start], part.text.strip()]
         links += [(i + shift, j + target_shift) for i, j in _word_links(part)]
         shift, target_shift, position = shift + len(part.source.split()), target_shift + len(part.text.split()), end
