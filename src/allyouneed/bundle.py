@@ -59,7 +59,7 @@ class Bundle:
     card: str = ""
     # How often the training pairs copied a text with nothing to translate.
     copy_statistics: CopyStatistics = field(default_factory=CopyStatistics)
-    longest_source: int = 0  # tokens; 99.9 % of the training sources are no longer. 0: unknown
+    longest_source: int = 0  # tokens; no training source is longer, but for outliers. 0: unknown
     longest_repetition: int = 0  # tokens; 99.9 % of the training targets repeat no more at a stretch
     case_statistics: CaseStatistics = field(default_factory=CaseStatistics)
     normalization: Normalization = field(default_factory=Normalization)  # the form of the text it was trained on

@@ -18,6 +18,7 @@ from .model_card import model_card
 DISTILLATION_FILE = "distillation.json"  # beside the translations of a teacher (transfer/distillation.py)
 PROBES = 20  # sources of validation pairs that a bundle keeps
 USUAL = 0.999  # share of the training pairs; the others may be faulty
+FAR_LONGER = 1.5  # times as long as these: an outlier
 MOST_TARGETS = 5_000  # searched for repetitions, evenly spaced
 
 
@@ -34,12 +35,18 @@ def make_bundle(
         card=card,
         copy_statistics=data.copy_statistics,
         case_statistics=data.case_statistics,
-        longest_source=data.train.source.length_quantile(USUAL),
+        longest_source=usual_length(data.train.source),
         longest_repetition=usual_repetition(data.train.target),
         normalization=Normalization.from_config(recipe.clean),
         languages=languages,
         probes=tuple(pair.source for pair in data.validation_samples(PROBES)),
     )
+
+
+def usual_length(sources: Side) -> int:
+    """The tokens of the longest training source; if that is an outlier, of the longest but for a thousandth of them."""
+    longest, usual = sources.length_quantile(1), sources.length_quantile(USUAL)
+    return longest if longest <= FAR_LONGER * usual else usual
 
 
 def usual_repetition(targets: Side) -> int:
