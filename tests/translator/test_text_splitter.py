@@ -108,6 +108,13 @@ def test_a_text_in_capitals_is_translated_in_small_letters(spaced: Bundle, setti
     assert "".join(translator.stream("BADE HIGH")) == "".join(translator.stream("bade high")).upper()
 
 
+def test_a_text_in_capitals_stays_where_the_vocabulary_has_no_small_letters(bundle: Bundle) -> None:
+    tokenizer = Tokenizer.characters("ABCDEFGHIJ")
+    capitals = replace(bundle, source_tokenizer=tokenizer, target_tokenizer=tokenizer)
+    codes = replace(capitals, case_statistics=CaseStatistics(sources=9))
+    assert Translator(codes)("BADHEAD") == Translator(capitals)("BADHEAD")
+
+
 def test_a_text_in_capitals_stays_where_sources_are_or_it_is_switched_off(spaced: Bundle) -> None:
     bundle = replace(spaced, case_statistics=CaseStatistics.from_pairs([("abc de", ""), ("ABC DE", "")]))
     for translator in (

@@ -55,12 +55,13 @@ class TextSplitter:
             for number, (text, begin) in enumerate(zip(normalized, prefixes, strict=True))
             if (same := self._without_decoding(text, begin))
         }
-        case = self._bundle.case_statistics
+        copies, case = self._bundle.copy_statistics, self._bundle.case_statistics
         constraints = self._constraints if glossary is None else self._constraint_builder(as_glossary(glossary))
         recased = {
-            number: case.to_sentence_case(text, _terms_with_capitals(text, constraints))
+            number: small
             for number, text in enumerate(normalized)
             if self._decode.recase and not prefixes[number] and number not in ready and case.is_unusual(text)
+            if self._can_encode(small := case.to_sentence_case(text, _terms_with_capitals(text, constraints)))
         }
         remaining = ["" if number in ready else recased.get(number, text) for number, text in enumerate(normalized)]
         try:
@@ -69,15 +70,18 @@ class TextSplitter:
             if on_refused is None:
                 raise
             segments = self._segmenter.split_accepted(remaining, prefix_ids, first_line, constraints, on_refused)
-        unlike_some_pairs = {
-            number for number in ready if self._bundle.copy_statistics.is_contradicted(normalized[number])
-        }
-        guarded = [
-            text if number in recased.keys() | unlike_some_pairs else "" for number, text in enumerate(normalized)
-        ]
-        segments += self._segments_as_is(guarded, prefix_ids, constraints)
+        doubtful = recased.keys() | {number for number in ready if copies.is_contradicted(normalized[number])}
+        as_is = [text if number in doubtful else "" for number, text in enumerate(normalized)]
+        segments += self._segments_as_is(as_is, prefix_ids, constraints)
         segments = [segment.cancelled_by(is_cancelled) for segment in segments]
         return SplitTexts(texts, ready, segments, frozenset(recased))
+
+    def _can_encode(self, text: str) -> bool:
+        try:
+            self._bundle.source_tokenizer.encode(text)
+        except InputError:
+            return False
+        return True
 
     def _segments_as_is(
         self, texts: Sequence[str], prefix_ids: Sequence[list[int]], constraints: ConstraintBuilder | None
