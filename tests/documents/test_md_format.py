@@ -138,19 +138,11 @@ def test_a_text_whose_markup_would_break_is_left_as_it_is() -> None:
     assert item == ("line 1", "a b c", None, ("the translation would lose some of its markup",))
 
 
-@pytest.mark.parametrize(
-    ("page", "left_out"),
-    [
-        ("| key | value |\n|---|---|\n| a \\| b | c |\n", [("line 3", "a | b")]),
-        ("| key | value |\n|---|---|\n| `\\|` | c |\n", []),
-        ("See\n![a *fine* cat](a.png)\n", [("line 1", "a *fine* cat")]),
-        ("![a cat](a.png) ![*12*](b.png)\n", []),
-    ],
-)
-def test_a_text_that_is_left_out_is_named(page: str, left_out: list[tuple[str, str]]) -> None:
-    result = translate_document(read(page.encode(), "md"), FakeTranslator())
-    assert [(item.key, item.source) for item in result.review] == left_out
-    assert (result.refused, result.data) == (len(left_out), page.encode())
+def test_a_text_that_is_left_out_is_named() -> None:
+    page = b"A zero\0sign is another one to the parser.\n\nThe rest is translated.\n"
+    result = translate_document(read(page, "md"), FakeTranslator(str.upper))
+    assert [item.key for item in result.review] == ["line 1"]
+    assert (result.refused, result.data) == (1, page.replace(b"The rest is translated", b"THE REST IS TRANSLATED"))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +172,13 @@ def test_any_page_survives(page: str) -> None:
     assert markup(translated(page.encode(), "md")) == markup(page.encode())
 
 
-@pytest.mark.parametrize("part", ["[", "*a ", "> ", "`", "![[", "<a ", "- ", "|a", "[a](<", "\\", "1. "])
+HOSTILE = [
+    "[", "*a ", "> ", "`", "![[", "<a ", "- ", "|a", "[a](<", "\\", "1. ", "$a ", "$$ ", "\\(a", "{{< x\n", "{% a\n",
+    "<A b={", "<A b='c", "import {\n", "\\begin{a}\n", ": a\n", "!!! a\n", "^[", "[^a]", "::: a\n", "{", "![x][",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", HOSTILE)
 def test_a_hostile_page_takes_no_quadratic_time(part: str) -> None:
     assert_identity(part.encode() * 4_000, "md")
 
@@ -193,8 +191,45 @@ def test_a_line_break_before_code_parts_words(page: str) -> None:
     )
 
 
-def test_a_cell_with_an_escaped_bar_stays_and_nothing_else_is_lost() -> None:
-    page = b"```sh\nrm Save\n```\n\n| key | action |\n|---|---|\n| a \\| b | Save |\n| Save | a |\n"
-    assert translated(page, "md") == page.replace(b"| key | action |", b"| KEY | ACTION |").replace(
-        b"| Save |\n| Save | a |", b"| SAVE |\n| SAVE | A |"
-    )
+def test_cells_with_an_escaped_bar_are_translated() -> None:
+    page = b"```sh\nrm Save\n```\n\n| key | action |\n|---|---|\n| a \\| b `\\|` | Save |\n| Save | a |\n"
+    head, rows = page.split(b"\n\n")
+    assert translated(page, "md") == head + b"\n\n" + rows.upper()
+
+
+@pytest.mark.parametrize(
+    ("page", "straight", "reverse"),
+    [
+        (
+            "see the [user manual] now",
+            "SEE THE [USER MANUAL][user manual] NOW",
+            "NOW [MANUAL USER][user manual] THE SEE",
+        ),
+        ("see [user\nmanual][]", "SEE [USER MANUAL][user manual]", "[MANUAL USER][user manual] SEE"),
+        (
+            "the [*b* `c`] is ![b `c`][]",
+            "THE [*B* `c`][*b* `c`] IS ![B `c`][b `c`]",
+            "IS [`c` *B*][*b* `c`] THE ![`c` B][b `c`]",
+        ),
+        ("[user manual]", "[USER MANUAL][user manual]", "[MANUAL USER][user manual]"),
+        ("![user manual]", "![USER MANUAL][user manual]", "![MANUAL USER][user manual]"),
+        ("[![b][]][user manual]", "[![B][b]][user manual]", "[![B][b]][user manual]"),
+        ("[![b] c][b]", "[![B][b] C][b]", "[![B][b] C][b]"),
+        ("![b\n*c*](d) ![12]", "![B *C*](d) ![12]", "![*C* B](d) ![12]"),
+        ("[12] is [B]", "[12] IS [B]", "[B] IS [12]"),
+    ],
+)
+def test_what_is_named_by_its_text_keeps_its_name(page: str, straight: str, reverse: str) -> None:
+    names = ["user manual", "*b* `c`", "b `c`", "b", "12"]
+    definitions = "".join(f"\n[{name}]: u/{number}" for number, name in enumerate(names))
+    page = f"{page}\n{definitions}"
+    assert_identity(page.encode(), "md")
+    assert translated(page.encode(), "md").decode() == f"{straight}\n{definitions}"
+    result = translated(page.encode(), "md", FakeTranslator(str.upper, reverse=True)).decode()
+    assert result == f"{reverse}\n{definitions}"
+
+
+def test_no_sentence_ends_inside_code() -> None:
+    model = FakeTranslator(str.upper)
+    assert translated(b"Call `x. Y` once. Then {{ a. B }} it.", "md", model) == b"CALL `x. Y` ONCE. THEN {{ a. B }} IT."
+    assert model.texts == ["Call x. Y once.", "Then {{ a. B }} it."]

@@ -1,75 +1,143 @@
 """The inline content of a Markdown paragraph as pieces with their positions, which markdown-it does not say.
 
-markdown-it says which tokens there are, in their order; each one's source is looked up from where the one before
-ended. Whatever is not where it should be makes the whole paragraph one that is left as it is.
+The rules of the parser note where each token ends; a token begins where the one before it ended.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.attrs import attrs_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 
-from .page_edits import Slice
+from .markdown_markers import ATTRIBUTES, JSX_TAG, LINE_SIGN, NOTE, OPAQUE
 from .pieces import BLANK_PARTS, Piece, opaque_point
 
-_TASK = re.compile(r"\[[ xX]\][ \t]")
-_FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:?")
-_SOFT_BREAK = re.compile(r"[ \t]*\n[ \t]*")
-_HARD_BREAK = re.compile(r"(?:\\|[ \t]+)\n[ \t]*")
-_HTML_NAME = re.compile(r"<(/?)([A-Za-z][\w-]*)")
-_LABEL = re.compile(r"\[(?:[^\[\]\\]|\\.)*\]")
+_HTML_NAME = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
+_LINE_BREAKS = ("softbreak", "hardbreak")
+
+InlineRule = Callable[[StateInline, bool], bool]
 
 
 class LostPosition(Exception):  # noqa: N818  no failure of the program: the paragraph is left as it is
     """The source of a token is not where it should be."""
 
 
+class Source(NamedTuple):
+    """Characters `start` to `end` of a content. The end of a link that is named by its text has this name, `label`."""
+
+    start: int
+    end: int
+    label: str = ""
+
+    def of(self, content: str) -> str:
+        """The characters."""
+        return content[self.start : self.end]
+
+
 def make_parser() -> MarkdownIt:
-    """CommonMark with tables and strikethrough. Escapes and entities are tokens of their own."""
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+    """CommonMark with tables, strikethrough, definitions, footnotes, admonitions and what is in `markdown_markers`.
 
-
-def is_plain(image: Token) -> bool:
-    """Whether the alternative text of an image is text alone."""
-    return all(child.type == "text" for child in image.children or [])
-
-
-def inline_pieces(
-    parser: MarkdownIt, content: str, tokens: Sequence[Token], located: Callable[[int, int], Slice]
-) -> Iterator[Piece]:
-    """The pieces of `content`, whose `tokens` are these; `located` says where a part of it stands in the document.
-
-    The alternative text of an image is its `text`. Raises `LostPosition`.
+    Escapes and entities are tokens of their own, and each token that is not text has the position of its end.
     """
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+    parser.use(admon_plugin).use(deflist_plugin).use(
+        footnote_plugin, inline=False, move_to_end=False, always_match_refs=True
+    )
+    parser.use(attrs_plugin, after=(), spans=True)
+    parser.disable("footnote_ref")  # it takes quadratic time
+    rules = parser.inline.ruler
+    rules.before("escape", "opaque", _pattern_rule("opaque", OPAQUE))
+    rules.after("opaque", "note", _pattern_rule("note", NOTE))
+    rules.after("opaque", "attributes", _pattern_rule("attributes", ATTRIBUTES))
+    rules.after("html_inline", "jsx", _pattern_rule("html_inline", JSX_TAG))
+    for name, rule in zip(rules.get_active_rules(), rules.getRules(""), strict=True):
+        rules.at(name, _with_end(rule))
+    return parser
+
+
+def _pattern_rule(kind: str, pattern: re.Pattern[str]) -> InlineRule:
+    def rule(state: StateInline, silent: bool) -> bool:
+        match = pattern.match(state.src, state.pos, state.posMax)
+        if match and not silent:
+            state.push(kind, "", 0).content = match.group()
+        state.pos = match.end() if match else state.pos
+        return match is not None
+
+    return rule
+
+
+def _with_end(rule: InlineRule) -> InlineRule:
+    """The rule, which notes on its last token where that ends."""
+
+    def noting(state: StateInline, silent: bool) -> bool:
+        before = len(state.tokens)
+        is_matched = rule(state, silent)
+        if is_matched and not silent and len(state.tokens) > before:
+            state.tokens[-1].meta["end"] = state.pos
+        return is_matched
+
+    return noting
+
+
+def token_sources(content: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, Source]]:
+    """Each of the `tokens` of `content`, with where it stands. Raises `LostPosition`."""
     position = 0
-    if match := _TASK.match(content):
-        yield Piece("boundary", source=located(*match.span()))
-    tokens = list(tokens)
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        index += 1
-        if token.markup == "autolink":
-            end = content.find(">", position) + 1
-            yield opaque_point(tokens[index].content, located(position, end))
-            index, position = index + 2, end
-            continue
-        end = _end(parser, content, token, position)
-        yield from _token_pieces(content, token, position, end, located)
-        position = end
+    opened: list[int] = []
+    for token in tokens:
+        kind = token.type.rpartition("_")[0]
+        expected = {"text": token.content, "link_open": "[", "span_open": "["}.get(token.type)
+        expected = token.markup if kind in ("em", "strong", "s") else expected
+        if expected is not None and not content.startswith(expected, position):
+            raise LostPosition
+        source = Source(position, token.meta["end"] if expected is None else position + len(expected))
+        position = source.end
+        if token.type == "link_open":
+            opened.append(position)
+        elif token.type in ("link_close", "image"):
+            start = opened.pop() if token.type == "link_close" else source.start + 2
+            end = source.start if token.type == "link_close" else start + len(token.content)
+            if content[end : source.end] in ("]", "][]"):
+                source = source._replace(label=" ".join(content[start:end].split()))
+        yield token, source
     if content[position:].strip():
         raise LostPosition
 
 
-def _token_pieces(
-    content: str, token: Token, start: int, end: int, located: Callable[[int, int], Slice]
-) -> Iterator[Piece]:
-    source = located(start, end)
+def inline_pieces(content: str, sources: Sequence[tuple[Token, Source]]) -> list[Piece]:
+    """The pieces of `content`; the `source` of each is a `Source`."""
+    pieces: list[Piece] = []
+    begins_line = True
+    breaks = (source.end for token, source in sources if token.type in _LINE_BREAKS)
+    keeps_lines = any(LINE_SIGN.match(content, at) for at in breaks)  # a poem, or terms and their definition
+    for token, source in sources:
+        last = pieces[-1] if pieces else Piece("text", source=source)
+        sticks = token.type == "attributes" or token.content.startswith("<!--")
+        if sticks and last.kind in ("close", "point") and last.source.end == source.start:
+            pieces[-1] = last._replace(source=last.source._replace(end=source.end))
+            continue
+        if token.type == "softbreak" and keeps_lines:
+            pieces.append(Piece("boundary", source=source))
+        else:
+            pieces += _token_pieces(content, token, source, begins_line)
+        begins_line = token.type in _LINE_BREAKS
+    return pieces
+
+
+def _token_pieces(content: str, token: Token, source: Source, begins_line: bool) -> Iterator[Piece]:
     match token.type:
         case "text":
-            task = _TASK.match(content) if start == 0 else None
-            yield from _text_pieces(content, task.end() if task else start, end, located)
+            start = source.start
+            if begins_line and (sign := LINE_SIGN.match(content, start, source.end)):
+                yield Piece("boundary", source=Source(start, sign.end()))
+                start = sign.end()
+            for match in BLANK_PARTS.finditer(content, start, source.end):
+                yield Piece("text", match.group(), source=Source(*match.span()))
         case "text_special":
             yield Piece("text", token.content, source=source)
         case "softbreak":
@@ -78,8 +146,12 @@ def _token_pieces(
             yield Piece("point", source=source, stands_for="break")
         case "code_inline":
             yield opaque_point(token.content, source)
-        case "image":
-            yield Piece("point", source=source, stands_for="word", name=token.content if is_plain(token) else "")
+        case "opaque":
+            yield opaque_point(token.content.strip("$!\\()[]<>"), source)
+        case "image" | "attributes":
+            yield Piece("point", source=source, stands_for="word")
+        case "note":
+            yield Piece("point", source=source)
         case "html_inline":
             yield _html_piece(token.content, source)
         case _:
@@ -87,87 +159,8 @@ def _token_pieces(
             yield Piece("open" if side == "open" else "close", name=name, source=source)
 
 
-def _text_pieces(content: str, start: int, end: int, located: Callable[[int, int], Slice]) -> Iterator[Piece]:
-    for match in _FOOTNOTE.finditer(content, start, end):
-        yield from _blank_parts(content, start, match.start(), located)
-        yield Piece("point", source=located(*match.span()))
-        start = match.end()
-    yield from _blank_parts(content, start, end, located)
-
-
-def _blank_parts(content: str, start: int, end: int, located: Callable[[int, int], Slice]) -> Iterator[Piece]:
-    for match in BLANK_PARTS.finditer(content, start, end):
-        yield Piece("text", match.group(), source=located(*match.span()))
-
-
-def _html_piece(tag: str, source: Slice) -> Piece:
+def _html_piece(tag: str, source: Source) -> Piece:
     match = _HTML_NAME.match(tag)
     if not match or tag.endswith("/>") or match[2].lower() in ("br", "img", "wbr", "input"):
         return Piece("point", source=source, stands_for="break" if match and match[2].lower() == "br" else "")
     return Piece("close" if match[1] else "open", name=f"<{match[2].lower()}>", source=source)
-
-
-def _end(parser: MarkdownIt, content: str, token: Token, start: int) -> int:
-    """Where the source of a token ends."""
-    match token.type:
-        case "text":
-            return _after(content, token.content, start)
-        case "text_special" | "em_open" | "em_close" | "strong_open" | "strong_close" | "s_open" | "s_close":
-            return _after(content, token.markup, start)
-        case "softbreak":
-            return _matched(_SOFT_BREAK, content, start)
-        case "hardbreak":
-            return _matched(_HARD_BREAK, content, start)
-        case "html_inline":
-            return _after(content, token.content, start)
-        case "code_inline":
-            closing = re.compile(rf"(?<!`){token.markup}(?!`)").search(content, _after(content, token.markup, start))
-            if closing is None:
-                raise LostPosition
-            return closing.end()
-        case "link_open":
-            return _after(content, "[", start)
-        case "image":
-            return _link_end(parser, content, _after(content, f"![{token.content}", start))
-        case "link_close":
-            return _link_end(parser, content, start)
-    raise LostPosition
-
-
-def _after(content: str, expected: str, start: int) -> int:
-    if not content.startswith(expected, start):
-        raise LostPosition
-    return start + len(expected)
-
-
-def _matched(pattern: re.Pattern[str], content: str, start: int) -> int:
-    match = pattern.match(content, start)
-    if match is None:
-        raise LostPosition
-    return match.end()
-
-
-def _link_end(parser: MarkdownIt, content: str, start: int) -> int:
-    """The end of `](destination "title")`, `][label]` or `]`."""
-    position = _after(content, "]", start)
-    if content.startswith("(", position):
-        end = _destination_end(parser, content, position + 1)
-        if end is not None:
-            return end
-    label = _LABEL.match(content, position)
-    return label.end() if label else position
-
-
-def _destination_end(parser: MarkdownIt, content: str, start: int) -> int | None:
-    def after_blanks(position: int) -> int:
-        return position + len(content[position:]) - len(content[position:].lstrip(" \t\n"))
-
-    length = len(content)
-    position = after_blanks(start)
-    destination = parser.helpers.parseLinkDestination(content, position, length)
-    if destination.ok:
-        position = after_blanks(destination.pos)
-        title = parser.helpers.parseLinkTitle(content, position, length)
-        if title.ok and position > destination.pos:
-            position = after_blanks(title.pos)
-    return position + 1 if content.startswith(")", position) else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .state import TrainState
+from ..train.state import TrainState
 
 COURSE_POINTS = 20  # of the curves between two validations
 

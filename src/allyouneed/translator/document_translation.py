@@ -120,8 +120,11 @@ def locate_refusal(plans: Iterable[DocumentPlan], texts: Sequence[str], error: I
 
 def plan_document(document: Document, *, split_sentences: bool = True) -> DocumentPlan:
     """What of a document is to be translated: the sentences of its units, or the units as a whole."""
-    split = sentence_spans if split_sentences else _whole_span
-    spans = tuple(tuple(split(unit.text)) if unit.translation is None else () for unit in document.units)
+    spans = tuple(
+        () if unit.translation is not None
+        else tuple(sentence_spans(unit.text, _opaque_spans(unit)) if split_sentences else _whole_span(unit.text))
+        for unit in document.units
+    )  # fmt: skip
     aligned, plain = dict[str, None](), dict[str, None]()
     for unit, some in zip(document.units, spans, strict=True):
         (aligned if unit.marks else plain).update(dict.fromkeys(unit.text[start:end] for start, end in some))
@@ -167,15 +170,25 @@ def finish_document(
     )
 
 
-def sentence_spans(text: str) -> Iterator[CharSpan]:
-    """The sentences of a text, (start, end) of each without the blanks around it. A line break ends a sentence."""
+def sentence_spans(text: str, opaque: Sequence[CharSpan] = ()) -> Iterator[CharSpan]:
+    """The sentences of a text, (start, end) of each without the blanks around it.
+
+    A line break ends a sentence. What ends inside a copied span, or one of `opaque`, is none.
+    """
     for line in re.finditer(r"[^\r\n]+", text):
         start = line.start()
         whole = [match.span() for match in span_matches(line.group())]
+        whole += [(first - start, last - start) for first, last in opaque]
         for sentence in cut(line.group(), lambda _: True, whole=whole):
             start = text.index(sentence, start)
             yield start, start + len(sentence)
             start += len(sentence)
+
+
+def _opaque_spans(unit: TranslationUnit) -> list[CharSpan]:
+    """What is read and not written, such as code."""
+    ends = {mark.tag: mark.at for mark in unit.marks if mark.kind == "close"}
+    return [(mark.at, ends[mark.tag]) for mark in unit.marks if mark.tag in unit.opaque and mark.kind == "open"]
 
 
 def _whole_span(text: str) -> Iterator[CharSpan]:

@@ -1,0 +1,44 @@
+"""Query-key norm (Henry et al., 2020), an option: in self-attention queries and keys are normalized in each head.
+
+    q → g ⊙ q / √(mean of q² + ε),    k → h ⊙ k / √(mean of k² + ε)
+
+g and h are learned. The scores are then bounded, whatever the weights of the linear maps. The paper's model does not
+use it.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import MultiHeadAttention
+from .rotary import RotaryAttention
+
+EPS = 1e-5
+
+
+class QueryKeyNormAttention(MultiHeadAttention):
+    """Self-attention with query-key norm, whose gains all heads share; otherwise as `MultiHeadAttention`."""
+
+    def __init__(self, *, heads: int, **sizes: Any) -> None:
+        super().__init__(heads=heads, **sizes)
+        width = self.query.out_features // heads
+        self.query_gain = nn.Parameter(torch.ones(width))
+        self.key_gain = nn.Parameter(torch.ones(width))
+
+    def adjust_queries(self, queries: Tensor, start: int) -> Tensor:
+        """Shapes: (B, H, T, K), of the positions from `start` on → the same."""
+        return super().adjust_queries(_normalize(queries, self.query_gain), start)
+
+    def adjust_keys(self, keys: Tensor, start: int) -> Tensor:
+        """Shapes: (B, H, S, K), of the positions from `start` on → the same."""
+        return super().adjust_keys(_normalize(keys, self.key_gain), start)
+
+
+class RotaryQueryKeyNormAttention(QueryKeyNormAttention, RotaryAttention):
+    """Self-attention with query-key norm, then rotary positions."""
+
+
+def _normalize(x: Tensor, gain: Tensor) -> Tensor:
+    return F.rms_norm(x, gain.shape, gain.to(x.dtype), EPS)
