@@ -6,7 +6,8 @@
 
 Every system has one thread and a process of its own for every measurement, one at a time. All train on the same corpus:
 ours, `torch.nn.Transformer` and `MarianMTModel` on the same batches, the latter two by the usual loop with AdamW, and
-autocast for bfloat16; Marian has only float32 on a CPU and makes batches of about as many tokens by itself. All have
+autocast for bfloat16, which is left out where a CPU has no fast instructions for it; Marian has only float32 on a CPU
+and makes batches of about as many tokens by itself. All have
 the paper's model at the sizes of `SIZES`, tied tables, label smoothing and dropout 0.1; ours has Adam unless
 `--optimizer` says otherwise. The corpus is Multi30K, if its folder of raw files is given, else random ids in sentences
 of such lengths.
@@ -43,6 +44,7 @@ from allyouneed import ModelConfig, Recipe, recipe_path
 from allyouneed.data.prepare import prepare
 from allyouneed.data.sampler import batches
 from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.device import has_fast_bfloat16
 
 SIZES = {
     "tiny": ModelConfig(vocab_size=8_000, d_model=128, d_ff=512, heads=4, encoder_layers=3, decoder_layers=3),
@@ -50,7 +52,7 @@ SIZES = {
     "base": ModelConfig(vocab_size=37_000),
 }
 SYSTEMS = ("ours", "torch.nn", "transformers", "marian")
-DTYPES = ("float32", "bfloat16")
+DTYPES = ("float32", "bfloat16") if has_fast_bfloat16(torch.device("cpu")) else ("float32",)
 BATCH_TOKENS, BATCHES = 2_048, 40
 PEERS = Path(__file__).parent.parent / ".peers/bin/python"
 
@@ -134,14 +136,13 @@ def measure_size(name: str, config: ModelConfig, pairs: EncodedPairs, options: a
             {system: worker.measure(options.updates) for system, worker in workers.items()}
             for _ in range(options.rounds)
         ]
-        profile = workers["ours bfloat16"].profile(options.updates) if "ours" in options.systems else {}
+        profile = workers[f"ours {DTYPES[-1]}"].profile(options.updates) if "ours" in options.systems else {}
         memory = {system: worker.close() for system, worker in workers.items()}
     show(name, rounds, memory)
     if profile:
         total = sum(profile.values())
-        print(
-            "profile of ours bfloat16: " + ", ".join(f"{kind} {100 * t / total:.0f} %" for kind, t in profile.items())
-        )
+        shares = ", ".join(f"{kind} {100 * t / total:.0f} %" for kind, t in profile.items())
+        print(f"profile of ours {DTYPES[-1]}: {shares}")
 
 
 def show(name: str, rounds: list[dict[str, dict[str, float]]], memory: dict[str, float]) -> None:

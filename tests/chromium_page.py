@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-TIMEOUT = 60_000  # milliseconds, so that a machine with other work is no failure
+from waiting import PATIENCE
+
+TIMEOUT = 1000 * PATIENCE  # milliseconds
 expect.set_options(timeout=TIMEOUT)
 
 _INSTALL = "tests of pages need Chromium: apt-get install --no-install-recommends chromium"

@@ -25,6 +25,7 @@ from allyouneed.train.loop import add_gradients
 from allyouneed.train.shared_memory import LostWorkerError
 from allyouneed.train.workers import WorkerGroup, Workers
 from runs import TINY
+from waiting import PATIENCE
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["allyouneed.run", "torch._dynamo"])  # the last, Adam imports
@@ -85,8 +86,8 @@ def _exit_codes(act: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) 
     for process in processes:
         process.start()
     for process in processes:
-        process.join(300)
-        assert process.exitcode is not None, "a process has not ended within five minutes"
+        process.join(PATIENCE)
+        assert process.exitcode is not None, "a process does not end"
     return [process.exitcode for process in processes]
 
 

@@ -12,6 +12,7 @@ from allyouneed import Translator
 from allyouneed.cluster import cluster_map, connected
 from allyouneed.errors import ConfigError, MissingExtraError
 from shell import run_here
+from waiting import PATIENCE
 
 JOBS = Path(__file__).with_name("ray_jobs.py")
 
@@ -26,7 +27,8 @@ def test_two_processes_of_which_one_is_killed_write_the_files_of_one(saved: Path
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
     words = ["run.toml", "cluster", str(saved), "in.txt", "out.txt"]
     result = subprocess.run(
-        [sys.executable, str(JOBS), *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+        [sys.executable, str(JOBS), *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=PATIENCE,
         env={**os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

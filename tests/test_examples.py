@@ -18,6 +18,7 @@ from allyouneed.errors import ConfigError
 from allyouneed.serve.server import listen
 from bundles import make_bundle
 from vocabularies import VOCABULARIES
+from waiting import PATIENCE
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -98,7 +99,7 @@ def test_ray_serve(saved: Path, tmp_path: Path) -> None:
             assert process.stdout.readline() == f"Serving on http://127.0.0.1:{port}; Enter stops it.\n"
             body = {"texts": ["abc"], "source": "en", "target": "it"}
             replicas: dict[str, str] = {}
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
                 while len(replicas) < 2:
                     answer = client.post("/v1/translate", json=body)
                     (translation,) = answer.json()["translations"]

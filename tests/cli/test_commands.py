@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +25,7 @@ from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from conftest import SMALL
 from shell import ENVIRONMENT, refusal, run, run_here
+from waiting import PATIENCE, wait_until
 
 TINY = [
     "data.max_train_samples=200", "data.max_valid_samples=20", "model.d_model=8", "model.d_ff=8", "model.heads=2",
@@ -414,11 +414,9 @@ def test_an_export_that_is_asked_to_stop_leaves_nothing(
     words = ["export", str(saved), str(folder / "out"), "--to", "html", "--sentences", "1000000"]
     process = subprocess.Popen([sys.executable, "-m", "allyouneed", *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
     try:
-        while not (folder / ".out.partial").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_until((folder / ".out.partial").exists, process)
         process.send_signal(number)
-        assert process.wait(timeout=60) == code
+        assert process.wait(timeout=PATIENCE) == code
     finally:
         process.kill()
         process.wait()
@@ -440,11 +438,9 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     process = subprocess.Popen(
         [sys.executable, "-m", "allyouneed", "train", "dates", *words], stderr=subprocess.PIPE, env=ENVIRONMENT
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "run/config.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until((tmp_path / "run/config.json").exists, process)
     process.send_signal(number)
-    last_line = process.communicate(timeout=60)[1].decode().splitlines()[-1]
+    last_line = process.communicate(timeout=PATIENCE)[1].decode().splitlines()[-1]
     assert process.returncode == code
     assert re.fullmatch(
         r"allyouneed: stopped after update \d+ and saved; the same command with --resume continues", last_line

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from allyouneed.cli.resumable import notes_path, partial_path, row_writer
 from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
 from allyouneed.errors import DataError, InputError, Interrupted, OutputError
 from shell import ENVIRONMENT, refusal, run, run_here
+from waiting import PATIENCE, wait_until
 
 
 def test_a_file_is_read_in_chunks(tmp_path: Path) -> None:
@@ -159,9 +159,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(saved: Path, tmp_path: Path) -> 
     with process:
         process.stdin.write(lines[:600].encode())  # it waits for the rest until it is killed
         process.stdin.flush()
-        while not (partial.exists() and partial.stat().st_size):
-            assert process.poll() is None
-            time.sleep(0.005)
+        wait_until(lambda: partial.exists() and partial.stat().st_size, process)
         process.kill()
     assert partial.exists()
     assert not (tmp_path / "out").exists()
@@ -185,12 +183,11 @@ def test_a_run_that_is_asked_to_stop_says_how_to_continue(
     assert process.stdin
     process.stdin.write(b"abc\n" * 60)  # more than one chunk; it waits for the rest
     process.stdin.flush()
-    while not ((tmp_path / "out.partial").exists() and (tmp_path / "out.partial").stat().st_size):
-        assert process.poll() is None
-        time.sleep(0.005)
+    partial = tmp_path / "out.partial"
+    wait_until(lambda: partial.exists() and partial.stat().st_size, process)
     process.send_signal(number)
     try:
-        process.wait(timeout=60)  # its input stays open
+        process.wait(timeout=PATIENCE)  # its input stays open
     finally:
         process.kill()
     assert process.communicate()[1] == b"allyouneed: stopped; the same command with --resume continues\n"
@@ -208,14 +205,12 @@ def test_of_two_processes_that_resume_one_output_one_is_refused(saved: Path, tmp
         [sys.executable, "-m", "allyouneed", *map(str, words)], env=ENVIRONMENT,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not (tmp_path / ".out.partial.lock").exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until((tmp_path / ".out.partial.lock").exists, process)
     second = run(*words[:2], tmp_path / "in", *words[2:])
     assert second.returncode == 2
     assert second.stderr.decode().count("\n") == 1
     assert "is being written by another process; wait for it" in second.stderr.decode()
-    _, errors = process.communicate(lines, timeout=60)
+    _, errors = process.communicate(lines, timeout=PATIENCE)
     assert process.returncode == 0, errors.decode()
     assert run_here(*words[:2], tmp_path / "in", "--batch-size", "1", "--output", tmp_path / "alone").returncode == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "alone").read_bytes()

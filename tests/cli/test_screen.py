@@ -17,6 +17,7 @@ from allyouneed.run import Sample, Validation
 from allyouneed.train import Update
 from allyouneed.train.finite_updates import Outcome
 from shell import ENVIRONMENT
+from waiting import PATIENCE
 
 
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
@@ -83,7 +84,7 @@ def test_typed_texts_get_a_prompt(saved: Path) -> None:
     )  # fmt: skip
     os.close(terminal)
     os.write(master, b"abc\n\x04")
-    out, _ = process.communicate(timeout=100)
+    out, _ = process.communicate(timeout=PATIENCE)
     output = os.read(master, 10_000).decode()
     os.close(master)
     assert (process.returncode, out.count(b"\n")) == (0, 1)

@@ -11,6 +11,7 @@ import pytest
 
 from allyouneed.cli.standard import set_encodings
 from shell import ENVIRONMENT, run_here
+from waiting import PATIENCE
 
 # One process imports everything, and a fork of it, with real descriptors, runs each command.
 FORKS = """
@@ -126,7 +127,7 @@ def test_whatever_the_streams_are_there_is_an_exit_code_and_at_most_one_line(sav
     ]
     forks = subprocess.run(
         [sys.executable, "-c", FORKS], input=json.dumps(cases).encode(), stdout=subprocess.PIPE,
-        cwd=tmp_path, env=ENVIRONMENT, timeout=240, check=True,
+        cwd=tmp_path, env=ENVIRONMENT, timeout=PATIENCE, check=True,
     )  # fmt: skip
     codes = [int(code) for code in forks.stdout.split()]
     for i, (case, code) in enumerate(zip(CASES, codes, strict=True)):

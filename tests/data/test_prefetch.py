@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from allyouneed.data.prefetch import prefetch
+from waiting import PATIENCE
 
 
 def running() -> list[str]:
@@ -37,7 +38,7 @@ def test_the_next_item_is_made_while_the_caller_has_the_one_before() -> None:
 
     items = prefetch(make(), ahead=2)
     assert next(items) == 0
-    assert made[2].wait(10)  # without another call of next
+    assert made[2].wait(PATIENCE)  # without another call of next
     assert not made[3].is_set()
     assert list(items) == [1, 2, 3, 4]
 

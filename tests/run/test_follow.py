@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,6 +18,7 @@ from torch._C._distributed_c10d import TCPStore
 from allyouneed.bundle import Bundle
 from allyouneed.run.processes import agent_store, store_for_start, was_restarted
 from ranks import run_torchrun, train_without_dropout
+from waiting import PATIENCE, wait_until
 
 RECIPE = """
 [data]
@@ -68,18 +69,12 @@ def start_agent(folder: Path, *options: str) -> "subprocess.Popen[str]":
     )  # fmt: skip
 
 
-def wait_for(path: Path, agent: "subprocess.Popen[str]") -> None:
-    while not path.exists():
-        assert agent.poll() is None, agent.communicate()
-        time.sleep(0.02)
-
-
 def test_a_killed_worker_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(RECIPE)
     agent = start_agent(tmp_path, "--nproc-per-node=2")
-    wait_for(tmp_path / "run/config.json", agent)
+    wait_until((tmp_path / "run/config.json").exists, agent)
     os.kill(worker([agent.pid], 1), signal.SIGKILL)
-    output, errors = agent.communicate(timeout=120)
+    output, errors = agent.communicate(timeout=PATIENCE)
     assert agent.returncode == 0, errors
     assert output == ""
     log = (tmp_path / "run/log.txt").read_text()
@@ -98,10 +93,10 @@ def test_two_machines_train_one_model_and_go_on_after_a_worker_of_one_was_killed
     meeting = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
     options = ("--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", meeting, "--local-addr=127.0.0.1")
     agents = [start_agent(tmp_path, *options) for _ in range(2)]
-    wait_for(tmp_path / "run/config.json", agents[0])
+    wait_until((tmp_path / "run/config.json").exists, agents[0])
     os.kill(worker([agent.pid for agent in agents], 1), signal.SIGKILL)
     with ThreadPoolExecutor() as pool:
-        results = list(pool.map(lambda agent: agent.communicate(timeout=120), agents))
+        results = list(pool.map(lambda agent: agent.communicate(timeout=PATIENCE), agents))
     assert [agent.returncode for agent in agents] == [0, 0], results
     assert sum(errors.count("The model is in run") for _, errors in results) == 1
     log = (tmp_path / "run/log.txt").read_text()
@@ -136,11 +131,15 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[TCPStore]:
     was_restarted.cache_clear()
 
 
-def test_a_worker_waits_for_the_first_one_of_this_start_and_not_of_an_earlier_one(kept: TCPStore) -> None:
+def test_a_worker_waits_for_the_first_one_of_this_start_and_not_of_an_earlier_one(
+    kept: TCPStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = threading.Event()
+    monkeypatch.setattr("allyouneed.run.processes.time.sleep", lambda _: waits.set())
     kept.set("address of allyouneed", f"127.0.0.1 {free_port()}")
     with ThreadPoolExecutor() as pool:
         second = pool.submit(store_for_start, agent_store(), 1, 2)
-        time.sleep(0.2)
+        assert waits.wait(PATIENCE)
         assert not second.done()
         first = store_for_start(agent_store(), 0, 2)
         first.set("key", "value")

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from allyouneed.run.worker_count import choose_workers, most_workers
 from allyouneed.train import Update
 from allyouneed.train.loop import add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
+from waiting import PATIENCE, wait_until
 
 
 def with_workers(recipe: Recipe, count: int, **train: Any) -> Recipe:
@@ -131,16 +131,14 @@ def start(folder: Path) -> "subprocess.Popen[str]":
     )
     words = [sys.executable, "-m", "allyouneed", "train", "tiny.toml", "-o", "run"]
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True)
-    while not (folder / "run/config.json").exists():
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        time.sleep(0.05)
+    wait_until((folder / "run/config.json").exists, process)
     return process
 
 
 def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
     process = start(tmp_path)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1].endswith("and saved; the same command with --resume continues")
     assert "Traceback" not in errors
@@ -151,7 +149,7 @@ def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> Non
     (worker,) = children_that_train(process.pid)
     os.kill(worker, signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, errors
     assert errors.splitlines()[-1].endswith("and saved; the same command with --resume continues")
 
@@ -162,10 +160,7 @@ def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:
     store = Path(f"/proc/{worker}/cmdline").read_text().split("\0")[3]
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 60
-    while processes_that_name(store):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not processes_that_name(store))
 
 
 def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from allyouneed.run import replaced, source_paths
 from allyouneed.run.replace import unrelated
 from runs import TINY, Notebook, StopAt, prepare_in_store, read_weights, run_slowly
 from shell import refusal, run_here
+from waiting import wait_until
 
 FORKS = multiprocessing.get_context("forkserver")
 OTHER = replace(TINY, train=replace(TINY.train, seed=2))
@@ -138,9 +138,7 @@ def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(tmp_path: Pa
     longer = replace(TINY, train=replace(TINY.train, steps=100_000))
     process = FORKS.Process(target=run_slowly, args=(tmp_path / "run", longer), daemon=True)
     process.start()
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "run/config.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until((tmp_path / "run/config.json").exists, process)
     with pytest.raises(OutputError, match="run is being written by another process"):
         fit(longer, tmp_path / "run", resume=True, callback=StopAtOnce())
     assert process.pid is not None

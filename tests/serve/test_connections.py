@@ -10,10 +10,11 @@ import pytest
 
 from serve.live import running
 from serve.stub import stub_app
+from waiting import PATIENCE
 
 
 def trickle(connection: socket.socket) -> None:
-    for _ in range(100):
+    while True:
         connection.sendall(b"X")
         time.sleep(0.05)
 
@@ -52,18 +53,18 @@ def impatient() -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("begun", [b"", b"G", b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: "])
 def test_a_connection_without_the_headers_of_a_request_is_ended(impatient: tuple[str, int], begun: bytes) -> None:
-    with socket.create_connection(impatient, timeout=60) as connection:
+    with socket.create_connection(impatient, timeout=PATIENCE) as connection:
         connection.sendall(begun)
         assert connection.recv(1000) == b""
 
 
 def test_bytes_that_trickle_in_do_not_hold_it(impatient: tuple[str, int]) -> None:
-    with socket.create_connection(impatient, timeout=60) as connection, pytest.raises(ConnectionError):
+    with socket.create_connection(impatient, timeout=PATIENCE) as connection, pytest.raises(ConnectionError):
         trickle(connection)
 
 
 def test_headers_that_do_not_end_are_refused_before_they_fill_the_memory(patient: tuple[str, int]) -> None:
-    with socket.create_connection(patient, timeout=60) as connection:
+    with socket.create_connection(patient, timeout=PATIENCE) as connection:
         connection.sendall(REQUEST)  # a request before them changes nothing
         assert read_status(connection) == 200
         with pytest.raises(ConnectionError):
@@ -72,7 +73,7 @@ def test_headers_that_do_not_end_are_refused_before_they_fill_the_memory(patient
 
 def test_long_headers_that_end_are_read_and_so_is_the_body_of_a_refused_request(patient: tuple[str, int]) -> None:
     long = REQUEST.replace(b"\r\n\r\n", b"\r\nX: " + b"a" * 30_000 + b"\r\n\r\n")
-    with socket.create_connection(patient, timeout=60) as connection:
+    with socket.create_connection(patient, timeout=PATIENCE) as connection:
         connection.sendall(long)
         assert read_status(connection) == 200
         body = b"a" * 500_000
@@ -83,10 +84,11 @@ def test_long_headers_that_end_are_read_and_so_is_the_body_of_a_refused_request(
 
 
 def test_several_requests_may_use_one_connection(impatient: tuple[str, int]) -> None:
-    with socket.create_connection(impatient, timeout=60) as connection:
+    with socket.create_connection(impatient, timeout=PATIENCE) as connection:
         for _ in range(2):
             connection.sendall(REQUEST)
             assert read_status(connection) == 200
-            time.sleep(0.6)  # longer than the deadline, which only holds for a request that has begun
+            with socket.create_connection(impatient, timeout=PATIENCE) as begun_later:
+                assert begun_later.recv(1000) == b""  # its deadline is over; here no request has begun
         connection.sendall(REQUEST[:20])
         assert connection.recv(1000) == b""

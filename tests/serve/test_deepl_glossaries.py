@@ -1,7 +1,7 @@
 """Glossaries over HTTP: their limits, and a file that another program uses."""
 
 import sqlite3
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,8 +9,10 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from allyouneed.serve.glossary_store import GlossaryStore, StoredGlossary
 from serve.live import running
 from serve.stub import stub_app
+from waiting import PATIENCE
 
 BASE = "http://localhost"
 
@@ -78,14 +80,20 @@ def test_a_file_that_another_program_writes_can_be_read(tmp_path: Path) -> None:
         other.close()
 
 
-def test_a_locked_file_holds_up_no_other_request(tmp_path: Path) -> None:
-    path = tmp_path / "glossaries.sqlite"
+def test_a_locked_file_holds_up_no_other_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, asked, list_all = tmp_path / "glossaries.sqlite", threading.Event(), GlossaryStore.list_all
+
+    def noted(store: GlossaryStore, account: str) -> list[StoredGlossary]:
+        asked.set()
+        return list_all(store, account)
+
+    monkeypatch.setattr(GlossaryStore, "list_all", noted)
     with running(stub_app(glossaries=str(path))) as url, ThreadPoolExecutor(1) as thread:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
-        waiting = thread.submit(httpx.get, f"{url}/v3/glossaries", timeout=20)
-        time.sleep(0.3)
-        assert httpx.get(f"{url}/languages", timeout=2).status_code == 200
+        waiting = thread.submit(httpx.get, f"{url}/v3/glossaries", timeout=PATIENCE)
+        assert asked.wait(PATIENCE)
+        assert httpx.get(f"{url}/languages", timeout=PATIENCE).status_code == 200
         assert not waiting.done()
         other.close()
         assert waiting.result().status_code == 200

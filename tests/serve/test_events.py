@@ -11,6 +11,7 @@ from allyouneed.errors import InputError
 from allyouneed.serve.events import EVENT_STREAM, Progress, progress_response
 from allyouneed.serve.refusals import Refusal
 from serve.stub import stub_app
+from waiting import PATIENCE
 
 HEADERS = {"Accept": EVENT_STREAM}
 LANGUAGES = {"source": "en", "target": "it"}
@@ -55,7 +56,7 @@ async def test_work_whose_client_leaves_is_cancelled() -> None:
     async def work(on_progress: Progress) -> dict[str, Any]:
         on_progress(0, 1)
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             ended.set()
         return {}
@@ -63,7 +64,7 @@ async def test_work_whose_client_leaves_is_cancelled() -> None:
     events = (await progress_response(work)).body_iterator
     assert '"total": 1' in str(await anext(aiter(events)))
     await events.aclose()  # type: ignore[attr-defined]
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), PATIENCE)
 
 
 @pytest.mark.anyio

@@ -12,6 +12,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.serve.app import create_app
 from allyouneed.serve.options import ServeConfig
 from serve.live import running
+from waiting import PATIENCE
 
 
 def test_no_request_is_dropped_while_a_bundle_is_replaced(served: tuple[Path, Path], tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_no_request_is_dropped_while_a_bundle_is_replaced(served: tuple[Path, Pa
 
     def ask_until_new(url: str) -> list[str]:
         answers: list[str] = []
-        with httpx.Client(base_url=url, timeout=30) as client:
+        with httpx.Client(base_url=url, timeout=PATIENCE) as client:
             while after not in answers:
                 answer = client.post("/translate", json={"q": text, "source": "en", "target": "it"})
                 assert answer.status_code == 200
@@ -36,7 +37,7 @@ def test_no_request_is_dropped_while_a_bundle_is_replaced(served: tuple[Path, Pa
     with running(app) as url, ThreadPoolExecutor(4) as pool:
         clients = [pool.submit(ask_until_new, url) for _ in range(4)]
         for _ in clients:
-            assert begun.acquire(timeout=60)
+            assert begun.acquire(timeout=PATIENCE)
         Bundle.load(served[1]).save(folder)
         for client in clients:
-            assert set(client.result(timeout=60)) == {before, after}
+            assert set(client.result(timeout=PATIENCE)) == {before, after}

@@ -21,6 +21,7 @@ from allyouneed.serve.translation_options import PLAIN, TranslationOptions
 from allyouneed.translator import Segment
 from allyouneed.translator.generation import TranslationGenerator
 from serve.stub import stub_app
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 Results = list[tuple[int, Translation | None]]
@@ -50,7 +51,7 @@ class Gate:
 
         def gated(translator: Translator, segments: Sequence[object], **options: object) -> object:
             self.batches.append(len(segments))
-            self.open.wait(20)
+            assert self.open.wait(PATIENCE)
             self.results += (results := original(translator, segments, **options))  # type: ignore[arg-type]
             return results
 
@@ -62,7 +63,7 @@ class Gate:
                 if some := admit(searched):
                     self.batches.append(len(some))
                     self.searched.append(searched)
-                    self.open.wait(20)
+                    assert self.open.wait(PATIENCE)
                 return some
 
             def noted(results: Results) -> None:
@@ -74,7 +75,7 @@ class Gate:
         monkeypatch.setattr(Translator, "translate_running", gated_running)
 
     async def reached(self, batches: int = 1) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while len(self.batches) < batches:
                 await asyncio.sleep(0.001)
 

@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from allyouneed.serve.security import SECURITY_HEADERS, SafeAnswers, host_name
 from serve.live import running
 from serve.stub import stub_app
+from waiting import PATIENCE
 
 BODY = {"q": "Hello", "source": "en", "target": "it"}
 
@@ -32,7 +33,7 @@ def url() -> Iterator[str]:
 def speak(url: str, request: bytes, *, then: bytes = b"") -> bytes:
     """What a server answers to these bytes, until it ends the connection."""
     host, port = urlsplit(url).hostname, urlsplit(url).port
-    with socket.create_connection((host, port), timeout=60) as connection:
+    with socket.create_connection((host, port), timeout=PATIENCE) as connection:
         connection.sendall(request.replace(b"\n", b"\r\n"))
         answer = b""
         while piece := connection.recv(65536):

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from allyouneed.bundle import Bundle
 from allyouneed.errors import ConfigError
 from allyouneed.serve.server import listen, url
 from shell import ENVIRONMENT, refusal
+from waiting import PATIENCE, wait_until
 
 LONG_TEXT = " ".join(["abc dig hij"] * 400)
 
@@ -32,7 +32,7 @@ class Server:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
         self.lines = [self._read(), self._read()]
         (address,) = re.findall(r"http://[\d.:]+", self.lines[1])
-        self.client = httpx.Client(base_url=address, timeout=60)
+        self.client = httpx.Client(base_url=address, timeout=PATIENCE)
 
     def _read(self) -> str:
         assert self.process.stderr is not None
@@ -83,9 +83,7 @@ def test_a_server_finishes_what_runs_and_stops(server: Server, served: tuple[Pat
 
     Bundle.load(served[1]).save(tmp_path / "bundle")
     server.process.send_signal(signal.SIGHUP)
-    deadline = time.monotonic() + 60
-    while server.translate("abc dig") == before:
-        assert time.monotonic() < deadline
+    wait_until(lambda: server.translate("abc dig") != before, server.process)
     assert server.translate("abc dig") == Translator.load(served[1], device="cpu").translate(["abc dig"])
 
     with ThreadPoolExecutor(1) as pool:
@@ -94,7 +92,7 @@ def test_a_server_finishes_what_runs_and_stops(server: Server, served: tuple[Pat
             pass
         server.process.terminate()
         assert len(running.result()) == 1
-    _, errors = server.process.communicate(timeout=60)
+    _, errors = server.process.communicate(timeout=PATIENCE)
     assert server.process.returncode == 0
     lines = [json.loads(line) for line in errors.splitlines()]
     requests = [line for line in lines if line["message"] == "request" and line["route"] == "/v1/translate"]

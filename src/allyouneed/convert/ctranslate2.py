@@ -54,16 +54,15 @@ class CTranslate2Exporter:
 
     def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
         """The folder at work in CTranslate2."""
-        return CTranslate2Folder(folder, bundle, precision=precision)
+        return CTranslate2Folder(folder, bundle)
 
 
 class CTranslate2Folder:
     """An exported folder at work in CTranslate2; see `ConvertedModel`."""
 
-    def __init__(self, folder: Path, bundle: Bundle, *, precision: ExportPrecision = "float32") -> None:
-        # A processor without float16 computes in float32 with the rounded weights.
-        computed = "float32" if precision == "float16" else precision
-        self._translator = _library().Translator(str(folder), device="cpu", compute_type=computed)
+    def __init__(self, folder: Path, bundle: Bundle) -> None:
+        # Rounded weights, too: not every processor has float16, and int8 sums overflow in CTranslate2 without VNNI.
+        self._translator = _library().Translator(str(folder), device="cpu", compute_type="float32")
         self._source_tokenizer, self._target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
         self._source_names, self._names = bundle.source_tokenizer.names(), bundle.target_tokenizer.names()
         self._ids = {name: i for i, name in enumerate(self._names)}
