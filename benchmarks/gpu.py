@@ -35,8 +35,8 @@ from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.data.sampler import batches
 from allyouneed.data.store import EncodedPairs, Side
-from allyouneed.train import make_optimizer, updates
-from allyouneed.train.packed_forward import packed_ahead
+from allyouneed.fast.passes import choose_loss, made_ahead
+from allyouneed.train import add_gradients, make_optimizer, updates
 
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312, "L40": 181, "L4": 121, "A10": 125, "4090": 165}
 WARM_UP = 5  # updates that are not counted
@@ -76,8 +76,10 @@ def our_updates(setup: dict[str, Any], stored: Sequence[tuple[Any, Any]], *, com
         model.encoder.compile(dynamic=True)
         model.decoder.compile(dynamic=True)
     config = TrainConfig(steps=10**6, precision="bfloat16")
-    feed = packed_ahead((Batch(*pair) for pair in cycle(stored)), model, config)
-    return updates(model, make_optimizer(model, config), feed, config)
+    loss_of, _ = choose_loss(model, config)
+    feed = made_ahead((Batch(*pair) for pair in cycle(stored)), loss_of, model, config)
+    gradients = partial(add_gradients, loss_of=loss_of)
+    return updates(model, make_optimizer(model, config), feed, config, gradients=gradients)
 
 
 def time_updates(done: Iterator[object], count: int) -> float:

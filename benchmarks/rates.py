@@ -23,8 +23,8 @@ from allyouneed.data.store import encode_pairs
 from allyouneed.nn import Transformer
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
 from allyouneed.train.loop import updates
-from allyouneed.train.optimizer import make_optimizer
 from allyouneed.train.validation import validate
+from allyouneed.younger.muon import build_optimizer
 
 PAIRS, VALIDATED, MAX_LENGTH = 30_000, 1_000, 128
 SUMS, MERGES = DataConfig(vocabulary="characters"), DataConfig(vocab_size=4_000)
@@ -61,7 +61,7 @@ def validation_loss(
     torch.manual_seed(seed)
     model = Transformer(vocabulary.with_vocab_size(sizes))
     feed = batches(train, batch_tokens=config.batch_tokens, seed=seed, pad_id=vocabulary.source.pad_id)
-    for _ in updates(model, make_optimizer(model, config), feed, config):
+    for _ in updates(model, build_optimizer(model, config), feed, config):
         pass
     return validate(model, valid, batch_tokens=4_096)[0]
 

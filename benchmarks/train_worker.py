@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,16 @@ def our_updates(setup: dict[str, Any], pairs: Pairs, dtype: Any) -> Iterator[obj
     from allyouneed.config import TrainConfig
     from allyouneed.data.batch import Batch
     from allyouneed.device import configure_process
-    from allyouneed.train import make_optimizer, updates
+    from allyouneed.fast.passes import choose_loss
+    from allyouneed.train import add_gradients, updates
+    from allyouneed.younger.muon import build_optimizer
 
     configure_process(1)
     model = Transformer(ModelConfig(**setup["model"])).to(setup.get("device", "cpu"))
     config = TrainConfig(steps=10**6, precision=dtype, optimizer=setup["optimizer"], clip_norm=0.0)
-    return updates(model, make_optimizer(model, config), (Batch(*pair) for pair in pairs), config)
+    gradients = partial(add_gradients, loss_of=choose_loss(model, config)[0])
+    batches = (Batch(*pair) for pair in pairs)
+    return updates(model, build_optimizer(model, config), batches, config, gradients=gradients)
 
 
 def torch_updates(setup: dict[str, Any], pairs: Pairs, dtype: str) -> Iterator[object]:

@@ -31,7 +31,7 @@ class Clock(SilentCallback):
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def on_update(self, update: Update) -> None:
+    def on_update(self, update: Update, steps: int) -> None:
         self.times.append(time.perf_counter())
 
     def updates_per_second(self) -> float:

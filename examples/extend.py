@@ -40,7 +40,8 @@ model = Transformer(config)
 for module in model.modules():
     if isinstance(module, Residual):
         module.register_module("norm", nn.RMSNorm(config.d_model))  # a custom norm
-model.source_position = model.target_position = RotatedPositions(config.d_model)  # a custom position embedding
+for side in ("source", "target"):
+    model.register_module(f"{side}_position", RotatedPositions(config.d_model))  # a custom position embedding
 optimizer = torch.optim.NAdam(model.parameters(), betas=(0.9, 0.98))  # `updates` sets its learning rate
 
 rng = random.Random(1)
@@ -49,7 +50,7 @@ rows = [(torch.tensor(encode(word)), torch.tensor(encode(word[::-1]))) for word 
 batches = [Batch(*(torch.stack(side) for side in zip(*rows[i : i + 64], strict=True))) for i in range(0, 4096, 64)]
 train = TrainConfig(steps=160, warmup=30, schedule="cosine", learning_rate=0.003, label_smoothing=0.0)
 for update in updates(model, optimizer, cycle(batches), train):
-    assert not update.skipped
+    assert update.is_finite
 
 model.eval()
 for word in ("abcd", "hgfa"):

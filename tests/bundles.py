@@ -7,8 +7,8 @@ from typing import Any
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.younger import build_model
 from twins import scatter
 
 
@@ -19,7 +19,7 @@ def make_bundle(**sizes: Any) -> Bundle:
         vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=16, d_ff=24, heads=2,
         encoder_layers=2, decoder_layers=3, max_length=40,
     )  # fmt: skip
-    model = Transformer(replace(config, **sizes)).eval()
+    model = build_model(replace(config, **sizes)).eval()
     scatter(model)
     return Bundle(model, tokenizer, tokenizer, DecodeConfig())
 

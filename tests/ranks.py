@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,25 +9,25 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from allyouneed import fit
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
+from allyouneed.fast.micro_batches import MicroBatches
+from allyouneed.fast.workers import WorkerGroup, Workers
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import weights
 from allyouneed.run.processes import process_group
-from allyouneed.train import loop, make_optimizer, updates
-from allyouneed.train.loop import add_gradients
-from allyouneed.train.shared_memory import LostWorkerError
-from allyouneed.train.workers import WorkerGroup, Workers
+from allyouneed.train import add_gradients, updates
+from allyouneed.younger.muon import build_optimizer
 from runs import TINY
 from waiting import PATIENCE
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["allyouneed.run", "torch._dynamo"])  # the last, Adam imports
+FORKS.set_forkserver_preload(["allyouneed.run", "torch._dynamo"])  # the second, Adam imports
 
 MODEL = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, dropout=0.0)
 TRAIN = TrainConfig(steps=6, warmup=3, learning_rate=0.01, schedule="constant", clip_norm=0.5, accumulate_steps=2)
@@ -57,10 +56,14 @@ def train_part(workers: Workers, config: TrainConfig = TRAIN) -> tuple[list[floa
     """Train as one of some workers: the losses of all updates, and the weights at the end."""
     torch.manual_seed(workers.rank)  # the weights of the first count
     model = Transformer(MODEL)
-    optimizer = make_optimizer(model, config)
+    optimizer = build_optimizer(model, config)
     workers.attach(model, optimizer)
     parts = (part(batch, workers.rank, workers.count) for batch in batches(12))
-    losses = [update.loss.item() for update in updates(model, optimizer, parts, config, workers=workers)]
+    gradients = workers.gradients(add_gradients, first=1)
+    losses = []
+    for update in updates(model, optimizer, parts, config, gradients=gradients):
+        workers.agree(0)
+        losses.append(update.loss.item())
     return losses, {name: tensor.clone() for name, tensor in weights(model).items()}
 
 
@@ -101,42 +104,23 @@ def save_troubled(folder: Path) -> None:
     """Train while the second worker has gradients that are not finite at first, and later too little memory."""
     rank, calls = dist.get_rank(), 0
 
-    def troubled(
-        model: Transformer, batches: Sequence[Batch], config: TrainConfig, *, micro_batches: int = 1
-    ) -> torch.Tensor:
+    def troubled(model: Transformer, batches: Sequence[Batch], config: TrainConfig) -> tuple[Tensor, Tensor]:
         nonlocal calls
         calls += 1
         if rank == 1 and calls == 5:
             raise MemoryError
-        loss = add_gradients(model, batches, config, micro_batches=micro_batches)
+        loss, norm = add_gradients(model, batches, config)
         if rank == 1 and calls == 2:
             next(model.parameters()).grad.fill_(torch.nan)  # type: ignore[union-attr]
-        return loss
+        return loss, norm
 
-    loop.add_gradients = troubled
     torch.manual_seed(0)
     model = Transformer(MODEL)
-    optimizer, workers = make_optimizer(model, TRAIN), WorkerGroup()
+    optimizer, workers, fitting = build_optimizer(model, TRAIN), WorkerGroup(), MicroBatches(troubled)
     workers.attach(model, optimizer)
     parts = (part(batch, rank, workers.count) for batch in batches(12))
-    done = list(updates(model, optimizer, parts, TRAIN, workers=workers))
-    torch.save([(update.skipped, update.micro_batches, update.out_of_memory) for update in done], folder / f"{rank}.pt")
-
-
-def save_exchanged(folder: Path) -> None:
-    """Make many exchanges at different speeds, and save them; then the last worker is killed while the others wait."""
-    workers = WorkerGroup()
-    model = Transformer(MODEL)
-    workers.attach(model, make_optimizer(model, TRAIN))
-    gathered = []
-    for turn in range(300):
-        sum(range(1_000 * ((turn * (workers.rank + 1)) % 7)))  # some are early, some late
-        gathered.append(workers.gather(10 * turn + workers.rank))
-    torch.save(gathered, folder / f"{workers.rank}.pt")
-    if workers.rank == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    with pytest.raises(LostWorkerError, match="worker 3 of 3 has ended"):
-        workers.gather(0)
+    done = updates(model, optimizer, parts, TRAIN, gradients=workers.gradients(fitting, first=1))
+    torch.save([(bool(update.is_finite), fitting.count + workers.agree(0)) for update in done], folder / f"{rank}.pt")
 
 
 def train_without_dropout(folder: Path, **train: Any) -> None:

@@ -45,7 +45,7 @@ class Notebook:
     def on_train_begin(self, step: int, steps: int) -> None:
         pass
 
-    def on_update(self, update: Update) -> None:
+    def on_update(self, update: Update, steps: int) -> None:
         pass
 
     def on_validation(self, validation: Validation) -> None:
@@ -59,7 +59,7 @@ class StopAt(Notebook):
         super().__init__()
         self._step = step
 
-    def on_update(self, update: Update) -> None:
+    def on_update(self, update: Update, steps: int) -> None:
         if update.step == self._step:
             raise KeyboardInterrupt
 

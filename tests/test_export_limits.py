@@ -16,7 +16,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.convert.formats import export_bundle
 from allyouneed.errors import ExportError
 from allyouneed.export_limits import exportable
-from allyouneed.nn import Transformer
+from allyouneed.younger import build_model
 from docs_programs import program
 from twins import scatter
 from vocabularies import VOCABULARIES
@@ -45,7 +45,7 @@ def bundles(draw: st.DrawFn, possible: str = "") -> Bundle:
         d_ff=draw(st.integers(1, 20)), encoder_layers=draw(st.integers(1, 3)), decoder_layers=draw(st.integers(1, 3)),
         max_length=draw(st.integers(3, 20)), **sizes,
     )  # fmt: skip
-    model = Transformer(config).eval()
+    model = build_model(config).eval()
     torch.manual_seed(draw(st.integers(0, 99)))
     scatter(model)
     return Bundle(model, source, target, DecodeConfig(beam=draw(st.integers(1, 4))))

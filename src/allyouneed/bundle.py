@@ -26,15 +26,16 @@ from .config import DecodeConfig, ModelConfig
 from .config.data_config import LICENSE_NAME
 from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
+from .fast.uninitialized import UninitializedWeights
 from .files import parse_json, read_whole, to_json
 from .nn import Transformer
-from .nn.uninitialized import UninitializedWeights
 from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings, require_whole
 from .text.letter_case import CaseStatistics
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary
+from .younger import build_model
 
 LICENSE = re.compile(rf"^license:\s*['\"]?({LICENSE_NAME})['\"]?\s*$", re.MULTILINE)
 
@@ -221,7 +222,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
                 f"got max_length={sizes.max_length}, d_model={sizes.d_model}"
             )
         with torch.device("meta"), UninitializedWeights():
-            require_shapes(Transformer(sizes), {name: part.get_shape() for name, part in parts.items()})
+            require_shapes(build_model(sizes), {name: part.get_shape() for name, part in parts.items()})
         for name, part in parts.items():
             if part.get_dtype() != "F32":
                 raise ConfigError(f"{name} must be float32 (F32); got {part.get_dtype()}; convert it and save again")
@@ -229,7 +230,7 @@ def _read_model(folder: Path, sizes: ModelConfig) -> Transformer:
     for name, tensor in tensors.items():
         _require_finite(name, tensor, "load a bundle from before training failed")
     with UninitializedWeights():
-        model = Transformer(sizes)
+        model = build_model(sizes)
     set_weights(model, tensors)
     return model
 

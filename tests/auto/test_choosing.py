@@ -19,7 +19,7 @@ from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.errors import OutputError
 from allyouneed.run.report import write_report
 from allyouneed.text.vocabulary import train_vocabulary
-from allyouneed.train.loop import add_gradients
+from allyouneed.train import add_gradients
 from runs import Notebook
 
 SIZES = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}

@@ -10,7 +10,8 @@ from allyouneed.auto.machine_speed import SPEED, describe_speed, measure_speed, 
 from allyouneed.config import TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train.loop import add_gradients
+from allyouneed.train import add_gradients
+from allyouneed.train.gradients import BatchLoss
 
 
 def test_the_speed_is_that_of_an_update_and_grows_with_the_workers() -> None:
@@ -35,9 +36,11 @@ def test_a_line_says_what_a_budget_amounts_to(cores: float, minutes: str) -> Non
 def test_it_is_measured_in_the_precision_of_automatic_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[TrainConfig] = []
 
-    def noted(model: Transformer, batches: list[Batch], config: TrainConfig) -> torch.Tensor:
+    def noted(
+        model: Transformer, batches: list[Batch], config: TrainConfig, loss_of: BatchLoss
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         seen.append(config)
-        return add_gradients(model, batches, config)
+        return add_gradients(model, batches, config, loss_of)
 
     monkeypatch.setattr(machine_speed, "add_gradients", noted)
     measure_speed(1)

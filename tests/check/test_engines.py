@@ -14,18 +14,19 @@ from allyouneed.check import engines
 from allyouneed.check import model as checks
 from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
+from allyouneed.fast import loss
 from allyouneed.inference import CachedState, compiled
 from allyouneed.inference import quantization as int8
 from allyouneed.nn import Transformer, position, transformer
-from allyouneed.nn.rotary import rotate
-from allyouneed.train import loss
+from allyouneed.younger import build_model
+from allyouneed.younger.rotary import rotate
 from conftest import ALL_OPTIONS, SMALL
 
 
 @pytest.fixture(scope="module")
 def long() -> Transformer:
     torch.manual_seed(0)
-    return Transformer(replace(SMALL, vocab_size=60, d_model=48, d_ff=64, max_length=50)).eval()
+    return build_model(replace(SMALL, vocab_size=60, d_model=48, d_ff=64, max_length=50)).eval()
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def names(verdicts: Any) -> list[str]:
 
 @pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["plain", "adjusted"])
 def test_every_engine_of_a_sound_model_is_found_sound(long: Transformer, ids: Ids, sizes: dict[str, Any]) -> None:
-    model = Transformer(replace(long.config, **sizes)).eval()
+    model = build_model(replace(long.config, **sizes)).eval()
     results = list(engines.engines_agree(model, ids))
     assert [verdict.check for verdict in results] == [
         "plain", "fast", "compiled", "int8 maps", "int8", "int8 compiled",
@@ -77,7 +78,7 @@ def test_positions_that_begin_anew_at_16_are_found(long: Transformer, monkeypatc
 
 
 def test_so_are_rotary_positions_but_not_sound_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Transformer(replace(SMALL, positions="rotary", query_key_norm=True)).eval()
+    model = build_model(replace(SMALL, positions="rotary", query_key_norm=True)).eval()
     assert engines.positions_differ(model).passed
     monkeypatch.setattr(engines, "rotate", lambda x, start=0: rotate(x))
     assert "a decoding step adds a wrong position vector" in engines.positions_differ(model).explanation

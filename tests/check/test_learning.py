@@ -11,6 +11,7 @@ from allyouneed.config import ModelConfig
 from allyouneed.data.batch import Batch
 from allyouneed.decode import Hypothesis
 from allyouneed.nn import Transformer
+from allyouneed.nn.module import Module
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_weights_of_a_wrong_scale_are_found(new: Transformer, ids: Ids) -> None:
 
 
 def test_gradients_that_reach_nothing_are_found(new: Transformer, ids: Ids) -> None:
-    class Deaf(nn.Module):
+    class Deaf(Module):
         def forward(self, x: Tensor) -> Tensor:
             return x.detach()
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from allyouneed.check import model as checks
 from allyouneed.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import Hypothesis, SearchLimits
 from allyouneed.nn import DecoderState, Transformer, padding_mask, transformer
+from allyouneed.nn.module import Module
 
 Check = Callable[[Transformer, Ids], CheckResult]
 ALL: list[Check] = [
@@ -98,7 +99,7 @@ def test_another_pad_id_is_found(model: Transformer, ids: Ids, monkeypatch: pyte
 
 
 def test_sentences_that_are_mixed_are_found(model: Transformer, ids: Ids) -> None:
-    class Mixing(nn.Module):
+    class Mixing(Module):
         def forward(self, x: Tensor) -> Tensor:
             return x + x.mean(0, keepdim=True)
 

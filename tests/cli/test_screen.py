@@ -15,7 +15,6 @@ from rich.progress import Task
 from allyouneed.cli.screen import TimeLeft, TrainingScreen
 from allyouneed.run import Sample, Validation
 from allyouneed.train import Update
-from allyouneed.train.finite_updates import Outcome
 from shell import ENVIRONMENT
 from waiting import PATIENCE
 
@@ -27,8 +26,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def updated(screen: TrainingScreen, step: int) -> Task:
-    is_finite = Outcome(torch.tensor(True))
-    screen.on_update(Update(step, torch.tensor(2.0), 0.1, 500, gradient_norm=torch.tensor(1.0), outcome=is_finite))
+    update = Update(step, torch.tensor(2.0), 0.1, torch.tensor(1.0), is_finite=torch.tensor(True), tokens=500)
+    screen.on_update(update, steps=0)
     return screen._bar.tasks[0]
 
 

@@ -22,6 +22,7 @@ from allyouneed.nn import Transformer
 from allyouneed.text.sentencepiece import SentencePieceModel
 from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.text.vocabulary_files import load_vocabulary
+from allyouneed.younger import build_model
 from bundles import make_bundle
 from chromium_page import open_page
 from docs_programs import program
@@ -171,7 +172,7 @@ def test_without_positions_the_page_adds_and_rotates_nothing(tmp_path: Path, siz
         return list(logits.log_softmax(-1)[:10].tolist())
 
     assert last_step("true") == pytest.approx(expected(bundle.model), abs=1e-5)
-    plain = Transformer(replace(bundle.model.config, positions="sinusoidal")).eval()
+    plain = build_model(replace(bundle.model.config, positions="sinusoidal")).eval()
     plain.load_state_dict(bundle.model.state_dict())
     for side in ("source", "target"):
         plain.get_buffer(f"{side}_position.encoding").zero_()

@@ -17,6 +17,7 @@ from allyouneed.inference import AnyEngine, EagerEngine, EngineStep, make_engine
 from allyouneed.inference.auto_engine import AutoEngine
 from allyouneed.inference.compiled import make_compiled_engine
 from allyouneed.nn import Transformer
+from allyouneed.younger import build_model
 from conftest import ADJUSTED, ALL_OPTIONS
 from twins import scatter
 
@@ -120,7 +121,7 @@ def test_warming_up_compiles_all_that_a_model_of_any_depth_needs(
         "encode_tokens", "decode_tokens", "decode_and_project", "map_rows", "adjust_rows", "top_continuations_rows",
     )  # fmt: skip
     before = {name: len(getattr(kernels, name).signatures) for name in kernel_names}
-    engine = make_compiled_engine(Transformer(replace(config, **sizes)).eval(), precision="int8")
+    engine = make_compiled_engine(build_model(replace(config, **sizes)).eval(), precision="int8")
     for rows in (source[:1], source):
         translations(engine, rows)
     assert {name: len(getattr(kernels, name).signatures) for name in kernel_names} == before
@@ -170,7 +171,7 @@ def test_both_int8_engines_give_the_same_numbers_to_the_bit(sizes: dict[str, Any
     """The best hypotheses of 60 sources with random weights, in batches of other sizes, and their log-probabilities."""
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=700, d_model=64, d_ff=130, heads=4, encoder_layers=2, decoder_layers=2)
-    model = Transformer(replace(config, max_length=40, **sizes)).eval()
+    model = build_model(replace(config, max_length=40, **sizes)).eval()
     scatter(model)
     sources = [[1, *torch.randint(3, 700, (length,)).tolist(), 2] for length in torch.randint(2, 20, (60,)).tolist()]
     eager, compiled = (
@@ -188,7 +189,7 @@ def test_float32_translations_do_not_depend_on_the_engine(sizes: dict[str, Any])
     """60 sources, with random weights."""
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=1_000, d_model=64, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2)
-    model = Transformer(replace(config, max_length=40, **sizes)).eval()
+    model = build_model(replace(config, max_length=40, **sizes)).eval()
     sources = torch.randint(3, 1_000, (60, 12))
     assert translations(make_engine(model), sources) == translations(make_engine(model, compiled=True), sources)
 

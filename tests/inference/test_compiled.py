@@ -17,6 +17,7 @@ from allyouneed.errors import ConfigError
 from allyouneed.inference import AnyEngine, compiled, dispatch, kernels, make_engine
 from allyouneed.inference.quantization import greatest_level, quantize
 from allyouneed.nn import Transformer
+from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS
 from twins import scatter
 
@@ -79,7 +80,7 @@ def test_bytes_read_and_write_nearly_as_floats(
     config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
 ) -> None:
     """Encoder and decoder, with a padded source, for one hypothesis a sentence and for three."""
-    model = Transformer(replace(config, vocab_size=900, d_model=96, d_ff=130, heads=4, **sizes)).eval()
+    model = build_model(replace(config, vocab_size=900, d_model=96, d_ff=130, heads=4, **sizes)).eval()
     scatter(model)
     exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=True)
     with torch.inference_mode():

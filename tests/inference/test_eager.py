@@ -15,10 +15,11 @@ from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search
 from allyouneed.errors import ConfigError, InputError, MissingExtraError
+from allyouneed.fast.custom_parts import find_custom_part
 from allyouneed.inference import EagerEngine, EngineStep, make_engine, pick_precision
 from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
-from allyouneed.nn.custom_parts import find_custom_part
 from allyouneed.translator import Translator
+from allyouneed.younger import build_model
 from conftest import ADJUSTED, ALL_OPTIONS, SMALL
 from twins import scatter
 
@@ -40,7 +41,7 @@ PLAIN_AND_ADJUSTED = pytest.mark.parametrize("sizes", [{}, ALL_OPTIONS], ids=["p
 def test_it_equals_the_full_pass(
     config: ModelConfig, sizes: dict[str, Any], compiled: bool, source: torch.Tensor, target: torch.Tensor
 ) -> None:
-    model = Transformer(replace(config, **sizes)).eval()
+    model = build_model(replace(config, **sizes)).eval()
     scatter(model)
     fast = make_engine(model, compiled=compiled)
     for rows in (slice(0, 2), slice(1, 2)):  # two sentences, and one whose source is padded
@@ -66,7 +67,7 @@ def test_any_way_through_a_beam_equals_the_full_pass(
     """Hypotheses are dropped and forked, and sentences leave, at every step."""
     rng = torch.Generator().manual_seed(seed)
     config = ModelConfig(vocab_size=13, d_model=12, d_ff=20, heads=3, encoder_layers=1, decoder_layers=2, max_length=90)
-    model = Transformer(replace(config, **sizes)).eval()
+    model = build_model(replace(config, **sizes)).eval()
     fast = make_engine(model, compiled=compiled)
     source = torch.randint(1, 13, (sentences, 5), generator=rng)
     with torch.inference_mode():
@@ -89,7 +90,7 @@ def test_any_way_through_a_beam_equals_the_full_pass(
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, compiled: bool) -> None:
     """Two futures of one past do not see each other, though they share its storage."""
-    model = Transformer(replace(SMALL, norm="pre")).eval()
+    model = build_model(replace(SMALL, norm="pre")).eval()
     fast, source = make_engine(model, compiled=compiled), source[:1]
     with torch.inference_mode():
         _, state = fast.step(torch.tensor([1]), fast.start(source))
@@ -105,7 +106,7 @@ def test_a_state_is_not_changed_by_the_step_it_goes_into(source: torch.Tensor, c
 @pytest.mark.parametrize("compiled", [False, True])
 @PLAIN_AND_ADJUSTED
 def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: bool, sizes: dict[str, Any]) -> None:
-    model = Transformer(replace(config, max_length=150, **sizes)).eval()
+    model = build_model(replace(config, max_length=150, **sizes)).eval()
     fast = make_engine(model, compiled=compiled)
     target = torch.randint(1, 13, (1, 150))
     with torch.inference_mode():
@@ -120,7 +121,7 @@ def test_many_steps_outgrow_the_first_storage(config: ModelConfig, compiled: boo
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("sizes", [{}, *ADJUSTED])
 def test_int8_is_near_float32(config: ModelConfig, compiled: bool, sizes: dict[str, Any]) -> None:
-    model = Transformer(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4, **sizes)).eval()
+    model = build_model(replace(config, vocab_size=900, d_model=128, d_ff=900, heads=4, **sizes)).eval()
     exact, fast = make_engine(model), make_engine(model, precision="int8", compiled=compiled)
     with torch.inference_mode():
         for rows in (1, 2, 40):
@@ -136,7 +137,7 @@ def test_int8_is_near_float32(config: ModelConfig, compiled: bool, sizes: dict[s
 def test_a_step_may_give_log_probabilities(
     config: ModelConfig, source: torch.Tensor, precision: str, compiled: bool
 ) -> None:
-    fast = make_engine(Transformer(config).eval(), precision=precision, compiled=compiled)
+    fast = make_engine(build_model(config).eval(), precision=precision, compiled=compiled)
     never = torch.tensor([0, 5])
     with torch.inference_mode():
         for rows in (slice(0, 1), slice(0, 2)):
@@ -156,8 +157,8 @@ def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPat
 
 
 def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
-    assert pick_precision(Transformer(config)) == "float32"
-    large = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2))
+    assert pick_precision(build_model(config)) == "float32"
+    large = build_model(replace(config, vocab_size=8_000, d_model=128, heads=2))
     assert pick_precision(large) == "int8"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("allyouneed.inference.selection.supports_int8", lambda device: False)
@@ -255,7 +256,7 @@ def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
 def test_the_options_of_the_model_are_no_custom_parts(
     config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
 ) -> None:
-    model = Transformer(replace(config, vocab_size=8_000, d_model=128, heads=2, **sizes)).eval()
+    model = build_model(replace(config, vocab_size=8_000, d_model=128, heads=2, **sizes)).eval()
     assert isinstance(make_engine(model), EagerEngine)
     assert pick_precision(model) == "int8"
 
@@ -298,7 +299,7 @@ def test_a_translation_does_not_depend_on_its_batch(precision: str, compiled: bo
     """60 sources: alone, in pairs, all at once, and sorted by length."""
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=1_000, d_model=128, d_ff=512, heads=4, encoder_layers=2, decoder_layers=2)
-    model = Transformer(replace(config, **sizes)).eval()
+    model = build_model(replace(config, **sizes)).eval()
     fast = make_engine(model, precision=precision, compiled=compiled)
     step = EngineStep(fast, banned_ids=(0, 1))
     lengths = torch.randint(4, 22, (60,)).tolist()

@@ -15,6 +15,7 @@ from allyouneed.decode.beam import Best, top_continuations
 from allyouneed.inference import AnyEngine, EngineStep, EnsembleEngine, make_engine, make_ensemble, pick_precision
 from allyouneed.inference.current_engine import CurrentEngine
 from allyouneed.nn import Transformer
+from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS, SMALL
 from tables import Prefixes, Table, limits
 from twins import scatter
@@ -56,7 +57,7 @@ class TableEngine:
 def models() -> list[Transformer]:
     """Models of other sizes and options, and one vocabulary."""
     torch.manual_seed(1)
-    made = [Transformer(replace(SMALL, **sizes)).eval() for sizes in SHAPES]
+    made = [build_model(replace(SMALL, **sizes)).eval() for sizes in SHAPES]
     for model in made:
         scatter(model)
     return made
@@ -146,7 +147,7 @@ def test_an_engine_has_the_weights_that_the_model_has_when_a_search_begins(
     assert engine.begin_search() is engine.begin_search()  # nothing has changed
 
     def train() -> None:
-        model(source, source).square().mean().backward()
+        model(source, source).square().mean().backward()  # type: ignore[no-untyped-call]
         torch.optim.SGD(model.parameters(), lr=0.1).step()
 
     def replace_bias() -> None:
@@ -179,6 +180,6 @@ def test_threads_that_begin_a_search_together_prepare_an_engine_once(source: Ten
 
 def test_the_automatic_precision_suits_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allyouneed.inference.selection.supports_int8", lambda device: True)
-    small, large = Transformer(SMALL), Transformer(replace(SMALL, vocab_size=100_000))
+    small, large = Transformer(SMALL), build_model(replace(SMALL, vocab_size=100_000))
     assert pick_precision(large, large) == "int8"
     assert pick_precision(large, small) == "float32"

@@ -15,7 +15,7 @@ from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import Hypothesis, Newcomers, SearchLimits, running_search, search
 from allyouneed.inference import AnyEngine, CachedState, EngineStep, make_engine
-from allyouneed.nn import Transformer
+from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS
 
 ENGINES = [("float32", False), ("float32", True), ("int8", False), ("int8", True)]
@@ -53,7 +53,7 @@ def _memory_that_nobody_wrote_to_holds_nan() -> Iterator[None]:
 def engine(precision: str, compiled: bool, *, adjusted: bool = False) -> AnyEngine:
     torch.manual_seed(0)
     config = ModelConfig(vocab_size=200, d_model=32, d_ff=48, heads=4, encoder_layers=2, decoder_layers=2)
-    model = Transformer(replace(config, **ALL_OPTIONS) if adjusted else config).eval()
+    model = build_model(replace(config, **ALL_OPTIONS) if adjusted else config).eval()
     return make_engine(model, precision=precision, compiled=compiled)
 
 

@@ -3,7 +3,8 @@ import torch
 from torch import nn
 
 from allyouneed.errors import ConfigError
-from allyouneed.nn import MultiHeadAttention, attention, attention_weights, causal_mask
+from allyouneed.fast.attention import fused_attention
+from allyouneed.nn import MultiHeadAttention, attention_weights, causal_mask
 from twins import same_attention, scatter
 
 B, H, T, S, K = 2, 3, 5, 7, 11  # all different: no swapped axis survives
@@ -42,7 +43,7 @@ def test_the_fused_kernel_equals_the_definition(mask: str, dtype: torch.dtype) -
         "future": causal_mask(T),
         "nothing": torch.zeros(B, 1, T, T, dtype=torch.bool),
     }[mask]
-    fused = attention(query, key, value, may_look)
+    fused = fused_attention(query, key, value, may_look)
     defined = attention_weights(query.double(), key.double(), may_look) @ value.double()
     if mask == "nothing" and dtype == torch.float16:  # so short a float cannot drown the scores, but it is no NaN
         assert fused.isfinite().all()

@@ -37,7 +37,7 @@ def test_a_stack_equals_that_of_pytorch(config: ModelConfig, norm: Literal["post
         layer, 2, norm=nn.LayerNorm(12) if norm == "pre" else None, enable_nested_tensor=False
     ).eval()
     for their_layer, our_layer in zip(reference.layers, ours.layers, strict=True):
-        same_encoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
+        same_encoder_layer(their_layer, our_layer)
     if reference.norm is not None:
         same_norm(reference.norm, ours.norm)  # type: ignore[arg-type]
     x = torch.randn(2, 5, 12)

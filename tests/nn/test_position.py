@@ -71,7 +71,7 @@ def test_it_is_a_buffer_that_moves_is_cast_and_learns_nothing() -> None:
 
 def test_learned_positions_are_parameters_and_get_gradients() -> None:
     positions = LearnedPositions(d_model=6, max_length=9, dropout=0.0)
-    positions(torch.zeros(2, 4, 6)).sum().backward()
+    positions(torch.zeros(2, 4, 6)).sum().backward()  # type: ignore[no-untyped-call]
     assert positions.encoding.grad is not None
     torch.testing.assert_close(positions.encoding.grad[:, 0], torch.tensor([2.0] * 4 + [0.0] * 5))
 

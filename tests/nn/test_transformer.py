@@ -52,9 +52,9 @@ def test_the_whole_equals_that_of_pytorch(
         12, 3, 2, 3, 20, norm_first=norm == "pre", batch_first=True, custom_encoder=encoder
     ).eval()
     for their_layer, our_layer in zip(reference.encoder.layers, ours.encoder.layers, strict=True):
-        same_encoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
-    for their_layer, our_layer in zip(reference.decoder.layers, ours.decoder.layers, strict=True):
-        same_decoder_layer(their_layer, our_layer)  # type: ignore[arg-type]
+        same_encoder_layer(their_layer, our_layer)
+    for their_decoder_layer, our_decoder_layer in zip(reference.decoder.layers, ours.decoder.layers, strict=True):
+        same_decoder_layer(their_decoder_layer, our_decoder_layer)
     if norm == "pre":
         same_norm(reference.encoder.norm, ours.encoder.norm)  # type: ignore[arg-type]
         same_norm(reference.decoder.norm, ours.decoder.norm)  # type: ignore[arg-type]

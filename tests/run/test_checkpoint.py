@@ -10,7 +10,8 @@ from allyouneed.data.batch import Batch
 from allyouneed.errors import DataError
 from allyouneed.nn import Transformer
 from allyouneed.run.checkpoint import load_checkpoint, save_checkpoint
-from allyouneed.train import TrainState, make_optimizer, updates
+from allyouneed.run.state import TrainState
+from allyouneed.train import make_optimizer, updates
 
 BATCH = Batch(torch.tensor([[1, 5, 6, 2]]), torch.tensor([[1, 6, 5, 2]]))
 DATA = {"pairs": 7, "fingerprint": "abc"}

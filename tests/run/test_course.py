@@ -7,7 +7,7 @@ import torch
 from allyouneed import fit
 from allyouneed.run.course import Speed, course_since_validation, mean_gradient_norm
 from allyouneed.run.log import read_jsonl_lines
-from allyouneed.train.state import TrainState
+from allyouneed.run.state import TrainState
 from runs import TINY
 
 

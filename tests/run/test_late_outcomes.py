@@ -10,27 +10,28 @@ import pytest
 import torch
 
 from allyouneed import fit
-from allyouneed.train.loop import add_gradients
+from allyouneed.train import add_gradients
 from runs import TINY, Notebook, StopAt, read_weights
 
 
 @pytest.fixture(autouse=True)
 def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device counts as one that the program does not wait for."""
-    for module in ("loop", "finite_updates", "packed_forward"):
-        monkeypatch.setattr(f"allyouneed.train.{module}.runs_ahead", lambda device: True)
+    for module in ("fast.passes", "run.run", "train.averaging", "train.optimizer"):
+        monkeypatch.setattr(f"allyouneed.{module}.runs_ahead", lambda device: True)
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, first: int, last: int) -> None:
     """Plant updates whose loss is not a number."""
     calls = 0
 
-    def spoiled(*args: Any, **options: Any) -> torch.Tensor:
+    def spoiled(*args: Any, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
         nonlocal calls
         calls += 1
-        return add_gradients(*args, **options) * (float("nan") if first <= calls <= last else 1)
+        loss, norm = add_gradients(*args, **options)
+        return loss * (float("nan") if first <= calls <= last else 1), norm
 
-    monkeypatch.setattr("allyouneed.train.loop.add_gradients", spoiled)
+    monkeypatch.setattr("allyouneed.run.run.add_gradients", spoiled)
 
 
 def test_an_interrupted_run_is_resumed_exactly_and_no_thread_stays(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from allyouneed import ConfigError, Recipe, TrainConfig, TrainingError, Transfor
 from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.run.worker_count import choose_workers, most_workers
-from allyouneed.train import Update
-from allyouneed.train.loop import add_gradients
+from allyouneed.train import Update, add_gradients
 from runs import TINY, Notebook, StopAt, eventful, read_weights
 from waiting import PATIENCE, wait_until
 
@@ -57,7 +56,7 @@ class KillAWorker(Notebook):
         super().__init__()
         self._step = step
 
-    def on_update(self, update: Update) -> None:
+    def on_update(self, update: Update, steps: int) -> None:
         if update.step == self._step:
             (worker,) = children_that_train(os.getpid())
             os.kill(worker, signal.SIGKILL)
@@ -107,12 +106,13 @@ def test_all_go_back_to_the_checkpoint_when_the_updates_of_one_are_not_finite(
 ) -> None:
     calls = 0
 
-    def spoiled(*args: Any, **options: Any) -> torch.Tensor:
+    def spoiled(*args: Any, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
         nonlocal calls
         calls += 1
-        return add_gradients(*args, **options) * (float("nan") if 5 <= calls < 10 else 1)
+        loss, norm = add_gradients(*args, **options)
+        return loss * (float("nan") if 5 <= calls < 10 else 1), norm
 
-    monkeypatch.setattr("allyouneed.train.loop.add_gradients", spoiled)
+    monkeypatch.setattr("allyouneed.run.run.add_gradients", spoiled)
     notebook = Notebook()
     fit(with_workers(TINY, 2), tmp_path / "run", callback=notebook)
     assert [validation.step for validation in notebook.validations] == [4, 8, 12, 12]

@@ -144,7 +144,7 @@ def test_killed_at_random_moments(straight: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "step"), [(signal.SIGINT, 2), (signal.SIGTERM, 5), (signal.SIGTERM, 6)])
 def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, step: int) -> None:
     class Ask(Notebook):
-        def on_update(self, update: Update) -> None:
+        def on_update(self, update: Update, steps: int) -> None:
             if update.step == step:
                 os.kill(os.getpid(), number)
 
@@ -177,7 +177,7 @@ def test_asked_to_stop_during_the_last_validation_it_ends_before_what_comes_afte
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     class AskTwice(Notebook):
-        def on_update(self, update: Update) -> None:
+        def on_update(self, update: Update, steps: int) -> None:
             signal.raise_signal(signal.SIGINT)  # done with when it returns, so that two are never one
             signal.raise_signal(signal.SIGINT)
 

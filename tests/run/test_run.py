@@ -156,7 +156,7 @@ def test_weights_that_are_not_finite_are_not_saved_between_two_validations_eithe
         return make_optimizer(model, config)
 
     class Spoiler(Notebook):
-        def on_update(self, update: Update) -> None:
+        def on_update(self, update: Update, steps: int) -> None:
             if update.step == 6 and not any(line.startswith("rollback") for line in self.lines):
                 parameters[0].data.fill_(float("inf"))
 

@@ -1,22 +1,24 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
 
 import pytest
 import torch
+from torch import Tensor
 
 from allyouneed.config import ModelConfig, TrainConfig
 from allyouneed.data.batch import Batch
 from allyouneed.nn import Transformer
-from allyouneed.train import TrainState, Update, make_optimizer, paper_learning_rate, symmetric_kl, updates
-from allyouneed.train.loop import WIDE, add_gradients, autocast_dtype
+from allyouneed.train import Update, add_gradients, make_optimizer, paper_learning_rate, symmetric_kl, updates
+from allyouneed.train.gradients import WIDE, autocast_dtype
 
 CONFIG = TrainConfig(steps=5, warmup=3, learning_rate=1 / 12, label_smoothing=0.0)
 BATCH = Batch(torch.tensor([[1, 5, 6, 2], [1, 4, 2, 0]]), torch.tensor([[1, 6, 5, 2], [1, 4, 2, 0]]))
 
 
-def trained(config: ModelConfig, train_config: TrainConfig, state: TrainState | None = None) -> list[Update]:
+def trained(config: ModelConfig, train_config: TrainConfig) -> list[Update]:
     model = Transformer(config)
-    return list(updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config, state))
+    return list(updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), train_config))
 
 
 def test_each_update_is_yielded_with_its_learning_rate(config: ModelConfig) -> None:
@@ -39,7 +41,7 @@ def test_clipping_bounds_the_first_moment(config: ModelConfig) -> None:
         torch.manual_seed(0)
         model = Transformer(config)
         optimizer = make_optimizer(model, TrainConfig())
-        list(updates(model, optimizer, repeat(BATCH), replace(CONFIG, steps=1, clip_norm=clip_norm)))
+        next(updates(model, optimizer, repeat(BATCH), replace(CONFIG, clip_norm=clip_norm)))
         moments = [state["exp_avg"].norm() for state in optimizer.state.values()]
         return float(torch.stack(moments).norm())
 
@@ -53,7 +55,7 @@ def test_products_are_in_bfloat16_where_asked_for_or_where_that_is_faster(
 ) -> None:
     small, wide = Transformer(config), Transformer(replace(config, d_model=WIDE, heads=2))
     for fast in (True, False):
-        monkeypatch.setattr("allyouneed.train.loop.has_fast_bfloat16", lambda device, fast=fast: fast)
+        monkeypatch.setattr("allyouneed.train.gradients.has_fast_bfloat16", lambda device, fast=fast: fast)
         assert autocast_dtype("auto", small) == autocast_dtype("float32", wide) == torch.float32
         assert autocast_dtype("auto", wide) == (torch.bfloat16 if fast else torch.float32)
         assert autocast_dtype("bfloat16", small) == torch.bfloat16
@@ -73,7 +75,7 @@ def test_r_drop_without_dropout_is_no_r_drop(config: ModelConfig) -> None:
     for r_drop in (0.0, 5.0):
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.0))
-        loss = add_gradients(model, [BATCH], replace(CONFIG, r_drop=r_drop))
+        loss, _ = add_gradients(model, [BATCH], replace(CONFIG, r_drop=r_drop))
         results.append((loss, [parameter.grad for parameter in model.parameters()]))
     torch.testing.assert_close(results[1], results[0])
 
@@ -94,10 +96,10 @@ def test_accumulating_and_cutting_change_nothing_without_dropout(config: ModelCo
     """Two rows in one batch, as two batches that make one update, or as two pieces of one batch."""
     rows = [Batch(BATCH.source[i : i + 1], BATCH.target[i : i + 1]) for i in range(2)]
     results = []
-    for group, pieces in (([BATCH], 1), (rows, 1), ([BATCH], 2)):
+    for group in ([BATCH], rows, BATCH.split(2)):
         torch.manual_seed(0)
         model = Transformer(replace(config, dropout=0.0))
-        loss = add_gradients(model, group, CONFIG, micro_batches=pieces)
+        loss, _ = add_gradients(model, group, CONFIG)
         results.append((loss, [parameter.grad for parameter in model.parameters()]))
     for loss, gradients in results[1:]:
         torch.testing.assert_close(loss, results[0][0])
@@ -113,28 +115,39 @@ def test_an_accumulated_update_takes_its_batches_from_the_feed(config: ModelConf
     assert len(list(feed)) == 1
 
 
-def test_an_update_that_is_not_finite_is_skipped_and_counted(config: ModelConfig) -> None:
-    model, state, skipped = Transformer(config), TrainState(), []
+def test_an_update_that_is_not_finite_is_skipped(config: ModelConfig) -> None:
+    model, step, finite = Transformer(config), 1, []
     model.get_parameter("encoder.layers.0.attention.query.weight").register_hook(  # type: ignore[no-untyped-call]
-        lambda gradient: gradient * (float("inf") if state.step in (2, 3) else 1.0)
+        lambda gradient: gradient * (float("inf") if step in (2, 3) else 1.0)
     )
-    for update in updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, state):
-        skipped.append(update.skipped)
+    for update in updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG):
+        step = update.step + 1
+        finite.append(bool(update.is_finite))
         assert model.get_parameter("encoder.layers.0.attention.query.bias").grad is None
         if update.step == 1:
             before = [parameter.detach().clone() for parameter in model.parameters()]
         if update.step == 3:
             assert all(map(torch.equal, model.parameters(), before))
-    assert skipped == [False, True, True, False, False]
-    assert (state.skipped, state.skipped_in_a_row) == (2, 0)
+    assert finite == [True, False, False, True, True]
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
-def test_resuming_starts_with_the_next_update(config: ModelConfig) -> None:
-    assert [update.step for update in trained(config, CONFIG, TrainState(step=3))] == [4, 5]
+def test_updates_are_counted_from_any_number_and_may_have_other_learning_rates(config: ModelConfig) -> None:
+    model = Transformer(config)
+    optimizer = make_optimizer(model, TrainConfig())
+    done = list(updates(model, optimizer, repeat(BATCH), CONFIG, first=4, learning_rate=lambda step: step / 100))
+    assert [(update.step, update.learning_rate) for update in done] == [(4, 0.04), (5, 0.05)]
 
 
-def test_whoever_iterates_may_stop_after_any_update(config: ModelConfig) -> None:
-    model, state = Transformer(config), TrainState()
-    next(updates(model, make_optimizer(model, TrainConfig()), repeat(BATCH), CONFIG, state))
-    assert state.step == 1
+def test_the_gradients_are_those_that_are_handed_in(config: ModelConfig) -> None:
+    model = Transformer(config)
+
+    def ones(model: Transformer, batches: Sequence[Batch], config: TrainConfig) -> tuple[Tensor, Tensor]:
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        return torch.tensor(7.0), torch.tensor(1.0)
+
+    before = model.projection.table.detach().clone()
+    update = next(updates(model, torch.optim.SGD(model.parameters()), repeat(BATCH), CONFIG, gradients=ones))
+    assert (float(update.loss), float(update.gradient_norm)) == (7.0, 1.0)
+    torch.testing.assert_close(model.projection.table, before - update.learning_rate)

@@ -14,8 +14,8 @@ from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import AllYouNeedError, ConfigError, InputError
 from allyouneed.evaluation import evaluate
+from allyouneed.fast.custom_parts import find_custom_part
 from allyouneed.nn import MultiHeadAttention, Transformer
-from allyouneed.nn.custom_parts import find_custom_part
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from bundles import make_bundle

@@ -15,10 +15,11 @@ import torch
 from ..config import ModelConfig, TrainConfig
 from ..data.batch import Batch
 from ..device import using_threads
+from ..fast.projected import projected_loss
 from ..files import parse_json, to_json, write_whole
 from ..nn import Transformer
-from ..train.loop import add_gradients
-from ..train.optimizer import make_optimizer
+from ..train.gradients import add_gradients
+from ..younger.muon import build_optimizer
 from .choice_rules import TOKENS_PER_MINUTE
 
 MODEL = ModelConfig(vocab_size=4_000, d_model=128, d_ff=512, heads=4, encoder_layers=2, decoder_layers=2)
@@ -54,10 +55,10 @@ def measure_speed(workers: int, now: Callable[[], float] = time.perf_counter) ->
         ids = torch.randint(1, MODEL.vocab_size, (2, SENTENCES, LENGTH))
         batch, config = Batch(ids[0], ids[1]), TrainConfig(optimizer="muon", precision="auto", steps=1)
         model = Transformer(MODEL).train()
-        optimizer, times = make_optimizer(model, config), list[float]()
+        optimizer, times = build_optimizer(model, config), list[float]()
         while len(times) < WARM_UP + FEWEST or sum(times[WARM_UP:]) < SECONDS:
             begin = now()
-            add_gradients(model, [batch], config)
+            add_gradients(model, [batch], config, projected_loss)
             optimizer.step()
             optimizer.zero_grad()
             times.append(now() - begin)

@@ -21,11 +21,14 @@ from ..data.read import stride
 from ..data.sampler import batches
 from ..data.store import EncodedPairs, encode_pairs
 from ..device import using_threads
+from ..fast.passes import choose_loss
 from ..nn import Transformer
 from ..text.vocabulary import Vocabulary, train_vocabulary
-from ..train.loop import add_gradients, set_learning_rate
-from ..train.optimizer import make_optimizer
+from ..train.gradients import add_gradients
+from ..train.loop import set_learning_rate
 from ..train.validation import validate
+from ..younger import build_model
+from ..younger.muon import build_optimizer
 from .candidates import Change
 from .choice_rules import WARMUP_SHARE, peak_learning_rate
 from .corpus_sample import CorpusSample
@@ -81,7 +84,7 @@ class Trials:
         vocabulary, train, valid = self._encoded(recipe.data, recipe.model.max_length)
         proxy = narrowed(recipe)
         torch.manual_seed(proxy.train.seed)
-        model = Transformer(vocabulary.with_vocab_size(proxy.model)).to(self._device)
+        model = build_model(vocabulary.with_vocab_size(proxy.model)).to(self._device)
         updates, score, loss = 0, None, None
         if len(train) and len(valid):
             with using_threads(1):  # the products are small: a second one would wait, above all on a busy machine
@@ -115,13 +118,14 @@ class Trials:
             pad_id=vocabulary.source.pad_id,
             target_pad_id=vocabulary.target.pad_id,
         )
-        optimizer, begin, updates = make_optimizer(model, config), self._now(), 0
+        optimizer, begin, updates = build_optimizer(model, config), self._now(), 0
+        loss_of, _ = choose_loss(model, config)
         model.train()
         while (share := (self._now() - begin) / max(1e-3, end - begin)) < 1:
             updates += 1
             warmup = min(1.0, max(share, 0.001) / WARMUP_SHARE)
             set_learning_rate(optimizer, config.learning_rate * warmup * (1 - share))
-            loss = add_gradients(model, [next(feed)], config)
+            loss, _ = add_gradients(model, [next(feed)], config, loss_of)
             if not isfinite(loss.item()):
                 break
             optimizer.step()

@@ -12,6 +12,7 @@ from ..config import ModelConfig, Recipe
 from ..corpus.pair import Pair
 from ..device import one_thread
 from ..nn import Transformer
+from ..younger import build_model
 from .baseline import matches_baseline, save_baseline
 from .engines import beam_search_is_exhaustive, engines_agree, losses_match_definition, positions_differ
 from .learning import initial_loss_is_log_vocabulary, memorizes_a_batch
@@ -52,7 +53,7 @@ def check_recipe(recipe: Recipe) -> Iterator[CheckResult]:
     data = recipe.data
     size = len(set(data.alphabet)) + 3 if data.alphabet else data.vocab_size or 1_000
     torch.manual_seed(recipe.train.seed)
-    model = Transformer(replace(recipe.model, vocab_size=size)).eval()
+    model = build_model(replace(recipe.model, vocab_size=size)).eval()
     return _on_one_thread(_check_recipe(recipe, model))
 
 
@@ -110,7 +111,7 @@ def _check_function(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
 def _check_learning(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     def new(config: ModelConfig) -> Transformer:
         torch.manual_seed(1)
-        return Transformer(config)
+        return build_model(config)
 
     yield initial_loss_is_log_vocabulary(new(model.config), ids)
     # A vocabulary of a few tokens: the embeddings of unused ones would only cost time.

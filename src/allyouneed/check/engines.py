@@ -11,13 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..decode import BeamOptions, SearchLimits, beam_search
+from ..fast.custom_parts import find_custom_part
+from ..fast.loss import fused_linear_cross_entropy
 from ..inference import make_engine
 from ..inference.quantization import Int8Linear, supports_int8
 from ..interpreter import is_installed
 from ..nn import Transformer
-from ..nn.custom_parts import find_custom_part
-from ..nn.rotary import NoPositions, rotate
-from ..train.loss import fused_linear_cross_entropy, mean_loss
+from ..train.loss import mean_loss
+from ..younger.rotary import NoPositions, rotate
 from .model import MAX_LOGIT_DIFFERENCE
 from .result import CheckResult, Ids
 

@@ -71,13 +71,13 @@ class TrainingScreen:
         self._since = time.monotonic()
         self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates", begun=step)
 
-    def on_update(self, update: "Update") -> None:
+    def on_update(self, update: "Update", steps: int) -> None:
         now = time.monotonic()
         self._tokens, self._seconds, self._since = self._tokens + update.tokens, self._seconds + now - self._since, now
         if update.step % 10 == 0 or math.isnan(self._loss):  # reading the loss makes a GPU wait
             self._loss = update.loss.item()
         about = f"updates · {self._tokens / (self._seconds or math.inf):,.0f} tokens/s · loss {self._loss:.3f}"
-        self._bar.update(self._task, total=update.steps or None, completed=update.step, about=about)
+        self._bar.update(self._task, total=steps or None, completed=update.step, about=about)
 
     def on_validation(self, validation: "Validation") -> None:
         self._row(validation)

@@ -18,8 +18,8 @@ from ..bundle import Bundle
 from ..config import ModelConfig
 from ..errors import MissingExtraError
 from ..nn import DecoderBlock, EncoderBlock, FeedForward, LayerNorm, MultiHeadAttention, Transformer
-from ..nn.query_key_norm import QueryKeyNormAttention
 from ..text.backends import EOS, PAD, UNK
+from ..younger.query_key_norm import QueryKeyNormAttention
 from .exported_tokenizer import save_tokenizers
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
@@ -139,10 +139,10 @@ def _transformer(spec: Any, model: Transformer, banned: tuple[int, ...]) -> None
         spec.encoder.position_encodings.encodings = _array(model.source_position.encoding)
         spec.decoder.position_encodings.encodings = _array(model.target_position.encoding)
     for layer_spec, encoder_block in zip(spec.encoder.layer, model.encoder.layers, strict=True):
-        _encoder_block(layer_spec, encoder_block)  # type: ignore[arg-type]
+        _encoder_block(layer_spec, encoder_block)
     spec.decoder.embeddings.weight = _array(model.target_embedding.table)
     for layer_spec, decoder_block in zip(spec.decoder.layer, model.decoder.layers, strict=True):
-        _decoder_block(layer_spec, decoder_block)  # type: ignore[arg-type]
+        _decoder_block(layer_spec, decoder_block)
     if model.config.norm == "pre":
         _norm(spec.encoder.layer_norm, model.encoder.norm)  # type: ignore[arg-type]
         _norm(spec.decoder.layer_norm, model.decoder.norm)  # type: ignore[arg-type]

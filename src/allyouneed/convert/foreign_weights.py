@@ -9,9 +9,10 @@ from torch import Tensor
 from ..bundle import MOST_POSITIONS
 from ..config import ModelConfig
 from ..errors import CheckpointError, ConfigError
+from ..fast.uninitialized import UninitializedWeights
 from ..nn import Transformer
-from ..nn.uninitialized import UninitializedWeights
 from ..nn.weights import set_weights
+from ..younger import build_model
 from .checkpoint_files import as_float32, stored_bytes
 
 MOST_SHARED = 4  # times that weights may be used: three tables of embeddings may be one
@@ -74,10 +75,10 @@ def build_imported_model(config: ModelConfig, weight: Callable[[str, tuple[int, 
     refuse_many_positions(config)
     try:
         with torch.device("meta"), UninitializedWeights():
-            shapes = {name: tuple(empty.shape) for name, empty in Transformer(config).named_parameters()}
+            shapes = {name: tuple(empty.shape) for name, empty in build_model(config).named_parameters()}
         tensors = {name: weight(name, shape) for name, shape in shapes.items()}
         with UninitializedWeights():
-            model = Transformer(config)
+            model = build_model(config)
     except ConfigError as error:
         raise CheckpointError(str(error)) from error
     set_weights(model, tensors)

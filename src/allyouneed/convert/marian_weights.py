@@ -8,10 +8,11 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..errors import CheckpointError
+from ..fast.uninitialized import UninitializedWeights
 from ..nn import Transformer
 from ..nn.position import sinusoids
-from ..nn.uninitialized import UninitializedWeights
 from ..nn.weights import set_weights
+from ..younger import build_model
 from .foreign_weights import StoredWeights, refuse_many_positions
 from .huggingface import LOGITS_BIAS, marian_order, weight_names
 
@@ -28,13 +29,13 @@ def make_model(config: ModelConfig, stored: dict[str, Tensor], *, scaled: bool =
     """
     refuse_many_positions(config)
     with torch.device("meta"), UninitializedWeights():
-        empty = Transformer(config)
+        empty = build_model(config)
     made = our_weights(StoredWeights(stored), empty, scaled=scaled)
     if not made["projection.bias"].any():
         del made["projection.bias"]
         config = replace(config, projection_bias=False)
     with UninitializedWeights():
-        model = Transformer(config)
+        model = build_model(config)
     set_weights(model, made)
     return model.eval()
 

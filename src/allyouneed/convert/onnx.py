@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -32,8 +32,9 @@ from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
 from ..decode import SearchLimits, search
 from ..errors import MissingExtraError
-from ..nn import Transformer, rotary
+from ..nn import Transformer
 from ..nn.decoder import DecoderState, LayerState
+from ..younger import rotary
 from .exported_tokenizer import save_tokenizers
 from .precision import ExportPrecision
 from .proof import ConvertedModel, banned_ids
@@ -55,7 +56,7 @@ class ONNXEncoder(nn.Module):
         model = self.model
         mask = source != model.config.pad_id
         x = F.embedding(source, model.source_embedding.table) * math.sqrt(model.config.d_model)
-        x = x + cast(Tensor, model.source_position.encoding)[: source.size(1)]
+        x = x + model.source_position.encoding[: source.size(1)]
         attn_mask = mask[:, None, None, :]
         layers = model.decoder.start(model.encoder(x, attn_mask), attn_mask).layers
         return (
@@ -68,18 +69,20 @@ class ONNXEncoder(nn.Module):
 class ONNXDecoderStep(nn.Module):
     """The last ids and the KV cache → log-probabilities of the next, and the longer cache."""
 
+    bias: Tensor
+
     def __init__(self, model: Transformer, banned: tuple[int, ...]) -> None:
         super().__init__()
         self.model = model
         self.register_buffer("bias", torch.zeros(model.config.effective_target_vocab_size), persistent=False)
-        cast(Tensor, self.bias)[list(banned)] = -torch.inf
+        self.bias[list(banned)] = -torch.inf
 
     def forward(
         self, last: Tensor, keys: Tensor, values: Tensor, memory_keys: Tensor, memory_values: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         model = self.model
         x = F.embedding(last[:, None], model.target_embedding.table) * math.sqrt(model.config.d_model)
-        x = x + cast(Tensor, model.target_position.encoding)[keys.size(3)]
+        x = x + model.target_position.encoding[keys.size(3)]
         past = tuple(LayerState(keys[i], values[i], memory_keys[i], memory_values[i]) for i in range(len(keys)))
         x, state = model.decoder.step(x, DecoderState(past, mask[:, None, None, :]))
         logits = model.projection(x)[:, 0] + self.bias

@@ -17,10 +17,10 @@ import torch
 from ..bundle import Bundle
 from ..config import DecodeConfig
 from ..decode import SearchLimits, search, target_log_probabilities
+from ..decode.eval_copy import eval_copy
 from ..errors import ExportError, InputError
 from ..files import to_json, write_whole
 from ..inference import EngineStep, make_engine
-from ..nn.eval_copy import eval_copy
 
 TIE = 1e-3  # nats
 PROOF_LENGTH = 64  # tokens of a translation, `<eos>` included

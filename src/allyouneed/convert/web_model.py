@@ -17,8 +17,8 @@ from torch import Tensor
 from ..bundle import Bundle
 from ..inference.quantization import quantize
 from ..nn import EncoderBlock
-from ..nn.query_key_norm import EPS
 from ..nn.weights import weights
+from ..younger.query_key_norm import EPS
 from .precision import ExportPrecision
 from .proof import banned_ids
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..nn import MultiHeadAttention, Transformer
-from ..nn.eval_copy import eval_copy
+from .eval_copy import eval_copy
 
 
 def align_targets(models: Sequence[Transformer], source: Tensor, target: Tensor, is_word: Tensor) -> Tensor:

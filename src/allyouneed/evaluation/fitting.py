@@ -11,8 +11,8 @@ from ..errors import ConfigError
 from ..run import Draft, Evaluator, TrainingCallback, run_training
 from ..run.budget import Stopwatch
 from ..run.pairs import with_pairs
-from ..run.run import OptimizerFactory
-from ..train.optimizer import make_optimizer
+from ..run.setup import OptimizerFactory
+from ..younger.muon import build_optimizer
 from .model_scores import evaluate_greedily
 from .user_metrics import UserMetric, with_stopping_metric
 
@@ -27,7 +27,7 @@ def fit(
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = evaluate_greedily,
     metrics: Mapping[str, UserMetric] | None = None,
-    optimizer: OptimizerFactory = make_optimizer,
+    optimizer: OptimizerFactory = build_optimizer,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
 ) -> Bundle:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from ..decode import alignment_layer
+from ..decode.eval_copy import eval_copy
 from ..errors import InputError
-from ..nn.eval_copy import eval_copy
 from ..translator import Segment, Translation, Translator
 from .recording import Recording, recorded
 from .search_trace import SearchTrace, trace_search

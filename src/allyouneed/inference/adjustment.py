@@ -11,7 +11,7 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..nn.attention import MultiHeadAttention
 from ..nn.position import sinusoids
-from ..nn.query_key_norm import EPS, QueryKeyNormAttention
+from ..younger.query_key_norm import EPS, QueryKeyNormAttention
 
 
 def stack_gains(attention: MultiHeadAttention) -> Tensor:

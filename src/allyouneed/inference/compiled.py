@@ -101,7 +101,7 @@ class CompiledEngine(EagerEngine):
         self._embedding = EmbeddingWeights(
             _array(model.target_embedding.table),
             model.config.d_model**0.5,
-            _array(cast(Tensor, model.target_position.encoding)),
+            _array(model.target_position.encoding),
         )
         first = encoder[0]
         self._heads, self._query_width = first.attention.heads, first.attention.query.out_features

@@ -13,13 +13,13 @@
 
 import math
 from functools import lru_cache
-from typing import Self, cast
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
-from ..nn.attention import attention_bias
+from ..fast.attention import attention_bias
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
 from ..nn.transformer import Transformer, require_rows
@@ -46,8 +46,8 @@ class EagerEngine:
         self.scale = math.sqrt(model.config.d_model)
         self.source_table = model.source_embedding.table.detach()
         self.target_table = model.target_embedding.table.detach()
-        self.source_position = cast(Tensor, model.source_position.encoding).detach()
-        self.target_position = cast(Tensor, model.target_position.encoding).detach()
+        self.source_position = model.source_position.encoding.detach()
+        self.target_position = model.target_position.encoding.detach()
         self.rotation = rotation_table(model.config).to(self.target_table.device, self.dtype)
         self._prepare(model)
 
@@ -86,8 +86,8 @@ class EagerEngine:
 
     def _prepare(self, model: Transformer) -> None:
         make, dtype = Int8Linear if self.precision == "int8" else FloatLinear, self.dtype
-        self.encoder = [EagerEncoderBlock(block, make, dtype) for block in model.encoder.layers]  # type: ignore[arg-type]
-        self.decoder = [EagerDecoderBlock(block, make, dtype) for block in model.decoder.layers]  # type: ignore[arg-type]
+        self.encoder = [EagerEncoderBlock(block, make, dtype) for block in model.encoder.layers]
+        self.decoder = [EagerDecoderBlock(block, make, dtype) for block in model.decoder.layers]
         self.encoder_norm = EagerNorm(model.encoder.norm, dtype)
         self.decoder_norm = EagerNorm(model.decoder.norm, dtype)
         self.projection: LinearMap = make(model.projection.table, model.projection.bias)

@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload
 from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
-from ..nn.query_key_norm import EPS
+from ..younger.query_key_norm import EPS
 
 Array = NDArray[Any]
 PANEL = 64  # outputs of a linear map whose int8 weights are stored together

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, MissingExtraError
-from ..nn.custom_parts import find_custom_part
+from ..fast.custom_parts import find_custom_part
 from ..nn.transformer import Transformer
 from .auto_engine import AutoEngine, can_auto_compile
 from .current_engine import CurrentEngine

@@ -19,7 +19,7 @@ from ..config import ModelConfig
 from ..errors import AllYouNeedError
 from ..files import locked
 from ..interpreter import python_command
-from ..nn.transformer import Transformer
+from ..younger import build_model
 from . import kernels
 from .compiled import make_compiled_engine
 from .engine import AnyEngine, EngineStep, Precision
@@ -33,7 +33,7 @@ def is_warm(precision: Precision) -> bool:
 def warm_up(precision: Precision) -> None:
     """Compile all kernels, by translating with a tiny model; half a minute, less if they are cached."""
     sizes = ModelConfig(vocab_size=80, d_model=8, d_ff=8, heads=2, max_length=8, encoder_layers=1, decoder_layers=1)
-    model = Transformer(sizes).eval()
+    model = build_model(sizes).eval()
     translate_once(make_compiled_engine(model, precision=precision))
     _marker(precision).touch()
 

@@ -6,7 +6,7 @@
 Batch first, always. A mask is bool and True means "may attend".
 """
 
-from .attention import MultiHeadAttention, attention, attention_weights
+from .attention import MultiHeadAttention, attention_weights
 from .decoder import Decoder, DecoderBlock, DecoderState
 from .embedding import Embedding
 from .encoder import Encoder, EncoderBlock
@@ -34,7 +34,6 @@ __all__ = [
     "Projection",
     "Residual",
     "Transformer",
-    "attention",
     "attention_weights",
     "causal_mask",
     "padding_mask",

@@ -7,11 +7,12 @@ step takes one and returns a longer one, and keeps nothing on the module.
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..config import ModelConfig
-from .encoder import build_cross_attention, build_feed_forward, build_residual, build_self_attention
-from .packed import AttentionMask
+from .attention import MultiHeadAttention
+from .encoder import build_attention, build_feed_forward, build_residual
+from .module import Layers, Module
 from .residual import closing_norm
 
 
@@ -58,23 +59,23 @@ class DecoderState:
         return kept.reorder(rows[sentences].flatten())
 
 
-class DecoderBlock(nn.Module):
+class DecoderBlock(Module):
     """Self-attention to earlier tokens, cross-attention to the memory, then the feed-forward network."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, attention: type[MultiHeadAttention] = MultiHeadAttention) -> None:
         super().__init__()
-        self.self_attention = build_self_attention(config)
+        self.self_attention = build_attention(config, attention)
         self.self_attention_residual = build_residual(config)
-        self.cross_attention = build_cross_attention(config)
+        self.cross_attention = build_attention(config)
         self.cross_attention_residual = build_residual(config)
         self.feed_forward = build_feed_forward(config)
         self.feed_forward_residual = build_residual(config)
 
-    def forward(self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, causal_mask))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, attn_mask))
-        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
+        return self.feed_forward_residual(x, self.feed_forward)
 
     def start(self, memory: Tensor) -> LayerState:
         """The state before the first token. The memory (B, S, D) is projected here, once for all steps."""
@@ -101,28 +102,28 @@ class DecoderBlock(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward), state
 
 
-class Decoder(nn.Module):
-    """`config.decoder_layers` blocks."""
+class Decoder(Module):
+    """`config.decoder_layers` blocks, whose self-attention is of class `attention`."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, attention: type[MultiHeadAttention] = MultiHeadAttention) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
+        self.layers = Layers[DecoderBlock](DecoderBlock(config, attention) for _ in range(config.decoder_layers))
         self.norm = closing_norm(d_model=config.d_model, norm=config.norm)
 
-    def forward(self, x: Tensor, memory: Tensor, attn_mask: AttentionMask, causal_mask: AttentionMask) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, attn_mask: Tensor, causal_mask: Tensor) -> Tensor:
         """Shapes: x (B, T, D), memory (B, S, D), masks over the memory and over the target → (B, T, D)."""
         for layer in self.layers:
             x = layer(x, memory, attn_mask, causal_mask)
-        return self.norm(x)  # type: ignore[no-any-return]
+        return self.norm(x)
 
     def start(self, memory: Tensor, attn_mask: Tensor) -> DecoderState:
         """The state before the first token, one hypothesis for each sentence."""
-        return DecoderState(tuple(layer.start(memory) for layer in self.layers), attn_mask)  # type: ignore[operator]
+        return DecoderState(tuple(layer.start(memory) for layer in self.layers), attn_mask)
 
     def step(self, x: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """`forward` for the newest token alone. Shapes: x (N, 1, D) → (N, 1, D)."""
         layers = []
         for layer, past in zip(self.layers, state.layers, strict=True):
-            x, present = layer.step(x, past, state.attn_mask)  # type: ignore[operator]
+            x, present = layer.step(x, past, state.attn_mask)
             layers.append(present)
         return self.norm(x), replace(state, layers=tuple(layers), length=state.length + 1)

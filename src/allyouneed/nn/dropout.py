@@ -6,13 +6,14 @@ the rest of a small layer takes. Here one draw of 64 bits decides for four numbe
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import ConfigError
 from ..settings import require_fraction
+from .module import Module
 
 
-class Dropout(nn.Module):
+class Dropout(Module):
     """`x`, each number set to 0 with probability `p` and otherwise divided by 1 − p; `x` itself when not training.
 
     Refuses a `p` that rounds to 1 in 16 bits.

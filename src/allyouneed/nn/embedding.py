@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..settings import require_whole
+from .module import Module
 
 
-class Embedding(nn.Module):
+class Embedding(Module):
     """Ids → vectors.
 
     Shapes: ids (B, L), integers → (B, L, D). Refuses an id outside the vocabulary.

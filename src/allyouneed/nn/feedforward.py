@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..settings import require_whole
+from .module import Linear, Module
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
-class FeedForward(nn.Module):
+class FeedForward(Module):
     """Two linear maps with an activation between, the same at every position.
 
     Shapes: (B, L, D) → (B, L, F) → (B, L, D).
@@ -21,9 +22,9 @@ class FeedForward(nn.Module):
         super().__init__()
         require_whole("d_model", d_model)
         require_whole("d_ff", d_ff)
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
+        self.inner = Linear(d_model, d_ff)
+        self.outer = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(self.activation(self.inner(x)))  # type: ignore[no-any-return]
+        return self.outer(self.activation(self.inner(x)))

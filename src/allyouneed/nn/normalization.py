@@ -5,21 +5,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..settings import require_whole
+from .module import Module
 
 
-def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, *, eps: float) -> Tensor:
-    """Normalize each vector to mean 0 and variance 1 over the last axis, then apply gain and bias.
+class LayerNorm(Module):
+    """Each vector gets mean 0 and variance 1, then a learned gain and bias: g ⊙ (x − mean) / √(variance + ε) + b.
 
-    The variance is the biased one (divided by D), and eps is added before the root. Shapes: (…, D),
-    gain and bias (D,) → (…, D).
+    The variance is the biased one, divided by D. Shapes: (…, D) → (…, D).
     """
-    centered = x - x.mean(-1, keepdim=True)
-    variance = centered.square().mean(-1, keepdim=True)
-    return gain * centered / torch.sqrt(variance + eps) + bias
-
-
-class LayerNorm(nn.Module):
-    """`layer_norm` with a learned gain and bias, by PyTorch's fused kernel. Shapes: (…, D) → (…, D)."""
 
     def __init__(self, d_model: int, *, eps: float = 1e-5) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..errors import ConfigError, InputError
 from ..settings import require_fraction, require_whole
 from .dropout import Dropout
+from .module import Module
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
@@ -34,7 +35,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()  # (L, D/2, 2) → (L, D)
 
 
-class PositionalEncoding(nn.Module):
+class PositionalEncoding(Module):
     """Add sines and cosines, then dropout.
 
     Shapes: (B, L, D) → the same. The encoding is a buffer: it moves and is cast with the module, is
@@ -51,10 +52,10 @@ class PositionalEncoding(nn.Module):
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
         """`start` is the position of the first vector: 0, or in a decoding step the number of earlier tokens."""
-        return self.dropout(x + _cut(self.encoding, start, x.size(1)))  # type: ignore[no-any-return]
+        return self.dropout(x + _cut(self.encoding, start, x.size(1)))
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(Module):
     """Add a learned vector for each position, then dropout. Otherwise as `PositionalEncoding`."""
 
     def __init__(self, *, d_model: int, max_length: int = 5000, dropout: float = 0.1) -> None:
@@ -67,7 +68,7 @@ class LearnedPositions(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, *, start: int = 0) -> Tensor:
-        return self.dropout(x + _cut(self.encoding, start, x.size(1)))  # type: ignore[no-any-return]
+        return self.dropout(x + _cut(self.encoding, start, x.size(1)))
 
 
 def _cut(encoding: Tensor, start: int, length: int) -> Tensor:

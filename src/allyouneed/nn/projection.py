@@ -5,9 +5,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..settings import require_whole
+from .module import Module
 
 
-class Projection(nn.Module):
+class Projection(Module):
     """A linear map, by default without bias. A given `table` (V, D) is shared; otherwise one is drawn from N(0, 1/D).
 
     Shapes: (…, D) → logits (…, V).

@@ -7,14 +7,15 @@ but leaves the last sum unnormalized, so the stack then ends in one more norm.
 from collections.abc import Callable
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..settings import require_fraction
 from .dropout import Dropout
+from .module import Identity, Module
 from .normalization import LayerNorm
 
 
-class Residual(nn.Module):
+class Residual(Module):
     """LayerNorm(x + Dropout(sublayer(x))), or with "pre" x + Dropout(sublayer(LayerNorm(x)))."""
 
     def __init__(self, *, d_model: int, dropout: float, norm: Literal["post", "pre"]) -> None:
@@ -27,14 +28,14 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Shapes: (B, L, D) in and out."""
         if self.norm_first:
-            return x + self.dropout(sublayer(self.norm(x)))  # type: ignore[no-any-return]
-        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
 
     def pre_norm(self, x: Tensor) -> Tensor:
         """The input of the sublayer: x, normalized first with "pre". Shapes: (B, L, D) in and out."""
         return self.norm(x) if self.norm_first else x
 
 
-def closing_norm(*, d_model: int, norm: Literal["post", "pre"]) -> nn.Module:
+def closing_norm(*, d_model: int, norm: Literal["post", "pre"]) -> Module:
     """The final norm of a stack of layers: a layer norm for "pre", the identity for "post"."""
-    return LayerNorm(d_model) if norm == "pre" else nn.Identity()
+    return LayerNorm(d_model) if norm == "pre" else Identity()

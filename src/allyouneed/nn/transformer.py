@@ -1,21 +1,23 @@
 """The whole of Figure 1: ids of a source and of a target so far → logits of what comes next."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..device import require_memory
-from ..errors import InputError
+from ..errors import ConfigError, InputError
+from .attention import MultiHeadAttention
 from .decoder import Decoder, DecoderState
 from .embedding import Embedding
 from .encoder import Encoder
 from .mask import causal_mask, padding_mask
+from .module import Module
 from .position import LearnedPositions, PositionalEncoding
 from .projection import Projection
-from .rotary import NoPositions
 
-POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions, "rotary": NoPositions}
+POSITIONS: dict[str, type[PositionalEncoding | LearnedPositions]]
+POSITIONS = {"sinusoidal": PositionalEncoding, "learned": LearnedPositions}
 
 
 class Memory(NamedTuple):
@@ -25,29 +27,45 @@ class Memory(NamedTuple):
     attn_mask: Tensor
 
 
-class Transformer(nn.Module):
+class Transformer(Module):
     """The encoder-decoder Transformer.
 
     `model(source, target)` gives logits (B, T, V) for ids (B, S) and (B, T): those at position t are
     for the token after `target[:, t]`. Padding is at the end of a row. Refuses ids outside the
     vocabulary and sequences longer than `config.max_length`.
+
+    `attention` is the class of its self-attention, `position` that of its positions. Refuses a `config` that names
+    parts younger than the paper, unless these are handed in; `allyouneed.younger.build_model` does so.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        attention: type[MultiHeadAttention] = MultiHeadAttention,
+        position: type[PositionalEncoding | LearnedPositions] | None = None,
+    ) -> None:
         super().__init__()
+        if position is None and config.positions not in POSITIONS:
+            raise ConfigError(f'positions="{config.positions}" needs a part of allyouneed.younger; use its build_model')
+        if config.query_key_norm and attention is MultiHeadAttention:
+            raise ConfigError("query_key_norm=true needs a part of allyouneed.younger; use its build_model")
         require_memory("the weights of this model", config.weight_bytes)
         self.config = config
-        sizes = {"d_model": config.d_model, "max_length": config.max_length, "dropout": config.dropout}
+        position = position or POSITIONS[config.positions]
+        sizes: dict[str, Any] = {
+            "d_model": config.d_model, "max_length": config.max_length, "dropout": config.dropout,
+        }  # fmt: skip
         self.source_embedding = Embedding(vocab_size=config.vocab_size, d_model=config.d_model)
-        self.source_position = POSITIONS[config.positions](**sizes)  # type: ignore[arg-type]
-        self.encoder = Encoder(config)
+        self.source_position = position(**sizes)
+        self.encoder = Encoder(config, attention)
         self.target_embedding = (
             self.source_embedding
             if config.tied_embeddings == "all"
             else Embedding(vocab_size=config.effective_target_vocab_size, d_model=config.d_model)
         )
-        self.target_position = POSITIONS[config.positions](**sizes)  # type: ignore[arg-type]
-        self.decoder = Decoder(config)
+        self.target_position = position(**sizes)
+        self.decoder = Decoder(config, attention)
         self.projection = Projection(
             d_model=config.d_model,
             vocab_size=config.effective_target_vocab_size,
@@ -75,7 +93,7 @@ class Transformer(nn.Module):
 
     def decode(self, target: Tensor, memory: Memory) -> Tensor:
         """Logits of the next token at every position of a target. Shapes: (B, T) → (B, T, V)."""
-        return self.projection(self._decode_hidden_states(target, memory))  # type: ignore[no-any-return]
+        return self.projection(self._decode_hidden_states(target, memory))
 
     def start(self, source: Tensor) -> DecoderState:
         """Encode the source (B, S). Returns the state before the first target token, for `step`."""
@@ -91,7 +109,7 @@ class Transformer(nn.Module):
         require_rows("target", target)
         x = self.target_position(self.target_embedding(target))
         mask = causal_mask(target.size(1), device=target.device)
-        return self.decoder(x, memory.hidden_states, memory.attn_mask, mask)  # type: ignore[no-any-return]
+        return self.decoder(x, memory.hidden_states, memory.attn_mask, mask)
 
     def parameter_count(self) -> int:
         """The number of learned parameters; a shared table counts once."""

@@ -45,7 +45,7 @@ class _Recorder(SilentCallback):
     def on_train_begin(self, step: int, steps: int) -> None:
         self.times = [time.monotonic()]
 
-    def on_update(self, update: Update) -> None:
+    def on_update(self, update: Update, steps: int) -> None:
         self.times.append(time.monotonic())
 
     def on_validation(self, validation: Validation) -> None:

@@ -13,10 +13,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ..decode.eval_copy import eval_copy
 from ..errors import InputError
 from ..explain import recorded
 from ..explain.draw import BLUE, MONOSPACE, ORANGE, new_figure
-from ..nn.eval_copy import eval_copy
 from ..translator import Translator
 
 SURE = 0.3  # attention weight from which on a head attends clearly

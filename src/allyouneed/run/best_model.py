@@ -3,8 +3,8 @@
 from ..config import Recipe
 from ..data.prepared_data import PreparedData
 from ..errors import ConfigError
-from ..train.state import MIN_UPDATES, TrainState
 from .callback import Evaluator, Validation
+from .state import MIN_UPDATES, TrainState
 
 
 def is_best(validation: Validation, recipe: Recipe, state: TrainState, *, has_valid: bool) -> bool:

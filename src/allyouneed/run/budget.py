@@ -15,8 +15,8 @@ from ..config import TrainConfig
 from ..corpus.pair import Pair
 from ..errors import DataError, TrainingError
 from ..files import read_whole
-from ..train.state import TrainState
-from ..train.update_plan import UpdatePlan
+from .state import TrainState
+from .update_plan import UpdatePlan
 
 # All validations but the last take at most VALIDATION_SHARE of the budget. Each translates so few pairs that at least
 # FEWEST_VALIDATIONS fit into that.

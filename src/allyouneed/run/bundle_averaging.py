@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ..bundle import Bundle, require_one_vocabulary
 from ..errors import ConfigError
+from ..fast.uninitialized import UninitializedWeights
 from ..files import folder_written_whole
-from ..nn import Transformer
-from ..nn.uninitialized import UninitializedWeights
 from ..nn.weights import set_weights, weights
 from ..train.averaging import average_weights
+from ..younger import build_model
 from .model_card import describe_model
 
 _HEAD = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)  # of a card, for model hubs
@@ -31,7 +31,7 @@ def average_bundles(folders: Sequence[str | Path], output: str | Path) -> Bundle
         require_one_vocabulary(bundles, names)
         _require_one_config(bundles, names)
         with UninitializedWeights():
-            model = Transformer(bundles[0].model.config)
+            model = build_model(bundles[0].model.config)
         set_weights(model, average_weights(weights(bundle.model) for bundle in bundles))
         average = replace(bundles[0], model=model.eval(), card=_card(Path(output).name, bundles, names))
         average.save(partial)

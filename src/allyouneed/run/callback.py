@@ -86,8 +86,11 @@ class TrainingCallback(Protocol):
     def on_train_begin(self, step: int, steps: int) -> None:
         """Training starts, or resumes after update `step`; its last update is number `steps`."""
 
-    def on_update(self, update: Update) -> None:
-        """An update is done. `update.loss` is still on the device: `float(update.loss)` makes a GPU wait."""
+    def on_update(self, update: Update, steps: int) -> None:
+        """An update is done, of `steps` as planned now.
+
+        `update.loss` is still on the device: `float(update.loss)` makes a GPU wait.
+        """
 
     def on_validation(self, validation: Validation) -> None:
         """The model has been validated and written."""
@@ -101,6 +104,6 @@ class SilentCallback:
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None: ...
     def on_train_begin(self, step: int, steps: int) -> None: ...
-    def on_update(self, update: Update) -> None: ...
+    def on_update(self, update: Update, steps: int) -> None: ...
     def on_validation(self, validation: Validation) -> None: ...
     def on_message(self, topic: str, text: str) -> None: ...

@@ -21,8 +21,8 @@ from ..errors import AllYouNeedError, ConfigError, DataError
 from ..files import parse_json, to_json
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
-from ..train.state import TrainState
-from ..train.tensor_file import read_tensors, write_tensors
+from .state import TrainState
+from .tensor_file import read_tensors, write_tensors
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 

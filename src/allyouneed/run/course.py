@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..train.state import TrainState
+from .state import TrainState
 
 COURSE_POINTS = 20  # of the curves between two validations
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import partial
 from itertools import islice
 from math import ceil
 
@@ -10,12 +11,12 @@ import torch
 
 from ..config import TrainConfig
 from ..data.batch import Batch
+from ..fast.micro_batches import MicroBatches
+from ..fast.passes import choose_loss
 from ..nn import Transformer
-from ..train.loop import add_gradients
-from ..train.recovery import with_fitting_micro_batches
-from .budget import VALIDATION_SHARE, Stopwatch
-from .run import OptimizerFactory
-from .setup import Setup
+from ..train.gradients import add_gradients
+from .budget import VALIDATION_SHARE
+from .setup import OptimizerFactory, Setup
 
 MOST_SECONDS = 5.0
 LAST_SHARE = 0.08  # of a time budget, for the last validation and the scores of test pairs: a guess
@@ -27,13 +28,14 @@ def seconds_per_update(
     """The mean time of a few updates in seconds; neither the model nor the random numbers change."""
     copy = deepcopy(model).train()
     optimizer = make_optimizer(copy, config)
+    gradients = MicroBatches(partial(add_gradients, loss_of=choose_loss(copy, config)[0]))
     device = next(model.parameters()).device
     times: list[float] = []
     cuda = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         for batch in islice(batches, 9):
             begin = time.perf_counter()
-            with_fitting_micro_batches(add_gradients, copy, [batch], config, micro_batches=1)
+            gradients(copy, [batch], config)
             optimizer.step()
             optimizer.zero_grad()
             if cuda:
@@ -87,14 +89,14 @@ def describe_time(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, 
     ]
 
 
-def describe_plan(setup: Setup, optimizer: OptimizerFactory, stopwatch: Stopwatch) -> list[tuple[str, str]]:
+def describe_plan(setup: Setup, optimizer: OptimizerFactory) -> list[tuple[str, str]]:
     """What a run would do: updates, time and size of the model, as topics and lines."""
     settings = setup.recipe.train
     size = f"weights of {setup.model.config.weight_bytes / 1e6:.3g} MB"
     if not settings.minutes:
         lines = describe_time(setup, optimizer)
         return [*lines, ("plan", f"{settings.steps:,} updates, {_epochs(setup, settings.steps):.3g} epochs; {size}")]
-    used = stopwatch.seconds()
+    used = setup.stopwatch.seconds()
     seconds = _measure(setup, optimizer)
     left = max(0.0, (60 * settings.minutes - used) * (1 - VALIDATION_SHARE - LAST_SHARE))
     steps = min(settings.steps, int(left / seconds))

@@ -13,9 +13,8 @@ from ..device import describe_device, using_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole
 from ..train.averaging import copy_weights
-from ..train.optimizer import make_optimizer
-from ..train.state import TrainState
 from ..versions import environment
+from ..younger.muon import build_optimizer
 from .budget import USED_FILE, Stopwatch
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
@@ -26,8 +25,9 @@ from .log import RunLog
 from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
 from .report import try_to_write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
-from .run import OptimizerFactory, Run
-from .setup import Setup, set_up
+from .run import Run
+from .setup import OptimizerFactory, Setup, set_up
+from .state import TrainState
 
 
 def run_training(
@@ -36,7 +36,7 @@ def run_training(
     *,
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
-    optimizer: OptimizerFactory = make_optimizer,
+    optimizer: OptimizerFactory = build_optimizer,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
 ) -> Bundle:
@@ -79,7 +79,7 @@ def run_training(
             settings = setup.recipe.train
             if isinstance(recipe, Draft) and not (settings.minutes and starts):
                 setup.messages.extend(describe_time(setup, optimizer))
-            return _train(setup, output, callback, evaluate, stopwatch, starts=starts, changes=changes)
+            return _train(setup, starts=starts, changes=changes)
 
 
 def preview_training(
@@ -99,39 +99,30 @@ def preview_training(
         refuse_a_run(output)
         with using_threads(preliminary_recipe(recipe).train.threads):
             setup = set_up(
-                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=make_optimizer,
+                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
                 stopwatch=stopwatch, starts=True, resume=False,
             )  # fmt: skip
-            for topic, text in [*setup.messages, *describe_plan(setup, make_optimizer, stopwatch)]:
+            for topic, text in [*setup.messages, *describe_plan(setup, build_optimizer)]:
                 callback.on_message(topic, text)
             callback.on_message("data", f"{setup.data_folder} has the pairs, which the run will use")
     return setup.recipe
 
 
-def _train(
-    setup: Setup,
-    output: Path,
-    callback: TrainingCallback,
-    evaluate: Evaluator | None,
-    stopwatch: Stopwatch,
-    *,
-    starts: bool,
-    changes: list[str],
-) -> Bundle:
-    plan, data, model = setup.recipe, setup.data, setup.model
-    messages = setup.messages
+def _train(setup: Setup, *, starts: bool, changes: list[str]) -> Bundle:
+    plan, data, model, output, stopwatch = setup.recipe, setup.data, setup.model, setup.output, setup.stopwatch
+    messages, checkpoint = setup.messages, output / CHECKPOINT_FILE
     stopwatch.test_pairs = bool(data.test_pairs) or any(is_task(corpus.test) for corpus in plan.data.corpora())
     if starts:
         state = TrainState(ema=copy_weights(model) if plan.train.ema_decay else {})
     else:
-        state = load_checkpoint(output / CHECKPOINT_FILE, model, setup.optimizer, data=data.identity())
+        state = load_checkpoint(checkpoint, model, setup.optimizer, data=data.identity())
         stopwatch.before = max(stopwatch.before, state.used_seconds)
         messages += [("resume", text) for text in (f"continuing after update {state.step:,}", *changes)]
         if not _has_updates_left(plan.train, state):
             text = f"this run was finished after update {state.step:,}; nothing is left to do"
             if of_the_model := [change for change in changes if not change.startswith("train.")]:
                 text += f", and its model keeps its settings: {'; '.join(of_the_model)}"
-            callback.on_message("resume", text)
+            setup.callback.on_message("resume", text)
             with running_workers(1, threads=setup.threads) as workers:
                 workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads, is_finished=True))
             return Bundle.load(output, device=setup.device)
@@ -144,15 +135,12 @@ def _train(
     ):
         if not state.step:
             stopwatch.require_time(plan.train)
-        run = Run(
-            plan, output, data, model, setup.optimizer, state, languages=setup.languages, callback=callback,
-            evaluate=evaluate, log=log, workers=workers, stopwatch=stopwatch,
-        )  # fmt: skip
+        run = Run(setup, state, log, workers)
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / "recipe.toml", tomli_w.dumps(plan.tables()))
         data.save(output)
-        if starts:  # the other workers start with this checkpoint
-            save_checkpoint(output / CHECKPOINT_FILE, model, setup.optimizer, state, data=data.identity())
+        if starts:  # the other workers start with this one
+            save_checkpoint(checkpoint, model, setup.optimizer, state, data=data.identity())
         log.begin(after=state.step)
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:

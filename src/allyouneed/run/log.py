@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError
 from ..files import append, read_json_lines, to_json, to_json_lines, write_whole
 from ..interpreter import is_installed
-from ..train.update_plan import UpdatePlan
 from .callback import Sample, Validation
+from .update_plan import UpdatePlan
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter

@@ -5,9 +5,9 @@ from math import exp
 
 from ..language_tags import language_name
 from ..nn import Transformer
-from ..train.state import MIN_UPDATES
 from ..versions import versions
 from .callback import Validation, telling_scores
+from .state import MIN_UPDATES
 
 
 def describe_model(model: Transformer) -> str:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -25,10 +26,10 @@ from torch.distributed.rendezvous import rendezvous
 
 from ..config import Recipe
 from ..errors import TrainingError
+from ..fast.workers import WorkerGroup, Workers
 from ..interpreter import python_command
-from ..train.shared_memory import TIMEOUT, LostWorkerError
-from ..train.workers import WorkerGroup, Workers
 
+TIMEOUT = timedelta(hours=12)  # for a validation, during which the other workers wait
 LAST_SECONDS = 10  # for a worker to end
 LOST_OTHERS = 3  # the exit code of a worker that another one has left
 
@@ -87,7 +88,7 @@ def group_of_torchrun() -> Iterator[None]:
 
 def has_lost_others(error: Exception) -> bool:
     """Whether an error says that another worker has ended."""
-    return isinstance(error, LostWorkerError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
+    return isinstance(error, RuntimeError) and "gloo" in str(error)
 
 
 @contextmanager

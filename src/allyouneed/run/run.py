@@ -14,37 +14,42 @@ and writes the files of an incomplete one again, with the same contents.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
-from ..config import Recipe, TrainConfig
-from ..data.prepared_data import PreparedData
-from ..device import using_threads
+from ..device import runs_ahead, using_threads
 from ..errors import Interrupted
-from ..nn import Transformer
+from ..fast.micro_batches import MicroBatches
+from ..fast.passes import choose_loss, made_ahead
+from ..fast.workers import Workers, workers_here
 from ..train.averaging import update_ema
+from ..train.gradients import add_gradients
 from ..train.loop import Update, updates
-from ..train.packed_forward import packed_ahead
-from ..train.recovery import all_finite, divergence, rollback
 from ..train.schedule import learning_rate_at
-from ..train.state import MIN_GAIN, TrainState
-from ..train.update_plan import UpdatePlan
-from ..train.workers import Workers, workers_here
-from .budget import Budget, Stopwatch
-from .callback import Evaluator, TrainingCallback
+from .budget import Budget
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .course import Speed, course_since_validation
 from .interrupts import InterruptRequest
 from .log import RunLog, read_plans
+from .outcome import Outcome
+from .recovery import all_finite, divergence, rollback
+from .setup import Setup
+from .state import MIN_GAIN, TrainState
+from .update_plan import UpdatePlan
 from .validator import Validator
 
-OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
-
 _Result = TypeVar("_Result")
+
+
+class Due(NamedTuple):
+    """What is to be done after an update: validate, save, and stop for a signal (0: none)."""
+
+    validation: bool
+    checkpoint: bool
+    signal: int
+    is_last: bool
 
 
 class Run:
@@ -54,36 +59,18 @@ class Run:
     and reports.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        output: Path,
-        data: PreparedData,
-        model: Transformer,
-        optimizer: Optimizer,
-        state: TrainState,
-        *,
-        languages: tuple[str, str],
-        callback: TrainingCallback,
-        evaluate: Evaluator | None,
-        log: RunLog,
-        workers: Workers,
-        stopwatch: Stopwatch | None = None,
-    ) -> None:
-        self.recipe, self.data = recipe, data
-        self.model, self.optimizer, self.state = model, optimizer, state
-        self._callback, self._log, self._workers = callback, log, workers
-        stopwatch = stopwatch or Stopwatch()
-        self._now = stopwatch.now
+    def __init__(self, setup: Setup, state: TrainState, log: RunLog, workers: Workers) -> None:
+        self.settings, self.data, self.state = setup.recipe.train, setup.data, state
+        self.model, self.optimizer = setup.model, setup.optimizer
+        self._runs_ahead = runs_ahead(next(setup.model.parameters()).device)
+        self._callback, self._log, self._workers = setup.callback, log, workers
+        self._now = setup.stopwatch.now
         self._start = self._now() - state.seconds
         self._speed = Speed()
-        self._unrecorded: list[Update] = []  # updates of which the state does not know yet whether they were finite
-        self._budget, self._checkpoint = Budget(recipe.train, stopwatch), output / CHECKPOINT_FILE
-        self._validator = Validator(
-            recipe, output, data, languages=languages, callback=callback, evaluate=evaluate, log=log,
-            budget=self._budget, seconds=self._seconds,
-        )  # fmt: skip
-        self._plans = read_plans(output) if workers.rank == 0 and recipe.train.minutes else []
+        self._unrecorded: list[tuple[Update, Outcome]] = []  # updates that the state has not counted yet
+        self._budget, self._checkpoint = Budget(self.settings, setup.stopwatch), setup.output / CHECKPOINT_FILE
+        self._validator = Validator(setup, log, self._budget, self._seconds)
+        self._plans = read_plans(setup.output) if workers.rank == 0 and self.settings.minutes else []
 
     def message(self, topic: str, text: str) -> None:
         """Pass a line to the callback, and write it to the log."""
@@ -93,50 +80,28 @@ class Run:
 
     def train(self, interrupt: InterruptRequest) -> None:
         """Train to the end. After a signal, save and raise `Interrupted`."""
-        settings = self.recipe.train
-        self._workers.attach(self.model, self.optimizer)
-        self._set_plan(self._budget.begin)
-        self._callback.on_train_begin(self.state.step, self.state.last_step(settings))
-        self._speed.restart()
-        while self.state.step < self.state.last_step(settings) and not self.state.stopped_early:
-            batches = self.data.batches(
-                settings,
-                skip=self.state.step * settings.accumulate_steps,
-                part=(self._workers.rank, self._workers.count),
-            )
-            batches = packed_ahead(batches, self.model, settings)
-            for update in updates(self.model, self.optimizer, batches, settings, self.state, self._workers):
-                if self._workers.rank == 0:
-                    self._account(update)
-                signal = self._workers.agree(interrupt.signal or 0)
-                is_due, saves = self._what_is_due()
-                if self.state.plan and self.state.plan.until <= update.step < self.state.plan.steps:
-                    self._set_plan(self._budget.plan)
-                is_last = update.step == self.state.last_step(settings)
-                validates = is_due or is_last
-                checks = bool(validates or saves or signal)
-                if checks:
-                    self.state.count_outcomes()
-                    self._record_outcomes()
-                reason = divergence(self.state, is_last=is_last)
-                if checks and not reason and self._workers.agree(not all_finite(self._tensors())):
-                    reason = "the weights were not finite"
-                if not reason and validates:
-                    reason = self._on_first(partial(self._validate, update.learning_rate))
-                    if not reason:
-                        self._save_validated()
+        self._begin()
+        while not self._is_finished():
+            for update in self._updates():
+                signal = self._workers.agree(interrupt.signal or 0)  # and every worker has updated its weights
+                self._count(update)
+                due = self._due(signal)
+                reason = self._divergence(due)
+                if not reason and due.validation:
+                    reason = self._validate(update)
                 if reason:
                     self._rollback(reason)
-                if reason or self.state.stopped_early:
-                    break
-                if saves and not validates:
+                elif due.validation or due.checkpoint or due.signal:
                     self.save()
-                if signal:
-                    self._stop(signal, is_saved=validates or saves)
+                    self._after_save(due)
+                if reason or self._is_finished():
+                    break
+                if due.signal:
+                    self._stop(due.signal)
         self._on_first(lambda: self._validator.finish(self.model, self.state))
         self.save()
         if signal := self._workers.agree(interrupt.signal or 0):
-            self._stop(signal, is_saved=True)
+            self._stop(signal)
 
     def save(self) -> None:
         """Write the checkpoint, from which a killed run resumes; all workers take part."""
@@ -150,82 +115,119 @@ class Run:
             )
         self._budget.count_save(self.state, begin)
 
-    def _restore(self) -> TrainState:
-        return load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity())
+    def _begin(self) -> None:
+        self._workers.attach(self.model, self.optimizer)
+        self._loss, reason = choose_loss(self.model, self.settings)
+        if reason:
+            self.message("model", reason)
+        self._micro_batches = MicroBatches(partial(add_gradients, loss_of=self._loss), self.state.micro_batches)
+        self._set_plan(self._budget.begin)
+        self._callback.on_train_begin(self.state.step, self.state.last_step(self.settings))
+        self._speed.restart()
 
-    def _seconds(self) -> float:
-        """The training time so far, that before a resume included."""
-        return self._now() - self._start
+    def _is_finished(self) -> bool:
+        return self.state.step >= self.state.last_step(self.settings) or self.state.stopped_early
 
-    def _on_first(self, act: Callable[[], _Result]) -> _Result:
-        """The result of `act`, which only the first worker calls."""
-        with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
-            result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
-        for name, value in scalars.items():
-            setattr(self.state, name, value)
-        return result
+    def _updates(self) -> Iterator[Update]:
+        """The updates after the last one that is done, without end."""
+        workers, first = self._workers, self.state.step + 1
+        batches = self.data.batches(
+            self.settings, skip=self.state.step * self.settings.accumulate_steps, part=(workers.rank, workers.count)
+        )
+        return updates(
+            self.model,
+            self.optimizer,
+            made_ahead(batches, self._loss, self.model, self.settings),
+            self.settings,
+            first=first,
+            learning_rate=self._learning_rate,
+            gradients=workers.gradients(self._micro_batches, first=first),
+        )
 
-    def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:
-        """With a time budget, set the plan that `make` makes in the first worker, for all."""
-        if not self.recipe.train.minutes:
-            self.state.plan = None
+    def _learning_rate(self, step: int) -> float:
+        by_schedule = learning_rate_at(
+            self.state.position(self.settings, step), self.settings, d_model=self.model.config.d_model
+        )
+        return self.state.learning_rate_factor * by_schedule
+
+    def _count(self, update: Update) -> None:
+        """Count an update, whose outcome on a GPU is read one update later, and report it."""
+        state, outcome = self.state, Outcome(update.is_finite)
+        state.step = update.step
+        state.outcomes.append(outcome)
+        state.count_outcomes(later=1 if self._runs_ahead else 0)
+        if self._workers.rank:
             return
-        plan = self._workers.from_first(lambda: make(self.state))
-        if self._workers.rank == 0 and self._plans[-1:] != [plan]:
-            self._plans.append(plan)
-            self._log.plan(plan)
-        self.state.plan = plan
-
-    def _what_is_due(self) -> tuple[bool, bool]:
-        """Whether to validate after the last update, and whether to save: a time budget may allow only the second."""
-        state, settings = self.state, self.recipe.train
-        if state.plan is None:
-            is_due = state.step % settings.validate_every == 0
-            return is_due, is_due
-        before, now = (state.plan.position_at(step, settings) for step in (state.step - 1, state.step))
-        if now // settings.validate_every == before // settings.validate_every:
-            return False, False
-        return self._workers.from_first(lambda: (self._budget.may_validate(state), self._budget.may_save(state)))
-
-    def _account(self, update: Update) -> None:
-        self._speed.count(update.tokens)
-        self._budget.count_update(self.state)
-        self._unrecorded.append(update)
+        self._speed.count(update.tokens * self._workers.count)
+        self._budget.count_update(state)
+        self._unrecorded.append((update, outcome))
         self._record_outcomes()
-        if self.state.ema:
-            is_finite = update.outcome.is_finite if self.state.outcomes else None  # None: known by now
-            if is_finite is not None or not update.skipped:
-                decay = self.recipe.train.ema_decay
-                update_ema(self.state.ema, self.model, decay=decay, step=update.step, is_finite=is_finite)
-        if update.out_of_memory:
+        if state.ema:
+            update_ema(
+                state.ema, self.model, decay=self.settings.ema_decay, step=update.step, is_finite=update.is_finite
+            )
+        if self._micro_batches.count > state.micro_batches:
+            state.micro_batches = self._micro_batches.count
             self.message(
                 "memory",
                 f"out of memory at update {update.step:,}: "
-                f"each batch is now split into {update.micro_batches} micro-batches",
+                f"each batch is now split into {state.micro_batches} micro-batches",
             )
-        self._callback.on_update(update)
+        self._callback.on_update(update, state.last_step(self.settings))
 
     def _record_outcomes(self) -> None:
         """Record the updates of which the state has counted whether they were finite."""
         while len(self._unrecorded) > len(self.state.outcomes):
-            update = self._unrecorded.pop(0)
-            if update.skipped:
-                self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
-            else:
+            update, outcome = self._unrecorded.pop(0)
+            if outcome.read():
                 self.state.losses.append(update.loss)
                 self.state.gradient_norms.append(update.gradient_norm)
+            else:
+                self.message("skipped", f"update {update.step:,}: loss or gradient not finite")
 
-    def _validate(self, learning_rate: float) -> str:
+    def _due(self, signal: int) -> Due:
+        """What is to be done after the last update."""
+        state = self.state
+        validates, saves = self._what_is_due()
+        if state.plan and state.plan.until <= state.step < state.plan.steps:
+            self._set_plan(self._budget.plan)
+        is_last = state.step >= state.last_step(self.settings)
+        return Due(validates or is_last, saves, signal, is_last)
+
+    def _what_is_due(self) -> tuple[bool, bool]:
+        """Whether to validate after the last update, and whether to save: a time budget may allow only the second."""
+        state, settings = self.state, self.settings
+        before, now = (state.position(settings, step) for step in (state.step - 1, state.step))
+        is_due = now // settings.validate_every > before // settings.validate_every
+        if not is_due or state.plan is None:
+            return is_due, is_due
+        return self._workers.from_first(lambda: (self._budget.may_validate(state), self._budget.may_save(state)))
+
+    def _divergence(self, due: Due) -> str:
+        """The reason why the run has diverged; empty if it has not. The weights are looked at before they are used."""
+        checks = due.validation or due.checkpoint or due.signal
+        if checks:
+            self.state.count_outcomes()
+            self._record_outcomes()
+        reason = divergence(self.state, is_last=due.is_last)
+        if checks and not reason and self._workers.agree(not all_finite(self._tensors())):
+            return "the weights were not finite"
+        return reason
+
+    def _validate(self, update: Update) -> str:
         """Validate, and save all but the checkpoint; or, if the model has diverged, only return the reason."""
-        return self._validator.validate(
-            self.model, self.state, learning_rate=learning_rate, speed=self._speed.tokens_per_second(),
-            course=self._course(),
+        return self._on_first(
+            lambda: self._validator.validate(
+                self.model, self.state, learning_rate=update.learning_rate, speed=self._speed.tokens_per_second(),
+                course=self._course(),
+            )
         )  # fmt: skip
 
-    def _save_validated(self) -> None:
-        """Write the checkpoint of a validation, and remove the snapshots that no later one needs."""
-        settings, state = self.recipe.train, self.state
-        self.save()
+    def _after_save(self, due: Due) -> None:
+        """After the checkpoint of a validation: remove the snapshots that no later one needs."""
+        if not due.validation:
+            return
+        settings, state = self.settings, self.state
         if self._workers.rank == 0:
             self._validator.remove_old_snapshots(state)
         self._speed.restart()
@@ -236,9 +238,30 @@ class Run:
                 f"{MIN_GAIN:.1%}; the best model, after update {state.best_step:,}, is kept",
             )
 
-    def _stop(self, signal: int, *, is_saved: bool) -> None:
-        if not is_saved:
-            self.save()
+    def _seconds(self) -> float:
+        """The training time so far, that before a resume included."""
+        return self._now() - self._start
+
+    def _on_first(self, act: Callable[[], _Result]) -> _Result:
+        """The result of `act`, which only the first worker calls, with the threads of all."""
+        with using_threads(torch.get_num_threads() * workers_here(self._workers.count)):
+            result, scalars = self._workers.from_first(lambda: (act(), self.state.scalars()))
+        for name, value in scalars.items():
+            setattr(self.state, name, value)
+        return result
+
+    def _set_plan(self, make: Callable[[TrainState], UpdatePlan]) -> None:
+        """With a time budget, set the plan that `make` makes in the first worker, for all."""
+        if not self.settings.minutes:
+            self.state.plan = None
+            return
+        plan = self._workers.from_first(lambda: make(self.state))
+        if self._workers.rank == 0 and self._plans[-1:] != [plan]:
+            self._plans.append(plan)
+            self._log.plan(plan)
+        self.state.plan = plan
+
+    def _stop(self, signal: int) -> None:
         raise Interrupted(
             f"stopped after update {self.state.step:,} and saved; the same command with --resume continues",
             signal=signal,
@@ -247,7 +270,10 @@ class Run:
     def _rollback(self, reason: str) -> None:
         step = self.state.step
         self._unrecorded.clear()
-        self.state = rollback(self.state, reason, self._restore)
+        self.state = rollback(
+            self.state, reason,
+            lambda: load_checkpoint(self._checkpoint, self.model, self.optimizer, data=self.data.identity()),
+        )  # fmt: skip
         self._set_plan(self._budget.begin)
         self._workers.attach(self.model, self.optimizer)
         self.save()
@@ -259,7 +285,7 @@ class Run:
         )
 
     def _course(self) -> list[dict[str, Any]]:
-        d_model, settings = self.model.config.d_model, self.recipe.train
+        d_model, settings = self.model.config.d_model, self.settings
         return course_since_validation(
             self.state, lambda step: learning_rate_at(self._position(step), settings, d_model=d_model)
         )
@@ -267,7 +293,7 @@ class Run:
     def _position(self, step: int) -> float:
         """Where an update was in the schedule, by the plan it was made with."""
         plan = next((plan for plan in reversed(self._plans) if plan.step < step), None)
-        return step if plan is None else plan.position_at(step, self.recipe.train)
+        return step if plan is None else plan.position_at(step, self.settings)
 
     def _tensors(self) -> Iterator[Tensor]:
         yield from self.model.parameters()

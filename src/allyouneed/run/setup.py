@@ -1,6 +1,7 @@
 """All that a run needs before its first update: prepared pairs, the whole recipe, a new model and its optimizer."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -9,42 +10,56 @@ from torch.optim import Optimizer
 from ..auto import Corpus, Draft, choose_from_pairs, preliminary_recipe
 from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
-from ..config import Recipe
+from ..config import Recipe, TrainConfig
 from ..data.prepared_data import PreparedData
 from ..data.sampler import require_large_batches
 from ..device import pick_device, require_memory
 from ..errors import ConfigError
 from ..export_limits import describe_exports
+from ..fast.workers import workers_here
 from ..nn import Transformer
 from ..nn.weights import set_weights, weights
-from ..train.loop import autocast_dtype
-from ..train.optimizer import make_optimizer
-from ..train.workers import workers_here
+from ..train.gradients import autocast_dtype
 from ..versions import versions
+from ..younger import build_model
+from ..younger.muon import build_optimizer
 from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
-from .callback import Evaluator, TrainingCallback
+from .callback import Evaluator, SilentCallback, TrainingCallback
 from .model_card import describe_model
 from .preparation import prepare_pairs
-from .run import OptimizerFactory
 from .run_languages import find_languages
 from .worker_count import choose_workers, most_workers
 
+OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a run starts with. `workers` share every batch, with `threads` each; `messages` are topics and lines."""
+    """What a run in the folder `output` starts with.
+
+    `workers` share every batch, with `threads` each; `messages` are topics and lines. The first worker alone has an
+    evaluator, and a callback that is not silent.
+    """
 
     recipe: Recipe
+    output: Path
     data: PreparedData
     data_folder: Path
     model: Transformer
     optimizer: Optimizer
-    device: torch.device
     languages: tuple[str, str]
     workers: int
     threads: int
-    messages: list[tuple[str, str]]
+    callback: TrainingCallback = field(default_factory=SilentCallback)
+    evaluate: Evaluator | None = None
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    messages: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is trained."""
+        return next(self.model.parameters()).device
 
 
 def set_up(
@@ -63,7 +78,7 @@ def set_up(
     `starts`: there is no checkpoint yet, so that the weights are those of `train.init_from`, if it is set.
     """
     plan, threads = preliminary_recipe(recipe), torch.get_num_threads()
-    is_standard = optimizer_factory is make_optimizer
+    is_standard = optimizer_factory is build_optimizer
     device = pick_device(plan.train.device)
     progress = within_budget(plan.train, stopwatch, callback.on_prepare) if starts else callback.on_prepare
     if isinstance(recipe, Draft):
@@ -98,24 +113,17 @@ def set_up(
     count, text = choose_workers(plan.train, model, threads=threads, is_standard=is_standard)
     messages += [("workers", text)] if text else []
     return Setup(
-        plan,
-        data,
-        pairs.folder,
-        model,
-        optimizer,
-        device,
-        languages,
-        workers=count,
-        threads=max(1, threads // workers_here(count)),
-        messages=messages,
-    )
+        recipe=plan, output=output, data=data, data_folder=pairs.folder, model=model, optimizer=optimizer,
+        languages=languages, workers=count, threads=max(1, threads // workers_here(count)), callback=callback,
+        evaluate=evaluate, stopwatch=stopwatch, messages=messages,
+    )  # fmt: skip
 
 
 def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:
     config = data.vocabulary.with_vocab_size(plan.model)
     if device.type == "cpu":
         require_memory("training this model, with gradients and Adam's two means,", 4 * config.weight_bytes)
-    model = Transformer(config)
+    model = build_model(config)
     if initial:
         _copy_initial_weights(initial, model, plan.train.init_from)
     return model.to(device, torch.float32)  # whatever the default of the program is

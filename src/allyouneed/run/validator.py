@@ -5,28 +5,27 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..bundle import Bundle
-from ..config import Recipe
 from ..corpus.pair import Pair
-from ..data.prepared_data import PreparedData
 from ..errors import TrainingError
 from ..files import followed
 from ..nn import Transformer
-from ..train.averaging import average_snapshots, remove_snapshots, save_snapshot, swapped_weights
-from ..train.state import TrainState
+from ..train.averaging import swapped_weights
 from ..train.validation import validate
 from .best_model import is_best
 from .budget import VALIDATION_SHARE, Budget
-from .callback import Evaluation, Evaluator, TrainingCallback, Validation
+from .callback import Evaluation, Validation
 from .course import mean_gradient_norm
 from .log import RunLog
 from .report import try_to_write_report
 from .run_bundle import make_bundle, make_card
+from .setup import Setup
+from .snapshots import average_snapshots, remove_snapshots, save_snapshot
+from .state import TrainState
 
 
 class Validator:
@@ -34,21 +33,16 @@ class Validator:
 
     def __init__(
         self,
-        recipe: Recipe,
-        output: Path,
-        data: PreparedData,
-        *,
-        languages: tuple[str, str],
-        callback: TrainingCallback,
-        evaluate: Evaluator | None,
+        setup: Setup,
         log: RunLog,
         budget: Budget,
         seconds: Callable[[], float],
     ) -> None:
-        self._recipe, self._output, self._data, self._languages = recipe, output, data, languages
-        self._callback, self._evaluate, self._log, self._budget = callback, evaluate, log, budget
-        self._seconds, self._snapshots = seconds, output / "snapshots"
+        self._recipe, self._output, self._data = setup.recipe, setup.output, setup.data
+        self._languages = setup.languages
         self._made: Bundle | None = None
+        self._callback, self._evaluate, self._log, self._budget = setup.callback, setup.evaluate, log, budget
+        self._seconds, self._snapshots = seconds, setup.output / "snapshots"
 
     def validate(
         self,

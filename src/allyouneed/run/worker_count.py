@@ -24,7 +24,7 @@ def most_workers(config: TrainConfig, threads: int, *, is_standard: bool) -> int
 
 
 def choose_workers(config: TrainConfig, model: Transformer, *, threads: int, is_standard: bool) -> tuple[int, str]:
-    """The number of workers of a run, and why; `is_standard`: the optimizer is made by `make_optimizer`.
+    """The number of workers of a run, and why; `is_standard`: the optimizer is made by `build_optimizer`.
 
     Refuses a number that this process cannot start.
     """

@@ -1,138 +1,36 @@
-"""The optimizers (§5.3): Adam as in the paper, AdamW, or Muon for the matrices.
+"""The optimizer (§5.3): Adam as in the paper, or with weight decay.
 
-The learning rate is set before every update (`schedule.py`), in the same way for all three.
+The learning rate is set before every update (`schedule.py`).
 """
 
-import math
-from collections import defaultdict
-from collections.abc import Callable
-from typing import Any
-
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer
-from torch.optim.adam import adam as adam_update
 
 from ..config import TrainConfig
-from ..device import has_fast_bfloat16
+from ..device import runs_ahead
+from ..errors import ConfigError
 from ..nn import Transformer
 
 BETAS, EPS = (0.9, 0.98), 1e-9  # §5.3
 
 
 def make_optimizer(model: Transformer, config: TrainConfig) -> Optimizer:
-    """The optimizer that `config.optimizer` names, over the parameters of `model`."""
+    """Adam or AdamW, as `config.optimizer` says, over the parameters of `model`. Refuses other optimizers."""
     if config.optimizer == "adam":
         return Adam(model.parameters(), lr=0.0, betas=BETAS, eps=EPS, fused=True)
     if config.optimizer == "adamw":
         return AdamW(model.parameters(), lr=0.0, betas=BETAS, eps=EPS, weight_decay=config.weight_decay, fused=True)
-    return Muon(model, weight_decay=config.weight_decay)
+    raise ConfigError(
+        f'optimizer="{config.optimizer}" is not the paper\'s; use allyouneed.younger.muon.build_optimizer'
+    )
 
 
-class Muon(Optimizer):
-    """Muon (Jordan et al., 2024) for the matrices inside the layers, Adam for tables, gains and biases.
-
-    A matrix moves along the momentum of its gradient, with all singular values made about equal, so that no direction
-    is learned much faster than another. Updates are scaled as by Liu et al. (2025, arXiv 2502.16982), so that both
-    kinds of parameters share one learning rate. Matrices of one shape are orthogonalized together, in bfloat16 where
-    the device has fast instructions for it: singular values only come near 1, for which three digits are enough.
-    """
-
-    def __init__(self, model: Transformer, *, weight_decay: float = 0.0, momentum: float = 0.95) -> None:
-        inside = [*model.encoder.parameters(), *model.decoder.parameters()]
-        matrices = [parameter for parameter in inside if parameter.dim() == 2]
-        chosen = set(map(id, matrices))
-        others = [parameter for parameter in model.parameters() if id(parameter) not in chosen]
-        groups: list[dict[str, Any]] = [
-            {"params": matrices, "update": "muon", "momentum": momentum, "weight_decay": weight_decay},
-            {"params": others, "update": "adam"},
-        ]
-        super().__init__(groups, {"lr": 0.0})
-        # As with fused Adam, a `found_inf` of 1, on the device, makes a step change nothing.
-        self._step_supports_amp_scaling = True
-        self.found_inf: Tensor | None = None
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient."""
-        if closure is not None:
-            raise NotImplementedError("Muon does not call a closure; compute the gradients before step()")
-        for group in self.param_groups:
-            with_gradient = [parameter for parameter in group["params"] if parameter.grad is not None]
-            if group["update"] == "muon":
-                self._muon(with_gradient, group)
-            else:
-                self._adam(with_gradient, group)
-
-    def _muon(self, matrices: list[nn.Parameter], group: dict[str, Any]) -> None:
-        by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
-        for matrix in matrices:
-            if not self.state[matrix]:
-                self.state[matrix]["mean"] = torch.zeros_like(matrix)
-            by_shape[matrix.shape].append(matrix)
-        for shape, same_shape in by_shape.items():
-            weights: list[Tensor] = [*same_shape]
-            gradients = [matrix.grad for matrix in same_shape if matrix.grad is not None]
-            means = [self.state[matrix]["mean"] for matrix in same_shape]
-            found_inf = self.found_inf
-            before = [] if found_inf is None else [tensor.clone() for tensor in (*weights, *means)]
-            torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
-            ahead = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov (1983)
-            steps = orthogonalize(list(ahead))
-            scale = 0.2 * math.sqrt(max(shape))
-            if group["weight_decay"]:
-                torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(weights, steps, alpha=-group["lr"] * scale)
-            if found_inf is not None:
-                for tensor, old in zip((*weights, *means), before, strict=True):
-                    tensor.copy_(torch.where(found_inf.bool(), old, tensor))
-
-    def _adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
-        for parameter in parameters:
-            if not self.state[parameter]:
-                self.state[parameter] = {
-                    "step": torch.zeros((), device=parameter.device),
-                    "mean": torch.zeros_like(parameter),
-                    "square": torch.zeros_like(parameter),
-                }
-        states = [self.state[parameter] for parameter in parameters]
-        adam_update(
-            list(parameters),
-            [parameter.grad for parameter in parameters if parameter.grad is not None],
-            [state["mean"] for state in states],
-            [state["square"] for state in states],
-            [],
-            [state["step"] for state in states],
-            fused=True,
-            found_inf=self.found_inf,
-            amsgrad=False,
-            beta1=BETAS[0],
-            beta2=BETAS[1],
-            lr=group["lr"],
-            weight_decay=0.0,
-            eps=EPS,
-            maximize=False,
-        )
-
-
-def orthogonalize(matrices: list[Tensor]) -> list[Tensor]:
-    """Some matrices of one shape with all singular values made about equal."""
-    dtype = matrices[0].dtype
-    fast = torch.bfloat16 if has_fast_bfloat16(matrices[0].device) else dtype
-    stacked = torch.stack([matrix.to(fast) for matrix in matrices])
-    return list(newton_schulz(stacked).to(dtype).unbind())
-
-
-def newton_schulz(matrices: Tensor, *, rounds: int = 5) -> Tensor:
-    """Matrices with the same singular vectors and all singular values near 1, roughly 0.7 to 1.2.
-
-    A Newton–Schulz iteration x ← ax + b(xxᵀ)x + c(xxᵀ)²x, with Jordan's coefficients, which changes only the
-    singular values: s ← as + bs³ + cs⁵. Shapes: (N, I, J) → (N, I, J).
-    """
-    if matrices.size(-2) > matrices.size(-1):
-        return newton_schulz(matrices.mT, rounds=rounds).mT
-    x: Tensor = matrices / matrices.flatten(1).norm(dim=1).clamp(min=1e-7)[:, None, None]
-    for _ in range(rounds):
-        square = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
-    return x
+def step_if(is_finite: Tensor, optimizer: Optimizer) -> None:
+    """One step of `optimizer` if `is_finite`, which a GPU decides without the program waiting for it."""
+    # The attribute is PyTorch's sign that a step honours `found_inf`, as `torch.amp.GradScaler` sets it.
+    if runs_ahead(is_finite.device) and getattr(optimizer, "_step_supports_amp_scaling", False):
+        optimizer.found_inf = (~is_finite).float()  # type: ignore[attr-defined]
+        optimizer.step()
+        del optimizer.found_inf  # type: ignore[attr-defined]
+    elif is_finite:
+        optimizer.step()

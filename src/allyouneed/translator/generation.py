@@ -39,10 +39,10 @@ from ..decode import (
     stream_tokens,
     target_log_probabilities,
 )
+from ..decode.eval_copy import eval_copy
 from ..device import one_thread
 from ..inference import AnyEngine, EngineStep
 from ..nn import Transformer
-from ..nn.eval_copy import eval_copy
 from ..text.tokenizer import Tokenizer
 from .word_boundaries import find_word_boundaries
 

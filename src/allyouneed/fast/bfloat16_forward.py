@@ -1,0 +1,164 @@
+"""The loss of a batch in bfloat16 on a CPU, computed in fewer and larger operations.
+
+`nn/` is the definition. Here a sublayer is one function of autograd with its gradient written out (that of attention
+in `bfloat16_attention.py`), every
+tensor is cast to the dtype of the products once, and a product adds its bias and applies the ReLU itself.
+
+The vectors of a side are rows of one matrix, in bfloat16 with more rows of zeros up to a round number: oneDNN generates
+machine code for every new shape, which takes longer than the product itself, and batches have hundreds of shapes.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..config import TrainConfig
+from ..data.batch import Batch
+from ..nn import Decoder, Encoder, Residual, Transformer
+from ..nn.dropout import keep_factors
+from ..nn.feedforward import FeedForward
+from ..nn.mask import causal_mask, padding_mask
+from .attention import attention_bias
+from .bfloat16_attention import attend
+from .bfloat16_linear import linear_of_rows, weight_gradients
+from .projected import loss_of_hidden_states, projected_loss
+from .rounding import round_up
+
+LONGEST = 128  # tokens of a sentence: the attention weights of longer ones take too much memory
+
+
+def bfloat16_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
+    """As `train.gradients.batch_loss`; batches with longer sentences go through the modules of the model."""
+    if max(batch.source.size(1), batch.target.size(1)) > LONGEST:
+        return projected_loss(model, batch, config)
+    batch = batch.duplicated() if config.r_drop else batch
+    hidden_states = through_model(model, batch.source, batch.target_in, torch.bfloat16)
+    return loss_of_hidden_states(model, hidden_states, batch, config)
+
+
+def is_supported(model: Transformer) -> bool:
+    """Whether this file has the parts that the config of `model` names."""
+    config = model.config
+    parts = (config.norm, config.activation, config.attention_dropout)
+    return parts == ("post", "relu", 0) and config.d_k == config.d_v
+
+
+def through_model(model: Transformer, source: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
+    """`model.hidden_states(source, target)` with products in `dtype`, in float32: (B, S), (B, T) → (B, T, D)."""
+    source_vectors, target_vectors = _embed(model, source, target)
+    x = _as_rows(model.source_position(source_vectors), dtype)
+    memory_mask = attention_bias(padding_mask(source, model.config.pad_id), torch.float32)
+    memory = _through_encoder(model.encoder, x, memory_mask, dtype)
+    x = _as_rows(model.target_position(target_vectors), dtype)
+    mask = attention_bias(causal_mask(target.size(1)), torch.float32)
+    x = _through_decoder(model.decoder, x, memory, memory_mask, mask, dtype)
+    return x[: target.numel()].view(*target.shape, -1)
+
+
+def _embed(model: Transformer, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The embeddings of both sides: of a table that they share in one lookup, which makes one gradient of its size."""
+    if model.source_embedding is not model.target_embedding:
+        return model.source_embedding(source), model.target_embedding(target)
+    vectors = model.source_embedding(torch.cat((source.flatten(), target.flatten())))
+    of_source, of_target = torch.split(vectors, [source.numel(), target.numel()])
+    return of_source.view(*source.shape, -1), of_target.view(*target.shape, -1)
+
+
+def _as_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """(B, L, D) → (R, D), with zeros at the end in bfloat16."""
+    rows = x.flatten(0, 1)
+    return F.pad(rows, (0, 0, 0, round_up(len(rows)) - len(rows))) if dtype == torch.bfloat16 else rows
+
+
+def _through_encoder(encoder: Encoder, x: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
+    y, shape = x.to(dtype), (mask.size(0), mask.size(-1), mask.size(-1))
+    for layer in _blocks(encoder):
+        attended = attend(layer.attention, y, y, mask, shape)
+        x, y = _add_and_norm(layer.attention_residual, x, attended, shape)
+        x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), shape)
+    return y
+
+
+def _through_decoder(
+    decoder: Decoder, x: Tensor, memory: Tensor, memory_mask: Tensor, mask: Tensor, dtype: torch.dtype
+) -> Tensor:
+    y, sentences, length = x.to(dtype), memory_mask.size(0), len(mask)
+    itself, across = (sentences, length, length), (sentences, length, memory_mask.size(-1))
+    for layer in _blocks(decoder):
+        attended = attend(layer.self_attention, y, y, mask, itself)
+        x, y = _add_and_norm(layer.self_attention_residual, x, attended, itself)
+        attended = attend(layer.cross_attention, y, memory, memory_mask, across)
+        x, y = _add_and_norm(layer.cross_attention_residual, x, attended, across)
+        x, y = _add_and_norm(layer.feed_forward_residual, x, _feed_forward(layer.feed_forward, y), itself)
+    return x
+
+
+def _blocks(stack: Encoder | Decoder) -> Iterable[Any]:
+    return stack.layers
+
+
+def _feed_forward(part: FeedForward, y: Tensor) -> Tensor:
+    inner, outer = part.inner, part.outer
+    return _FeedForward.apply(y, inner.weight, inner.bias, outer.weight, outer.bias)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _add_and_norm(part: Residual, x: Tensor, z: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
+    """Norm(x + Dropout(z)) in float32, and in the dtype of z for the products of the next sublayer."""
+    norm, p = part.norm, part.dropout.p if part.dropout.training else 0.0
+    factors = None
+    if p:
+        count = shape[0] * shape[1]
+        factors = torch.empty_like(z)
+        keep_factors(factors[:count], p)
+        factors[count:] = 0
+    x, y = _AddAndNorm.apply(x, z, factors, norm.gain, norm.bias, norm.eps)  # type: ignore[no-untyped-call]
+    return x, x if y is None else y
+
+
+class _AddAndNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, z: Tensor, factors: Tensor | None, gain: Tensor, bias: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor | None]:
+        total = (z if factors is None else z * factors).to(x.dtype, copy=True).add_(x)
+        normalized, mean, scale = torch.native_layer_norm(total, gain.shape, gain, bias, eps)
+        ctx.save_for_backward(total, mean, scale, gain, bias, factors)
+        ctx.dtype = z.dtype
+        ctx.set_materialize_grads(False)
+        return normalized, None if z.dtype == total.dtype else normalized.to(z.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, for_exact: Tensor | None, for_cast: Tensor | None) -> tuple[Tensor | None, ...]:
+        total, mean, scale, gain, bias, factors = ctx.saved_tensors
+        if for_cast is None or for_exact is None:
+            gradient = for_exact if for_cast is None else for_cast.float()
+        else:
+            gradient = for_cast.float().add_(for_exact)
+        for_x, for_gain, for_bias = torch.ops.aten.native_layer_norm_backward(
+            gradient, total, gain.shape, mean, scale, gain, bias, [True, True, True]
+        )
+        for_z = for_x.to(ctx.dtype)
+        return for_x, for_z if factors is None else for_z * factors, None, for_gain, for_bias, None
+
+
+class _FeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+        w1, w2 = w1.to(y.dtype), w2.to(y.dtype)
+        hidden = linear_of_rows(y, w1, b1, relu=True)
+        ctx.save_for_backward(y, hidden, w1, w2)
+        return linear_of_rows(hidden, w2, b2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, for_output: Tensor) -> tuple[Tensor, ...]:
+        y, hidden, w1, w2 = ctx.saved_tensors
+        for_w2, for_b2 = weight_gradients(for_output, hidden)
+        for_hidden = torch.ops.aten.threshold_backward(for_output @ w2, hidden, 0)
+        for_w1, for_b1 = weight_gradients(for_hidden, y)
+        return for_hidden @ w1, for_w1, for_b1, for_w2, for_b2

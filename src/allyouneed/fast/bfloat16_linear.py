@@ -1,0 +1,26 @@
+"""The linear map of rows and the gradients of its weights, as the fast way through a model computes them."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# oneDNN refuses products in bfloat16 on a processor without instructions for it, such as one with AVX2 alone.
+HAS_ONEDNN = bool(torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported())  # type: ignore[no-untyped-call]
+
+
+def linear_of_rows(rows: Tensor, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
+    """Rows @ weight.T + bias, then ReLU if so asked; in bfloat16 by oneDNN in one pass where it can."""
+    bias = bias.to(rows.dtype)
+    if rows.dtype == torch.bfloat16 and HAS_ONEDNN:
+        after = "relu" if relu else "none"
+        return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, after, [], "")  # type: ignore[no-any-return]
+    result = F.linear(rows, weight, bias)
+    return result.relu_() if relu else result
+
+
+def weight_gradients(for_output: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of weight and bias, in float32."""
+    columns = for_output.mT
+    if for_output.size(1) < rows.size(1):
+        columns = columns.contiguous()  # less work than to transpose them inside the product
+    return (columns @ rows).float(), for_output.sum(0).float()

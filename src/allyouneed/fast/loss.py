@@ -1,0 +1,166 @@
+"""The loss (§5.4) from the hidden states before the projection, a block of rows at a time.
+
+`train/loss.py` is the definition. Here the logits of a batch, by far its largest tensor, never exist all at once. Where
+a batch goes through the model twice with different dropout (R-Drop), the loss measures how far the two predictions
+differ, too.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .rounding import round_down, round_up
+
+
+def fused_linear_cross_entropy(
+    hidden_states: Tensor,
+    table: Tensor,
+    target: Tensor,
+    *,
+    smoothing: float,
+    pad_id: int,
+    bias: Tensor | None = None,
+    r_drop: float = 0.0,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """`mean_loss` of the logits `hidden_states @ table.T + bias`, and its gradient, without holding all logits.
+
+    With `r_drop`, the second half of the batch repeats the first, and `r_drop` / 2 times their `symmetric_kl` is added
+    to the loss.
+
+    Shapes: hidden_states (B, T, D), table (V, D), bias (V,), target (B, T) → (). Products are taken in `dtype`, sums
+    and exponentials in float32.
+    """
+    is_token = target != pad_id
+    return packed_linear_cross_entropy(
+        hidden_states[is_token], table, target[is_token], smoothing=smoothing, bias=bias, r_drop=r_drop, dtype=dtype
+    )
+
+
+def packed_linear_cross_entropy(
+    rows: Tensor,
+    table: Tensor,
+    right: Tensor,
+    *,
+    smoothing: float,
+    bias: Tensor | None = None,
+    r_drop: float = 0.0,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """`fused_linear_cross_entropy` of the tokens alone: rows (N, D), right (N,) → ()."""
+    if bias is not None:  # the weight of a further number, which is 1 in every row
+        rows, table = F.pad(rows, (0, 1), value=1.0), torch.cat((table, bias[:, None]), 1)
+    if r_drop:  # the two predictions of a token become neighbouring rows
+        rows, right = (torch.stack(both.chunk(2), 1).flatten(0, 1) for both in (rows, right))
+    return _FusedLinearCrossEntropy.apply(rows, table, right, smoothing, r_drop, dtype)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _FusedLinearCrossEntropy(torch.autograd.Function):
+    """Loss and gradients in one pass, in blocks of rows; elementwise work in smaller parts that fit into the CPU cache.
+
+    With p = softmax(logits) and q the smoothed target, the gradient of a row's loss is p − q. The
+    part of q that is the same for every token, ε/V, is subtracted from all rows at once at the end.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        vectors: Tensor,
+        table: Tensor,
+        target: Tensor,
+        smoothing: float,
+        r_drop: float,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        rows, vocabulary = len(vectors), len(table)
+        x, w = vectors.to(dtype), table.to(dtype)
+        block, part = (2 * max(1, numbers // (2 * vocabulary)) for numbers in _block_sizes(x))
+        if _is_bfloat16_on_cpu(x):
+            block, x = round_down(block), F.pad(x, (0, 0, 0, round_up(rows) - rows))
+        for_vectors, for_table = torch.empty_like(x), table.new_zeros(table.shape if dtype == table.dtype else ())
+        total = torch.zeros((), device=x.device)
+        logits_of_block = x.new_empty(min(block, len(x)), vocabulary)
+        for start in range(0, len(x), block):
+            block_rows = slice(start, min(start + block, len(x)))
+            logits = torch.mm(x[block_rows], w.T, out=logits_of_block[: len(x[block_rows])])  # (N, D) → (N, V)
+            right_of_block = target[block_rows, None]
+            logits[len(right_of_block) :] = 0
+            real = logits[: len(right_of_block)]
+            for some, right in zip(torch.split(real, part), torch.split(right_of_block, part), strict=True):
+                total += _into_gradient(some, right, smoothing, r_drop)
+            torch.mm(logits, w, out=for_vectors[block_rows])
+            if dtype == table.dtype:
+                for_table.addmm_(logits.T, x[block_rows])
+            else:
+                product = (logits.T @ x[block_rows]).float()  # faster than a sum of two dtypes
+                for_table = for_table.add_(product) if start else product
+        spread = smoothing / vocabulary
+        sum_of_vectors, sum_of_table = x.sum(0, dtype=table.dtype), w.sum(0, dtype=table.dtype)
+        total -= spread * (sum_of_vectors @ sum_of_table)
+        for_table.sub_(spread * sum_of_vectors).div_(rows)
+        for_vectors = for_vectors[:rows] - spread * sum_of_table
+        ctx.save_for_backward((for_vectors / rows).to(vectors.dtype), for_table)
+        return total / rows
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        for_vectors, for_table = ctx.saved_tensors
+        return for_vectors * gradient, for_table * gradient, None, None, None, None
+
+
+def _into_gradient(logits: Tensor, right: Tensor, smoothing: float, r_drop: float) -> Tensor:
+    """Loss of some rows without the ε/V term, (N, V) and (N, 1) → (); `logits` are overwritten with its gradient.
+
+    The gradient is p minus the rest of q, plus that of `_symmetric_kl` with R-Drop.
+    """
+    exact = logits.float()
+    if _is_bfloat16_on_cpu(logits) and not r_drop:
+        loss = _exponentials_into_gradient(exact, right, smoothing)
+        logits.copy_(exact)
+        return loss
+    log_p = exact.log_softmax(-1)
+    loss = (smoothing * exact.gather(-1, right) - log_p.gather(-1, right)).sum()
+    if r_drop:
+        divergence, gradient = _symmetric_kl(log_p)
+        loss += r_drop * divergence
+        gradient.mul_(r_drop).add_(log_p.exp_())
+    else:
+        gradient = log_p.exp_()
+    logits.copy_(gradient.scatter_add_(-1, right, gradient.new_full(right.shape, smoothing - 1)))
+    return loss
+
+
+def _exponentials_into_gradient(logits: Tensor, right: Tensor, smoothing: float) -> Tensor:
+    """The same in the memory of the logits, with one exponential for each, which the CPU cache then keeps."""
+    highest = logits.amax(-1, keepdim=True)
+    of_right = logits.sub_(highest).gather(-1, right)
+    total = logits.exp_().sum(-1, keepdim=True)
+    logits.mul_(1 / total).scatter_add_(-1, right, logits.new_full(right.shape, smoothing - 1))
+    return (total.log() + smoothing * highest - (1 - smoothing) * of_right).sum()
+
+
+def _symmetric_kl(log_p: Tensor) -> tuple[Tensor, Tensor]:
+    """`symmetric_kl` of neighbouring rows, summed, (2N, V) → (), and its gradient for their logits, (2N, V).
+
+    With d = log p − log q, the gradient for the logits of p is (p (d − Σ p d) + p − q) / 2.
+    """
+    log_p = log_p.view(-1, 2, log_p.size(-1))
+    p, d = log_p.exp(), log_p - log_p.flip(1)
+    mean_d = (p * d).sum(-1, keepdim=True)
+    gradient = (p * (d - mean_d) + p - p.flip(1)) / 2
+    return mean_d.sum() / 2, gradient.flatten(0, 1)
+
+
+def _is_bfloat16_on_cpu(x: Tensor) -> bool:
+    return x.dtype == torch.bfloat16 and x.device.type == "cpu"
+
+
+def _block_sizes(x: Tensor) -> tuple[int, int]:
+    """The number of logits that one product computes, and the number that elementwise work takes at a time."""
+    if _is_bfloat16_on_cpu(x):
+        return 2**23, 2**18
+    return (2**23, 2**19) if x.device.type == "cpu" else (2**27, 2**27)

@@ -1,0 +1,47 @@
+"""Batches that do not fit into memory are split into micro-batches."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..config import TrainConfig
+from ..data.batch import Batch
+from ..errors import TrainingError, is_out_of_memory
+from ..nn import Transformer
+from ..train.gradients import Gradients
+
+
+class MicroBatches:
+    """The `gradients` of batches that are split into `count` parts each; the number doubles when memory runs out.
+
+    Without dropout that changes nothing. Refuses when a single sentence pair does not fit.
+    """
+
+    def __init__(self, gradients: Gradients, count: int = 1) -> None:
+        self.gradients, self.count = gradients, count
+
+    def __call__(self, model: Transformer, batches: Sequence[Batch], config: TrainConfig) -> tuple[Tensor, Tensor]:
+        """As in `Gradients`."""
+        while (result := self._attempt(model, batches, config)) is None:
+            if self.count >= max(len(batch.source) for batch in batches):
+                raise TrainingError(
+                    "memory runs out on a single sentence pair; make the model smaller, or drop long pairs with "
+                    "model.max_length"
+                )
+            self.count *= 2
+            model.zero_grad()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+        return result
+
+    def _attempt(
+        self, model: Transformer, batches: Sequence[Batch], config: TrainConfig
+    ) -> tuple[Tensor, Tensor] | None:
+        # A function of its own, so that no reference keeps the tensors of a failed attempt when the next one starts.
+        try:
+            return self.gradients(model, [part for batch in batches for part in batch.split(self.count)], config)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return None

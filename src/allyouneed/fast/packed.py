@@ -1,0 +1,55 @@
+"""The loss of a batch without its padding: for GPUs.
+
+The modules are those of the model; only embedding and positions take their tokens one by one here, and attention gets
+a `PackedMask`. Nothing in it makes the host wait for the device.
+"""
+
+import math
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..config import TrainConfig
+from ..data.batch import Batch
+from ..nn import Embedding, Transformer
+from ..train.gradients import autocast, autocast_dtype
+from .attention import using_attention
+from .loss import packed_linear_cross_entropy
+from .packed_attention import PackedMask, packed_attention
+from .packed_batch import PackedAhead, PackedBatch, PackedSentences, pack_batch
+
+
+def packed_loss(model: Transformer, batch: Batch, config: TrainConfig) -> Tensor:
+    """As `train.gradients.batch_loss`."""
+    if not isinstance(batch, PackedAhead):
+        batch = PackedAhead(batch, pack_batch(batch, model.config, twice=config.r_drop > 0))
+    packed = batch.packed.to(next(model.parameters()).device)
+    with autocast(model, config), using_attention(model, packed_attention):
+        hidden_states = packed_hidden_states(model, packed)
+    return packed_linear_cross_entropy(
+        hidden_states.float(),
+        model.projection.table,
+        packed.target_out,
+        bias=model.projection.bias,
+        smoothing=config.label_smoothing,
+        r_drop=config.r_drop,
+        dtype=autocast_dtype(config.precision, model),
+    )
+
+
+def packed_hidden_states(model: Transformer, batch: PackedBatch) -> Tensor:
+    """`model.hidden_states` of the tokens of a target: (M, D)."""
+    sources, targets = batch.source_sentences, batch.target_sentences
+    x = _embed(model.source_embedding, model.source_position, batch.source, sources)
+    memory = model.encoder(x, PackedMask(sources, sources, is_causal=False))
+    x = _embed(model.target_embedding, model.target_position, batch.target_in, targets)
+    across, itself = PackedMask(targets, sources, is_causal=False), PackedMask(targets, targets, is_causal=True)
+    return model.decoder(x, memory, across, itself)[0]
+
+
+def _embed(embedding: Embedding, position: Any, ids: Tensor, sentences: PackedSentences) -> Tensor:
+    """(N,) → (1, N, D)."""
+    x = F.embedding(ids, embedding.table) * math.sqrt(embedding.d_model)
+    dropped: Tensor = position.dropout(x + F.embedding(sentences.positions, position.encoding))
+    return dropped[None]

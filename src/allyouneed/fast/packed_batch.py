@@ -1,0 +1,118 @@
+"""Batches without padding: the tokens of all sentences one after another."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..data.batch import Batch
+from ..data.prefetch import prefetch
+from ..device import move
+from ..nn.embedding import refuse_unknown_ids
+from ..nn.position import refuse_long
+
+
+class PackedSentences(NamedTuple):
+    """Which of N tokens are of which of B sentences, `longest` tokens at most.
+
+    Shapes: offsets (B + 1,), int32: sentence b is the tokens from offsets[b] to offsets[b + 1]; cells (N,): the
+    number of each token's cell in a padded batch (B, longest), counted row by row.
+    """
+
+    offsets: Tensor
+    cells: Tensor
+    longest: int
+
+    @property
+    def positions(self) -> Tensor:
+        """The position of each token in its sentence, from 0: (N,)."""
+        return self.cells % self.longest
+
+    def to(self, device: torch.device) -> "PackedSentences":
+        """The same on another device; the program does not wait for a CUDA GPU to copy pinned memory."""
+        return self._replace(offsets=move(self.offsets, device), cells=move(self.cells, device))
+
+    def pin_memory(self) -> "PackedSentences":
+        """The same in memory from which a GPU copies by itself."""
+        return self._replace(offsets=self.offsets.pin_memory(), cells=self.cells.pin_memory())
+
+    def pad(self, x: Tensor) -> Tensor:
+        """The tokens as a padded batch, with zeros: (1, H, N, K) → (B, H, longest, K)."""
+        sentences = len(self.offsets) - 1
+        padded = x.new_zeros(x.size(1), sentences * self.longest, x.size(3)).index_copy(1, self.cells, x[0])
+        return padded.view(x.size(1), sentences, self.longest, -1).transpose(0, 1)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """The tokens of a padded batch: (B, H, longest, K) → (1, H, N, K)."""
+        return x.transpose(0, 1).flatten(1, 2).index_select(1, self.cells)[None]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBatch:
+    """The real tokens of a batch, sentence after sentence: no padding.
+
+    Shapes, of N source and M target tokens: source (N,), target_in and target_out (M,).
+    """
+
+    source: Tensor
+    source_sentences: PackedSentences
+    target_in: Tensor
+    target_out: Tensor
+    target_sentences: PackedSentences
+
+    def to(self, device: torch.device) -> "PackedBatch":
+        """The same batch on another device; the program does not wait for a CUDA GPU to copy pinned memory."""
+        source, target_in, target_out = (move(ids, device) for ids in (self.source, self.target_in, self.target_out))
+        return PackedBatch(
+            source, self.source_sentences.to(device), target_in, target_out, self.target_sentences.to(device)
+        )
+
+    def pin_memory(self) -> "PackedBatch":
+        """The same batch in memory from which a GPU copies by itself."""
+        source, target_in, target_out = (ids.pin_memory() for ids in (self.source, self.target_in, self.target_out))
+        return PackedBatch(
+            source, self.source_sentences.pin_memory(), target_in, target_out, self.target_sentences.pin_memory()
+        )
+
+
+class PackedAhead(Batch):
+    """A batch whose pairs are also there without padding, twice if `twice`."""
+
+    def __init__(self, batch: Batch, packed: PackedBatch) -> None:
+        super().__init__(batch.source, batch.target)
+        object.__setattr__(self, "packed", packed)
+
+    packed: PackedBatch
+
+
+def packed_ahead(batches: Iterator[Batch], config: ModelConfig, *, twice: bool = False) -> Iterator[Batch]:
+    """The same batches; a thread makes them ahead and packs them, in memory from which a GPU copies by itself."""
+    pin = torch.cuda.is_available()
+    packed = ((batch, pack_batch(batch, config, twice=twice)) for batch in batches)
+    return prefetch(PackedAhead(batch, tokens.pin_memory() if pin else tokens) for batch, tokens in packed)
+
+
+def pack_batch(batch: Batch, config: ModelConfig, *, twice: bool = False) -> PackedBatch:
+    """A batch, or all of it twice, without padding, on the CPU. Refuses what the embedding and positions refuse."""
+    refuse_unknown_ids(batch.source, config.vocab_size)
+    refuse_unknown_ids(batch.target, config.effective_target_vocab_size)
+    refuse_long(max(batch.source.size(1), batch.target_in.size(1)), config.max_length)
+    batch = batch.duplicated() if twice else batch
+    is_source, is_target = batch.source != config.pad_id, batch.target_out != config.effective_target_pad_id
+    return PackedBatch(
+        batch.source[is_source],
+        _sentences(is_source),
+        batch.target_in[is_target],
+        batch.target_out[is_target],
+        _sentences(is_target),
+    )
+
+
+def _sentences(is_token: Tensor) -> PackedSentences:
+    """Where the tokens of a padded batch are once it is packed: (B, L), bool."""
+    lengths = is_token.sum(1)
+    offsets = torch.cat((lengths.new_zeros(1), lengths.cumsum(0))).to(torch.int32)
+    return PackedSentences(offsets, is_token.flatten().nonzero()[:, 0], is_token.size(1))

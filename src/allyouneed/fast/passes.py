@@ -1,0 +1,120 @@
+"""Which function computes the loss of a batch in a run: a fast one, if it equals the definition, or the definition.
+
+A fast one is compared with `train.gradients.batch_loss` on a small batch when a run begins. So edits of the files of
+`nn/`, subclasses, hooks and replaced functions are seen alike, and what is trained is what these files say.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ..config import TrainConfig
+from ..data.batch import Batch, pad
+from ..data.prefetch import prefetch
+from ..device import runs_ahead
+from ..errors import AllYouNeedError
+from ..nn import Transformer
+from ..train.gradients import BatchLoss, autocast_dtype, batch_loss
+from .bfloat16_forward import bfloat16_loss, is_supported
+from .packed import packed_loss
+from .packed_attention import load_flash
+from .packed_batch import packed_ahead
+from .projected import projected_loss
+
+LENGTHS = (2, 70, 9)  # tokens of the sentences of the comparison; one is longer than a tile of an attention kernel
+TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.15}  # of the norm of the gradient; a tenth of it, of the loss
+
+
+def choose_loss(model: Transformer, config: TrainConfig) -> tuple[BatchLoss, str]:
+    """The fastest function that equals the definition, and why that is the definition itself, if it is."""
+    fast = fast_loss(model, config)
+    if reason := find_difference(fast, model, config):
+        return batch_loss, f"{reason}; the model trains by its own forward, more slowly"
+    return fast, ""
+
+
+def made_ahead(
+    batches: Iterator[Batch], loss_of: BatchLoss, model: Transformer, config: TrainConfig
+) -> Iterator[Batch]:
+    """The same batches; for a GPU a thread makes them ahead, as `loss_of` needs them."""
+    if loss_of is packed_loss:
+        return packed_ahead(batches, model.config, twice=config.r_drop > 0)
+    return prefetch(batches) if runs_ahead(next(model.parameters()).device) else batches
+
+
+def fast_loss(model: Transformer, config: TrainConfig) -> BatchLoss:
+    """The fastest function for this model and its device."""
+    device = next(model.parameters()).device
+    if runs_ahead(device):
+        load_flash()
+        return packed_loss
+    if autocast_dtype(config.precision, model) == torch.bfloat16 and device.type == "cpu" and is_supported(model):
+        return bfloat16_loss
+    return projected_loss
+
+
+def find_difference(loss_of: BatchLoss, model: Transformer, config: TrainConfig) -> str:
+    """How `loss_of` and its gradients differ from `batch_loss` and its, beyond rounding; empty if they do not.
+
+    A batch of short and long sentences goes through both, with the same random numbers, the definition in float32; on a
+    GPU without dropout, which draws its numbers for the tokens alone where there is no padding. Gradients and random
+    numbers of the caller stay.
+    """
+    dropout = loss_of is not packed_loss
+    batch = _small_batch(model)
+    with _as_before(model):
+        model.train(dropout)
+        right, right_gradients = _loss_and_gradients(batch_loss, model, batch, replace(config, precision="float32"))
+        try:
+            loss, gradients = _loss_and_gradients(loss_of, model, batch, config)
+        except (AllYouNeedError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+            return f"the fast pass cannot compute this model ({type(error).__name__}: {error})"
+    tolerance = TOLERANCES[autocast_dtype(config.precision, model)]
+    if not abs(loss - right) <= tolerance / 10 * max(1.0, abs(right)):
+        return f"the fast pass has a loss of {loss:.4f}, the model of {right:.4f}"
+    difference, norm = float((gradients - right_gradients).norm()), float(right_gradients.norm())
+    if not difference <= tolerance * norm:
+        return f"the gradient of the fast pass differs from the model's by {difference / norm:.1%}"
+    return ""
+
+
+def _small_batch(model: Transformer) -> Batch:
+    config, rng = model.config, torch.Generator().manual_seed(0)
+
+    def row(length: int, vocab_size: int, pad_id: int) -> list[int]:
+        ids = torch.randint(0, vocab_size - 1, (min(length, config.max_length),), generator=rng)
+        return (ids + (ids >= pad_id)).tolist()  # no padding inside a sentence
+
+    sources = [row(length, config.vocab_size, config.pad_id) for length in LENGTHS]
+    target_size, target_pad = config.effective_target_vocab_size, config.effective_target_pad_id
+    targets = [row(length + 1, target_size, target_pad) for length in reversed(LENGTHS)]
+    return Batch(pad(sources, config.pad_id), pad(targets, target_pad))
+
+
+def _loss_and_gradients(
+    loss_of: BatchLoss, model: Transformer, batch: Batch, config: TrainConfig
+) -> tuple[float, Tensor]:
+    torch.manual_seed(0)
+    model.zero_grad()
+    loss = loss_of(model, batch, config)
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradients = (torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters())
+    return loss.item(), torch.cat([gradient.flatten() for gradient in gradients])
+
+
+@contextmanager
+def _as_before(model: Transformer) -> Iterator[None]:
+    """Mode, gradients and random numbers are as before when the block ends."""
+    was_training = model.training
+    device = next(model.parameters()).device
+    before = [(parameter, parameter.grad) for parameter in model.parameters()]
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            yield
+    finally:
+        model.train(was_training)
+        for parameter, gradient in before:
+            parameter.grad = gradient

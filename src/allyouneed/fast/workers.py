@@ -1,0 +1,152 @@
+"""Workers: processes that share every batch of a run."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from ..config import TrainConfig
+from ..data.batch import Batch
+from ..nn import Transformer
+from ..train.gradients import Gradients
+from .gradient_sums import ReplicatedWeights, SharedWeights
+
+_Result = TypeVar("_Result")
+
+
+class Workers:
+    """The workers of a run: this process alone. `WorkerGroup` is the same for several."""
+
+    rank, count = 0, 1
+
+    def attach(self, model: Transformer, optimizer: Optimizer) -> None:
+        """Give all workers the weights of the first, and each its part of the optimizer's state."""
+
+    def gradients(self, local: Gradients, *, first: int) -> Gradients:
+        """The gradients of whole batches, where `local` gives those of this worker's part; from update `first` on.
+
+        After an update all workers call `gather` or `agree`; then every worker has updated its weights.
+        """
+        return local
+
+    def gather(self, number: int) -> list[int]:
+        """The numbers that the workers pass, in their order; returns when every worker has called it."""
+        return [number]
+
+    def agree(self, number: int) -> int:
+        """The largest of the numbers that the workers pass."""
+        return max(self.gather(number))
+
+    def from_first(self, act: Callable[[], _Result]) -> _Result:
+        """The result of `act`, which only the first worker calls."""
+        return act()
+
+    @contextmanager
+    def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
+        """The optimizer of the first worker has the state of every parameter inside the block."""
+        yield
+
+
+def workers_here(count: int) -> int:
+    """How many of `count` workers are processes of this machine: all, unless torchrun has started them on several."""
+    by_torchrun = os.environ.get("WORLD_SIZE") == str(count)
+    return int(os.environ.get("LOCAL_WORLD_SIZE", count)) if by_torchrun else count
+
+
+class WorkerGroup(Workers):
+    """The processes of the default group of `torch.distributed`.
+
+    On one machine, without a GPU, they share the memory of the weights, and each makes a part of an update.
+    """
+
+    def __init__(self) -> None:
+        self.rank, self.count = dist.get_rank(), dist.get_world_size()
+
+    def attach(self, model: Transformer, optimizer: Optimizer) -> None:
+        self._parameters = list(model.parameters())
+        on_cpu = self._parameters[0].device.type == "cpu"
+        self._weights: SharedWeights | ReplicatedWeights
+        if on_cpu and hasattr(os, "memfd_create") and workers_here(self.count) == self.count:
+            self._owners = divide(optimizer, self._parameters, self.count)
+            self._weights = SharedWeights(self._parameters, self._owners, self.from_first)
+        else:
+            self._owners = [self.rank] * len(self._parameters)
+            self._weights = ReplicatedWeights(self._parameters)
+        self._keep_own_state(optimizer)
+
+    def gradients(self, local: Gradients, *, first: int) -> Gradients:
+        steps = count(first)
+
+        def summed(model: Transformer, batches: Sequence[Batch], config: TrainConfig) -> tuple[Tensor, Tensor]:
+            self._seed(config.seed, next(steps))
+            tokens = sum(batch.count_tokens(model.config.effective_target_pad_id) for batch in batches)
+            loss, _ = local(model, batches, config)
+            self._weights.write_gradients()
+            losses, real = self._gather([float(loss), tokens]).unbind(1)
+            shares = real / real.sum()
+            norm = self._weights.sum_gradients(shares.tolist())
+            if self._weights.is_divided:
+                norm = self._gather([float(norm) ** 2]).sum().sqrt().float()
+            return (losses @ shares).float().to(loss.device), norm  # a part without a token has the loss 0
+
+        return summed
+
+    def gather(self, number: int) -> list[int]:
+        return [int(row) for row in self._gather([number])]
+
+    def from_first(self, act: Callable[[], _Result]) -> _Result:
+        results = [act() if self.rank == 0 else None]
+        dist.broadcast_object_list(results)
+        return results[0]  # type: ignore[return-value]
+
+    @contextmanager
+    def whole_optimizer(self, optimizer: Optimizer) -> Iterator[None]:
+        states = {
+            index: optimizer.state[parameter]
+            for index, parameter in enumerate(self._parameters)
+            if self.rank and self._weights.is_divided and parameter in optimizer.state
+        }
+        gathered: list[dict[int, dict[str, Tensor]]] | None = [{}] * self.count if self.rank == 0 else None
+        dist.gather_object(states, gathered)
+        for part in gathered or ():
+            optimizer.state.update({self._parameters[index]: tensors for index, tensors in part.items()})
+        yield
+        self._keep_own_state(optimizer)
+
+    def _keep_own_state(self, optimizer: Optimizer) -> None:
+        for parameter, owner in zip(self._parameters, self._owners, strict=True):
+            if owner != self.rank:
+                optimizer.state.pop(parameter, None)
+
+    def _seed(self, seed: int, step: int) -> None:
+        """Seed the random numbers of this worker for an update; by nothing else, so that a resumed run has the same."""
+        numbers = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
+        seed = int(numbers[0]) >> 1
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes 60 times as long
+        if torch.cuda.is_available():
+            torch.cuda.manual_seed(seed)
+
+    def _gather(self, numbers: Sequence[float]) -> Tensor:
+        """The numbers of all workers, (workers, numbers); returns when every worker has called it."""
+        gathered = [torch.empty(len(numbers), dtype=torch.float64) for _ in range(self.count)]
+        dist.all_gather(gathered, torch.tensor(numbers, dtype=torch.float64))
+        return torch.stack(gathered)
+
+
+def divide(optimizer: Optimizer, parameters: Sequence[nn.Parameter], count: int) -> list[int]:
+    """The worker that updates each parameter, so that all have about the same work."""
+    muon = {id(p) for group in optimizer.param_groups if group.get("update") == "muon" for p in group["params"]}
+    # Per number, a product of Newton–Schulz for 16 rows takes about as long as all that Adam does.
+    costs = [p.numel() * (1 + min(p.shape) / 16 if id(p) in muon else 1) for p in parameters]
+    owners, loads = [0] * len(parameters), [0.0] * count
+    for index in sorted(range(len(parameters)), key=lambda index: -costs[index]):
+        owners[index] = loads.index(min(loads))
+        loads[owners[index]] += costs[index]
+    return owners

@@ -1,0 +1,99 @@
+"""The state of a run, apart from the model and its optimizer."""
+
+from dataclasses import dataclass, field, fields
+from math import isfinite
+
+from torch import Tensor
+
+from ..config import TrainConfig
+from .outcome import Outcome
+from .update_plan import UpdatePlan
+
+MIN_UPDATES = 100  # of a new model; before that its score means little
+MAX_SKIPPED_IN_A_ROW = 5  # non-finite updates before a run is rolled back to its last checkpoint
+MIN_GAIN = 0.001  # relative gain in the metric from which patience is reset
+
+
+@dataclass(slots=True)
+class TrainState:
+    """Updates done, and other counts. `step` also gives the position in the data."""
+
+    step: int = 0
+    seconds: float = 0.0  # spent training
+    learning_rate_factor: float = 1.0  # times the schedule's: halved at each rollback
+    micro_batches: int = 1  # parts into which a batch is split to fit into memory
+    skipped: int = 0  # updates that were not finite
+    skipped_in_a_row: int = 0
+    rollbacks: int = 0  # since the last validation
+    best: float | None = None  # highest value of `early_stopping_metric`; only with patience
+    best_loss: float | None = None  # validation loss of that model
+    best_step: int = 0
+    level: float | None = None  # of `early_stopping_metric` when patience was last reset
+    validations_since_best: int = 0
+    stopped_early: bool = False  # patience has run out
+    finished: bool = False
+    plan: UpdatePlan | None = None  # of a run with a time budget, as are the following
+    minutes: float = 0.0  # the budget that the plan is for
+    used_seconds: float = 0.0  # of the budget, up to the last checkpoint
+    other_seconds: float = 0.0  # of these, what was not spent in updates
+    validating_seconds: float = 0.0  # of all validations
+    validation_seconds: float = 0.0  # of the last validation
+    validation_samples: int = 0  # pairs to translate at each validation; 0: not chosen yet
+    snapshots: list[int] = field(default_factory=list)  # updates whose weights are kept for the average at the end
+    losses: list[Tensor] = field(default_factory=list)  # of the finite updates since the last validation
+    gradient_norms: list[Tensor] = field(default_factory=list)  # of the same updates, before clipping
+    outcomes: list[Outcome] = field(default_factory=list)  # of updates that are done, but not counted yet
+    ema: dict[str, Tensor] = field(default_factory=dict)  # exponential moving average of the weights, if it is used
+
+    def __post_init__(self) -> None:
+        if self.plan is not None:
+            self.plan = UpdatePlan(*self.plan)  # a list in JSON
+
+    def last_step(self, config: TrainConfig) -> int:
+        """The number of the last update, as planned now."""
+        return config.steps if self.plan is None else self.plan.steps
+
+    def position(self, config: TrainConfig, step: int | None = None) -> float:
+        """Where an update is in the schedule of `config`, by default the last: at its number, without a time budget."""
+        step = self.step if step is None else step
+        return step if self.plan is None else self.plan.position_at(step, config)
+
+    def scalars(self) -> dict[str, object]:
+        """Everything but the tensors, for JSON."""
+        tensors = ("losses", "gradient_norms", "outcomes", "ema")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensors}
+
+    def count_outcomes(self, *, later: int = 0) -> None:
+        """Count the updates that are done, but the last `later` ones; only up to five skipped ones in a row."""
+        while len(self.outcomes) > later:
+            is_finite = self.outcomes.pop(0).read()
+            self.skipped += not is_finite
+            self.skipped_in_a_row = 0 if is_finite else self.skipped_in_a_row + 1
+            if self.skipped_in_a_row == MAX_SKIPPED_IN_A_ROW:
+                return
+
+    def update_best(self, value: float, *, loss: float | None = None, first: int = 0, in_warmup: bool = False) -> bool:
+        """Whether this validation is the best so far; more is better, and of equal values the one of lower `loss`.
+
+        Before update `first` every validation counts as the best. Patience is reset in the warmup, and by
+        a gain of more than `MIN_GAIN`. A value that is not finite is never the best.
+        """
+        is_known = self.step >= first
+        is_lower = loss is not None and self.best_loss is not None and loss < self.best_loss
+        is_best = isfinite(value) and (self.best is None or value > self.best or (value == self.best and is_lower))
+        if is_best:
+            self.best, self.best_loss, self.best_step = value if is_known else None, loss, self.step
+        resets = not is_known or in_warmup or self.level is None or _is_gain(self.level, value)
+        if isfinite(value) and resets:
+            self.level, self.validations_since_best = value if is_known else None, 0
+        else:
+            self.validations_since_best += 1
+        return is_best
+
+    def check_patience(self, config: TrainConfig) -> None:
+        """Note whether patience has run out; a run that is resumed with more of it goes on."""
+        self.stopped_early = 0 < config.patience <= self.validations_since_best
+
+
+def _is_gain(before: float, now: float) -> bool:
+    return now - before > MIN_GAIN * abs(before)

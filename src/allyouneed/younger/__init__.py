@@ -1,0 +1,27 @@
+"""Parts that the paper does not have: subclasses of the parts in `nn/`, handed to `Transformer`.
+
+`docs/since-2017.md` has their equations and what they gave.
+"""
+
+from ..config import ModelConfig
+from ..nn import MultiHeadAttention, Transformer
+from .query_key_norm import QueryKeyNormAttention, RotaryQueryKeyNormAttention
+from .rotary import NoPositions, RotaryAttention
+
+__all__ = [
+    "NoPositions",
+    "QueryKeyNormAttention",
+    "RotaryAttention",
+    "RotaryQueryKeyNormAttention",
+    "build_model",
+]
+
+
+def build_model(config: ModelConfig) -> Transformer:
+    """The Transformer of `config`, with the parts younger than the paper that the config names."""
+    is_rotary = config.positions == "rotary"
+    if config.query_key_norm:
+        attention: type[MultiHeadAttention] = RotaryQueryKeyNormAttention if is_rotary else QueryKeyNormAttention
+    else:
+        attention = RotaryAttention if is_rotary else MultiHeadAttention
+    return Transformer(config, attention=attention, position=NoPositions if is_rotary else None)

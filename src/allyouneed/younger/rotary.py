@@ -1,0 +1,65 @@
+"""Rotary positions (Su et al., 2021), an option: queries and keys are rotated, and nothing is added to embeddings.
+
+    ⟨rotate(q, m), rotate(k, n)⟩ depends on q, k and m − n alone
+
+Each pair of numbers of a query or key at position m is rotated by m times a frequency, those of the sines and cosines
+of `position.py`. The paper's model does not use it.
+"""
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from ..nn import MultiHeadAttention
+from ..nn.position import PositionalEncoding, sinusoids
+
+TABLE_ROWS = 4096  # a table has a multiple of it, so that few are made
+
+
+def rotate(x: Tensor, *, start: int = 0, turn: float = 1.0) -> Tensor:
+    """Rotate the vector at each position by its angles; `turn` = −1 rotates back.
+
+    Number i of the first half and number i of the second half are a pair; of an odd width the last number stays.
+    Shapes: (…, L, K), the positions from `start` on → the same.
+    """
+    end, half = start + x.size(-2), x.size(-1) // 2
+    cosines, sines = (table.narrow(0, start, x.size(-2)) for table in turns(end, x.size(-1), x.device))
+    first, second, last = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    partners = torch.cat((second, first, last), -1)
+    return torch.addcmul(x * cosines, partners, turn * sines).to(x.dtype)
+
+
+def turns(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The factors of each number of a vector and of its partner, at `length` positions or more: (≥ L, K) each."""
+    return _tables(-(-length // TABLE_ROWS) * TABLE_ROWS, width, device)
+
+
+@lru_cache(maxsize=16)
+def _tables(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Computed once, since every layer of every update needs them."""
+    with torch.inference_mode(False):  # a later training may use what a translation has computed
+        table = sinusoids(length, width - width % 2)
+        sine, cosine, last = table[:, 0::2], table[:, 1::2], table.new_ones(length, width % 2)
+        return torch.cat((cosine, cosine, last), -1).to(device), torch.cat((-sine, sine, 0 * last), -1).to(device)
+
+
+class RotaryAttention(MultiHeadAttention):
+    """Self-attention whose queries and keys are rotated; otherwise as `MultiHeadAttention`."""
+
+    def project_queries(self, query: Tensor, *, start: int) -> Tensor:
+        """As in `MultiHeadAttention`, then rotated."""
+        return rotate(super().project_queries(query, start=start), start=start)
+
+    def project_kv(self, key: Tensor, value: Tensor, *, start: int = 0) -> tuple[Tensor, Tensor]:
+        """As in `MultiHeadAttention`, with rotated keys."""
+        keys, values = super().project_kv(key, value, start=start)
+        return rotate(keys, start=start), values
+
+
+class NoPositions(PositionalEncoding):
+    """Position vectors of zeros, so that only dropout is applied; otherwise as `PositionalEncoding`."""
+
+    def __init__(self, *, d_model: int, max_length: int = 5000, dropout: float = 0.1) -> None:
+        super().__init__(d_model=d_model, max_length=max_length, dropout=dropout)
+        self.encoding.zero_()
