@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 
 from allyouneed import Bundle, Draft, fit
-from allyouneed.corpus.pair import Pair
-from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.pair import Pair
+from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.settings import apply_overrides

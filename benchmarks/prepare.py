@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from allyouneed.config import CleanConfig, DataConfig
+from allyouneed.data.batch import batches
 from allyouneed.data.prepare import prepare
-from allyouneed.data.sampler import batches
 
 CHUNK = 100_000  # pairs
 WORDS = 200_000

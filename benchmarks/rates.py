@@ -17,8 +17,8 @@ import torch
 from auto_tasks import STORED, read_pairs
 
 from allyouneed.config import DataConfig, ModelConfig, TrainConfig
-from allyouneed.corpus.pair import Pair
-from allyouneed.data.sampler import batches
+from allyouneed.data.batch import batches
+from allyouneed.data.pair import Pair
 from allyouneed.data.store import encode_pairs
 from allyouneed.nn import Transformer
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary

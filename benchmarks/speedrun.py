@@ -32,8 +32,8 @@ from pathlib import Path
 
 import allyouneed
 from allyouneed import Bundle, Recipe, Translator, recipe_path
-from allyouneed.corpus.lines import read_lines
 from allyouneed.metrics import bleu
+from allyouneed.text.lines import read_lines
 
 RECIPE, TEST = "multi30k-en-de", "test_2016_flickr.{}.gz"
 MARKS = (30, 35, 38)

@@ -16,10 +16,10 @@ from marian import fit, make_marian, translate, until
 from transformers import MarianMTModel
 
 from allyouneed import Recipe, recipe_path
-from allyouneed.corpus.lines import read_lines
 from allyouneed.data.prepare import prepare
 from allyouneed.device import retain_freed_memory
 from allyouneed.metrics import bleu
+from allyouneed.text.lines import read_lines
 
 
 class Models:

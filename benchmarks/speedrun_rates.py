@@ -20,9 +20,9 @@ from speedrun import RECIPE
 from transformers import MarianMTModel
 
 from allyouneed import Recipe, recipe_path
+from allyouneed.data.batch import batches_by_length
 from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared_data import PreparedData
-from allyouneed.data.sampler import batches_by_length
 from allyouneed.data.store import EncodedPairs
 from allyouneed.device import retain_freed_memory
 

@@ -41,8 +41,8 @@ import torch
 from marian_cpp import MarianProcess
 
 from allyouneed import ModelConfig, Recipe, recipe_path
+from allyouneed.data.batch import batches
 from allyouneed.data.prepare import prepare
-from allyouneed.data.sampler import batches
 from allyouneed.data.store import EncodedPairs, Side
 from allyouneed.device import has_fast_bfloat16
 

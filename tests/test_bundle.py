@@ -11,10 +11,10 @@ import runs
 from allyouneed import Recipe, fit, recipe_path
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import BundleError, ConfigError
 from allyouneed.nn import Transformer
 from allyouneed.nn.weights import weights
+from allyouneed.text.normalize import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator
 from bundles import make_bundle, strip_checksums

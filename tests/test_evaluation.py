@@ -21,10 +21,10 @@ from allyouneed import (
     evaluate,
     fit,
 )
-from allyouneed.corpus.normalize import Normalization
-from allyouneed.corpus.pair import Pair
+from allyouneed.data.pair import Pair
 from allyouneed.evaluation.model_scores import greedy_translator
 from allyouneed.evaluation.user_metrics import UserMetric
+from allyouneed.text.normalize import Normalization
 from runs import TINY, Notebook
 
 IN_MEMORY = replace(TINY, data=replace(TINY.data, train=(), valid=(), held_out=0.1))

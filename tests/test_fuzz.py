@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from allyouneed.cli import app
 from allyouneed.config import Recipe
-from allyouneed.corpus.readers import open_pairs, read_lines
+from allyouneed.data.readers import open_pairs, read_lines
 from allyouneed.documents import DocumentOptions, UnitTranslation, read_document
 from allyouneed.errors import AllYouNeedError, ConfigError, DocumentError
 from bundles import strip_checksums

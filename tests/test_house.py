@@ -75,7 +75,7 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
 
 
 def test_text_knows_nothing_of_torch() -> None:
-    code = "import sys, allyouneed.corpus.readers, allyouneed.text.tokenizer; assert 'torch' not in sys.modules"
+    code = "import sys, allyouneed.data.readers, allyouneed.text.tokenizer; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
-from allyouneed.corpus.pair import Pair
 from allyouneed.data.batch import pad
+from allyouneed.data.pair import Pair
 from allyouneed.decode import SearchLimits, greedy_search, make_step
 from allyouneed.metrics import exact_match
 from allyouneed.nn import Embedding, FeedForward, LayerNorm, PositionalEncoding, Residual, Transformer, transformer

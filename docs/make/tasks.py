@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from allyouneed import Bundle, Recipe, Translator, fit, recipe_path
-from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.readers import read_pairs
 from allyouneed.explain import save, trace_translation
 from allyouneed.explain.draw import attention_figure
 from allyouneed.explain.trace import attentions

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .config import TrainConfig as TrainConfig
     from .convert.formats import export_bundle as export_bundle
     from .convert.imports import import_checkpoint as import_checkpoint
-    from .corpus.readers import read_pairs as read_pairs
+    from .data.readers import read_pairs as read_pairs
     from .documents import DocumentOptions as DocumentOptions
     from .documents import read_document as read_document
     from .errors import AllYouNeedError as AllYouNeedError
@@ -64,7 +64,7 @@ _ROOMS = {
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
     "convert.formats": ("export_bundle",),
     "convert.imports": ("import_checkpoint",),
-    "corpus.readers": ("read_pairs",),
+    "data.readers": ("read_pairs",),
     "documents": ("DocumentOptions", "read_document"),
     "errors": (
         "AllYouNeedError",

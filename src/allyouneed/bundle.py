@@ -24,7 +24,6 @@ from safetensors.torch import save
 from .checksums import SUMS, Checksums, write_with_checksums
 from .config import DecodeConfig, ModelConfig
 from .config.data_config import LICENSE_NAME
-from .corpus.normalize import Normalization
 from .errors import BundleError, ConfigError, DataError
 from .fast.uninitialized import UninitializedWeights
 from .files import parse_json, read_whole, to_json
@@ -32,6 +31,7 @@ from .nn import Transformer
 from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings, require_whole
 from .text.letter_case import CaseStatistics
+from .text.normalize import Normalization
 from .text.spans import CopyStatistics
 from .text.tokenizer import Tokenizer
 from .text.vocabulary import Vocabulary

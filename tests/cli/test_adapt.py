@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from allyouneed import fit
-from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.readers import read_pairs
 from allyouneed.serve.suggestions import SuggestionStore
 from runs import TINY
 from shell import refusal, run_here

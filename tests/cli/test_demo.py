@@ -3,7 +3,7 @@
 import pytest
 
 from allyouneed import Translator
-from allyouneed.corpus.dates import date_pairs
+from allyouneed.data.tasks import date_pairs
 from conftest import Demo
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from allyouneed.cli.flow import Chunk, read_chunks
 from allyouneed.cli.resumable import notes_path, partial_path, row_writer
-from allyouneed.corpus.lines import LONGEST_LINE, TOO_LONG
 from allyouneed.errors import DataError, InputError, Interrupted, OutputError
+from allyouneed.text.lines import LONGEST_LINE, TOO_LONG
 from shell import ENVIRONMENT, refusal, run, run_here
 from waiting import PATIENCE, wait_until
 

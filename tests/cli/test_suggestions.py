@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.readers import read_pairs
 from allyouneed.serve.suggestions import SuggestionStore
 from shell import refusal, run_here
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 
 from allyouneed.convert.exported_tokenizer import save_tokenizer
-from allyouneed.corpus.normalize import Normalization
+from allyouneed.text.normalize import Normalization
 from allyouneed.text.tokenizer import Tokenizer
 from vocabularies import TEXTS, VOCABULARIES
 

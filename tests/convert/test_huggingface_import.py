@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from allyouneed.bundle import Bundle
 from allyouneed.convert.formats import export_bundle
 from allyouneed.convert.imports import import_checkpoint
-from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.nn.weights import weights
+from allyouneed.text.normalize import Normalization
 from allyouneed.translator import Translator
 from allyouneed.translator.generation import GenerationRequest
 from bundles import make_bundle

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from allyouneed.convert.web_model import web_library
-from allyouneed.corpus.normalize import Normalization
+from allyouneed.text.normalize import Normalization
 from allyouneed.text.sentencepiece import SentencePieceModel
 from allyouneed.text.sentencepiece_vocabulary import make_tokenizer
 from allyouneed.text.tokenizer import Tokenizer

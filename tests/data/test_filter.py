@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from allyouneed.config import CleanConfig, DataConfig
-from allyouneed.corpus.data_report import DataReport
 from allyouneed.data.filter import SelectedPairs, select_pairs
 from allyouneed.data.read import ReadPairs, read_part
+from allyouneed.data.report import DataReport
 from allyouneed.errors import DataError
 
 Lines = list[tuple[str, str]]

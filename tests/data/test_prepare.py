@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from allyouneed.config import CleanConfig, CorpusConfig, DataConfig
+from allyouneed.data.batch import batches, epoch_of_batches
 from allyouneed.data.prepare import prepare
 from allyouneed.data.prepared_data import PreparedData
-from allyouneed.data.sampler import batches, epoch_of_batches
 from allyouneed.errors import ConfigError, DataError
 from allyouneed.files import locked
 

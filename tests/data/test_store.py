@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from allyouneed.corpus.readers import Pair
-from allyouneed.data.batch import pad
-from allyouneed.data.sampler import epoch_of_batches
+from allyouneed.data.batch import epoch_of_batches, pad
+from allyouneed.data.readers import Pair
 from allyouneed.data.store import EncodedPairs, Side, encode_pairs, flatten, open_sides, open_writers
 from allyouneed.text.tokenizer import Tokenizer
 

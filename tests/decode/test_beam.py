@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.corpus.dates import date_pairs
+from allyouneed.data.tasks import date_pairs
 from allyouneed.decode import BeamOptions, PhraseConstraint, beam_search, greedy_search, length_penalty
 from allyouneed.decode import search as run_search
 from allyouneed.decode.beam import top_continuations

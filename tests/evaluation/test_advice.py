@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from allyouneed.corpus.data_report import DataReport, PartReport, RuleCount
+from allyouneed.data.report import DataReport, PartReport, RuleCount
 from allyouneed.evaluation.advice import Evidence, advise
 from allyouneed.run.held_out_result import HeldOutResult
 from allyouneed.run.record import RunRecord

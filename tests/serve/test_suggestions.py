@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from allyouneed import Recipe, fit
 from allyouneed.bundle import Bundle
-from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.readers import read_pairs
 from allyouneed.serve.refusals import Refusal
 from allyouneed.serve.suggestions import SuggestionStore, latest_suggestions
 from serve.stub import stub_app

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from allyouneed.corpus.dates import date_pairs
+from allyouneed.data.tasks import date_pairs
 from allyouneed.text.spans import CopyStatistics, find_spans, untranslatable
 
 

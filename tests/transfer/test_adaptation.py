@@ -8,8 +8,8 @@ import pytest
 
 from allyouneed import Bundle, ConfigError, DataError, Draft, InputError, OutputError, Recipe, fit
 from allyouneed.auto.choice_rules import peak_learning_rate
-from allyouneed.corpus.readers import read_pairs
 from allyouneed.data.prepared import read_test_pairs
+from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.files import locked
 from allyouneed.transfer.adaptation import adapt_bundle

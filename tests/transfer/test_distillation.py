@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from allyouneed import ConfigError, DataError, Draft, Interrupted, OutputError, Recipe, Translator, fit
-from allyouneed.corpus.readers import read_pairs
 from allyouneed.data.prepare import prepare
+from allyouneed.data.readers import read_pairs
 from allyouneed.transfer import distillation
 from allyouneed.transfer.distillation import with_teacher
 from runs import TINY, Notebook

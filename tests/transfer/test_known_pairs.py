@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from allyouneed import Bundle, ConfigError, fit
-from allyouneed.corpus.clean import dedup_key
-from allyouneed.corpus.pair import Pair
-from allyouneed.corpus.readers import read_pairs
+from allyouneed.data.clean import dedup_key
+from allyouneed.data.pair import Pair
+from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation.model_scores import greedy_translator
 from allyouneed.transfer.known_pairs import find_known_pairs, split
 from runs import TINY

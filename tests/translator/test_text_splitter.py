@@ -7,10 +7,10 @@ import pytest
 
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.corpus.normalize import Normalization
 from allyouneed.errors import InputError
 from allyouneed.nn import Transformer
 from allyouneed.text.letter_case import CaseStatistics
+from allyouneed.text.normalize import Normalization
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator

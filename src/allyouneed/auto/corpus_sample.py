@@ -6,13 +6,13 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.data_report import DataReport, SourceCount
-from ..corpus.lines import count_lines
-from ..corpus.pair import Pair
-from ..corpus.readers import has_a_pair_a_line, local_paths
 from ..data.filter import mask_corpora, select_pairs
+from ..data.pair import Pair
 from ..data.read import read_part, stride
+from ..data.readers import has_a_pair_a_line, local_paths
+from ..data.report import DataReport, SourceCount
 from ..files import refusing_errors
+from ..text.lines import count_lines
 from .choice_rules import held_out_share
 from .statistics import PairStatistics, measure_pairs
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import mean, pstdev
 from typing import Any
 
-from ..corpus.pair import Pair
+from ..data.pair import Pair
 from ..data.read import stride
 
 MOST_MEASURED = 20_000  # pairs

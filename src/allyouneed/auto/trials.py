@@ -15,14 +15,14 @@ import torch
 
 from ..bundle import Bundle
 from ..config import DataConfig, ModelConfig, Recipe, TrainConfig
-from ..corpus.normalize import Normalization
-from ..corpus.pair import Pair
+from ..data.batch import batches
+from ..data.pair import Pair
 from ..data.read import stride
-from ..data.sampler import batches
 from ..data.store import EncodedPairs, encode_pairs
 from ..device import using_threads
 from ..fast.passes import choose_loss
 from ..nn import Transformer
+from ..text.normalize import Normalization
 from ..text.vocabulary import Vocabulary, train_vocabulary
 from ..train.gradients import add_gradients
 from ..train.loop import set_learning_rate

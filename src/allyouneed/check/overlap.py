@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..config import DataConfig, Recipe
-from ..corpus.data_report import DataReport
-from ..corpus.pair import Pair
-from ..corpus.readers import Where, is_task, local_paths, read_pairs
 from ..data.filter import select_pairs
+from ..data.pair import Pair
 from ..data.read import read_part
+from ..data.readers import Where, is_task, local_paths, read_pairs
+from ..data.report import DataReport
 from .result import CheckResult
 
 MAX_OVERLAP = 0.01  # of the held-out pairs

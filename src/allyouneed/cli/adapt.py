@@ -11,7 +11,7 @@ from .recipe_argument import parse_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..corpus.pair import Pair
+    from ..data.pair import Pair
     from ..transfer.adaptation import Adaptation
 
 TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
@@ -74,11 +74,11 @@ def adapt(
 
       allyouneed adapt en-it corrections.tsv --sources news.en -o runs/better
     """
-    from ..corpus.lines import read_lines
     from ..device import configure_process
     from ..errors import DataError
     from ..files import followed
     from ..settings import apply_overrides
+    from ..text.lines import read_lines
     from ..transfer.adaptation import adapt_bundle
     from .program import shell_command
     from .screen import TrainingScreen, console
@@ -101,8 +101,8 @@ def adapt(
 
 def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequence[Pair]":
     from ..bundle import read_languages
-    from ..corpus.pair import Pair
-    from ..corpus.readers import read_pairs
+    from ..data.pair import Pair
+    from ..data.readers import read_pairs
     from ..serve.suggestions import is_suggestion_store, latest_suggestions
 
     chosen = parse_columns(columns)

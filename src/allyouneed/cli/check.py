@@ -55,7 +55,7 @@ def check(
         if save_baseline is not None:
             from ..bundle import Bundle
             from ..check.baseline import BASELINE
-            from ..corpus.readers import read_lines
+            from ..data.readers import read_lines
             from ..files import is_same_file
             from .screen import console
 

@@ -35,7 +35,7 @@ def demo(
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
     console.print("Dates, character by character: 1845-01-05 → January 5, 1845\n")
 
-    from ..corpus.readers import read_pairs
+    from ..data.readers import read_pairs
     from ..device import configure_process
     from ..evaluation import fit
     from ..metrics import exact_match

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..corpus.lines import ARCHIVES, opened
 from ..documents import FORMATS, Document, DocumentOptions, document_format, read_document
 from ..errors import ConfigError, InputError
 from ..files import to_json, write_whole
+from ..text.lines import ARCHIVES, opened
 from .screen import console, progress
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from ..corpus.lines import LONGEST_LINE, TOO_LONG, not_utf8, opened, require_line_feeds
 from ..errors import DataError, InputError
 from ..files import is_stream
+from ..text.lines import LONGEST_LINE, TOO_LONG, not_utf8, opened, require_line_feeds
 
 
 @dataclass(slots=True)

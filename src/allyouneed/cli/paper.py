@@ -147,7 +147,7 @@ def _train(data: str, rows: "list[Row]", minutes: float, output: Path) -> None:
 
 
 def _draw(bundle: Path, sentences: Path, output: Path) -> None:
-    from ..corpus.readers import read_lines
+    from ..data.readers import read_lines
     from ..explain import save
     from ..paper import find_patterns
     from ..translator import Translator

@@ -109,7 +109,7 @@ def score(
         raise ConfigError(f"--reference scores one --target, or compares two; got {len(target)}")
     check_wrong_file(wrong, overwrite=overwrite, others=[source, *target, *reference])
 
-    from ..corpus.readers import pair_lines
+    from ..data.readers import pair_lines
     from ..evaluation import TranslatedSet
     from .score_output import count_and_show
 
@@ -132,7 +132,7 @@ def score(
 
 def _aligned_lines(path: Path, count: int) -> list[str]:
     """The lines of a file; one with more or fewer than `count` is refused."""
-    from ..corpus.readers import read_lines
+    from ..data.readers import read_lines
     from ..errors import DataError
 
     lines = read_lines(path)
@@ -144,7 +144,7 @@ def _aligned_lines(path: Path, count: int) -> list[str]:
 def _score_with_model(
     bundle: str, source: Path, target: Path, *, as_json: bool, batch_size: int | None, device: str
 ) -> None:
-    from ..corpus.readers import pair_lines
+    from ..data.readers import pair_lines
     from ..errors import InputError
     from ..files import named_folders, to_json
     from ..translator import Translator

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..corpus.lines import file_ending, require_memory_for
-from ..corpus.pair import Pair
-from ..corpus.readers import READERS, pair_lines, read_pairs
-from ..corpus.tabular import heading_order, tsv_rows
+from ..data.pair import Pair
+from ..data.readers import READERS, pair_lines, read_pairs
+from ..data.tabular import heading_order, tsv_rows
 from ..errors import ConfigError, DataError
 from ..evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
+from ..text.lines import file_ending, require_memory_for
 
 
 class EvaluationSet(NamedTuple):

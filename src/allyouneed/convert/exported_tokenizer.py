@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ..bundle import Bundle
-from ..corpus.normalize import Normalization
 from ..files import write_whole
+from ..text.normalize import Normalization
 from ..text.tokenizer import Tokenizer
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
-from ..corpus.normalize import Normalization
 from ..errors import CheckpointError, ConfigError, DataError
 from ..nn import Transformer
 from ..text.backends import EOS, PAD
+from ..text.normalize import Normalization
 from ..text.sentencepiece import SentencePieceModel
 from ..text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 from ..text.tokenizer import Tokenizer

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
-from ..corpus.normalize import Normalization
 from ..errors import CheckpointError, ConfigError
 from ..nn.position import sinusoids
 from ..text.backends import EOS, PAD, SOS, UNK
+from ..text.normalize import Normalization
 from ..text.vocabulary import Vocabulary
 from .checkpoint_files import read_limited, read_pickle_safely, require_tensors
 from .foreign_weights import StoredWeights, build_imported_model

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from ..bundle import Bundle
 from ..config import DecodeConfig, ModelConfig
-from ..corpus.normalize import Normalization
 from ..errors import CheckpointError, ConfigError
 from ..text.backends import EOS, PAD, UNK
+from ..text.normalize import Normalization
 from ..text.sentencepiece import SentencePieceModel
 from ..text.sentencepiece_vocabulary import make_tokenizer, order_pieces, with_specials
 from ..text.vocabulary import Vocabulary

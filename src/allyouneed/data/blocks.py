@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..config import CleanConfig
-from ..corpus.clean import as_example, broken_rule, clean_pairs
-from ..corpus.data_report import Part, PartReport, RuleCount
-from ..corpus.pair import Pair
 from ..errors import DataError, InputError
 from ..text.vocabulary import Vocabulary
+from .clean import as_example, broken_rule, clean_pairs
+from .pair import Pair
 from .pair_keys import PairKeys
+from .report import Part, PartReport, RuleCount
 from .store import FlatSentences, encode_within, flatten, flatten_texts
 
 Columns = tuple[list[str], list[str]]  # sources and targets, which cross to another process faster than pairs do

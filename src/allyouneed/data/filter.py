@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.clean import PAIR_RULES, as_example
-from ..corpus.data_report import MAX_EXAMPLES, DataReport, PartReport
-from ..corpus.pair import Pair
 from ..errors import DataError
+from .clean import PAIR_RULES, as_example
+from .pair import Pair
 from .pair_keys import RULE_NUMBERS, Hashes, PairKeys
 from .read import CorpusEnd, ReadPairs
+from .report import MAX_EXAMPLES, DataReport, PartReport
 from .store import Indices
 
 Mask = NDArray[np.bool_]

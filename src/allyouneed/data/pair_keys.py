@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..corpus.clean import dedup_key
-from ..corpus.data_report import REASONS
-from ..corpus.pair import Pair
+from .clean import dedup_key
+from .pair import Pair
+from .report import REASONS
 
 Hashes = NDArray[np.uint64]
 RULE_NUMBERS = {rule: number for number, rule in enumerate(REASONS, start=1)}

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..cluster import block_map, connected
 from ..config import CleanConfig, DataConfig
-from ..corpus.data_report import DataReport
 from ..errors import ConfigError, DataError
 from ..files import locked, write_whole
 from ..text.letter_case import CaseStatistics
@@ -22,6 +21,7 @@ from .prepared import open_prepared, remove_abandoned, replacing_folder, stored_
 from .prepared_data import PreparedData
 from .provenance import compute_provenance, describe_difference, fingerprint
 from .read import CHUNK, ProgressCallback, ReadPairs, read_part, stride
+from .report import DataReport
 from .store import Indices, open_writers
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords

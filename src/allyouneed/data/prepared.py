@@ -20,14 +20,14 @@ import numpy as np
 
 from ..checksums import crc32_checksum
 from ..config import DataConfig
-from ..corpus.data_report import DataReport
-from ..corpus.pair import Pair
 from ..errors import AllYouNeedError, DataError, OutputError
 from ..files import locked, parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
+from .pair import Pair
 from .prepared_data import PreparedData
+from .report import DataReport
 from .store import EncodedPairs, Side, encode_pairs, open_sides
 
 # The names of all files of the folder.

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import TrainConfig
-from ..corpus.data_report import DataReport
-from ..corpus.pair import Pair
 from ..files import to_json, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary
-from .batch import Batch
+from .batch import Batch, batches
+from .pair import Pair
 from .provenance import fingerprint
 from .read import stride
-from .sampler import batches
+from .report import DataReport
 from .store import EncodedPairs
 
 

@@ -6,10 +6,10 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.lines import file_ending
-from ..corpus.readers import Where, local_paths
 from ..errors import DataError
+from ..text.lines import file_ending
 from ..text.vocabulary import Vocabulary
+from .readers import Where, local_paths
 
 PREPARED_FORMAT = 5  # of the files that data/prepare.py writes
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ..config import CleanConfig, DataConfig
-from ..corpus.clean import skip_malformed
-from ..corpus.data_report import DataReport, Part, SourceCount
-from ..corpus.pair import Pair
-from ..corpus.readers import Where, is_task, open_pairs, source_name
 from ..errors import DataError
 from .blocks import CleanBlocks, clean_block, columns
+from .clean import skip_malformed
+from .pair import Pair
 from .pair_keys import PairKeys
+from .readers import Where, is_task, open_pairs, source_name
+from .report import DataReport, Part, SourceCount
 from .store import Side, open_sides, open_writers
 
 CHUNK = 10_000  # pairs in memory as texts

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..corpus.pair import Pair
 from ..text.tokenizer import Tokenizer
+from .pair import Pair
 
 Indices = NDArray[np.int32]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import Recipe
-from ..corpus.pair import Pair
+from ..data.pair import Pair
 from ..data.prepared import open_training_ids
 from ..data.store import Side
 from ..errors import InputError

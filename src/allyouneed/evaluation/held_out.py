@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..config import Recipe
-from ..corpus.pair import Pair
-from ..corpus.readers import is_task, read_pairs
+from ..data.pair import Pair
 from ..data.prepare import prepared_folder
 from ..data.prepared import read_test_pairs
 from ..data.provenance import compute_provenance
+from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError
 from ..files import parse_json, read_whole
 from ..text.vocabulary import Vocabulary

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.batch import Batch
-from ..data.prefetch import prefetch
 from ..device import move
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
+from .prefetch import prefetch
 
 
 class PackedSentences(NamedTuple):

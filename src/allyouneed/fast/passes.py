@@ -13,7 +13,6 @@ from torch import Tensor
 
 from ..config import TrainConfig
 from ..data.batch import Batch, pad
-from ..data.prefetch import prefetch
 from ..device import runs_ahead
 from ..errors import AllYouNeedError
 from ..nn import Transformer
@@ -22,6 +21,7 @@ from .bfloat16_forward import bfloat16_loss, is_supported
 from .packed import packed_loss
 from .packed_attention import load_flash
 from .packed_batch import packed_ahead
+from .prefetch import prefetch
 from .projected import projected_loss
 
 LENGTHS = (2, 70, 9)  # tokens of the sentences of the comparison; one is longer than a tile of an attention kernel

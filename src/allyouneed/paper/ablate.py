@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ..bundle import Bundle
 from ..config import ModelConfig, Recipe, TrainConfig
-from ..corpus.pair import Pair
+from ..data.pair import Pair
 from ..errors import ConfigError
 from ..evaluation import evaluate
 from ..explain.draw import BLUE, ORANGE, new_figure

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..bundle import Bundle
-from ..corpus.pair import Pair
+from ..data.pair import Pair
 from ..train.loop import Update
 
 

@@ -8,7 +8,7 @@ import tomli_w
 from ..auto import Draft, preliminary_recipe
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
-from ..corpus.readers import is_task
+from ..data.readers import is_task
 from ..device import describe_device, using_threads
 from ..errors import ConfigError
 from ..files import locked, write_whole

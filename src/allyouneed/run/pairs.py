@@ -7,7 +7,7 @@ from typing import Any
 
 from ..auto import Draft, preliminary_recipe, with_data
 from ..config import Recipe
-from ..corpus.memory import iterate_pairs
+from ..data.tabular import iterate_pairs
 from ..errors import ConfigError, DataError
 from ..files import locked, to_json, written_whole
 from .resume import has_run, refuse_a_run

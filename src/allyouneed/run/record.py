@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ..auto.halving import TrialRecord
 from ..auto.trial_records import read_trials
-from ..corpus.data_report import DataReport
+from ..data.report import DataReport
 from ..errors import ConfigError, DataError
 from ..files import parse_json, read_whole
 from .curves import Points

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ..auto import Draft, preliminary_recipe
 from ..config import Recipe
-from ..corpus.readers import local_paths
 from ..data.prepared import PREPARED
+from ..data.readers import local_paths
 from ..errors import OutputError
 from ..files import followed, locked, refusing_errors
 from ..text.vocabulary_files import vocabulary_paths

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..auto.halving import TrialRecord
-from ..corpus.data_report import REASONS, DataReport, PartReport, SourceCount
+from ..data.report import REASONS, DataReport, PartReport, SourceCount
 from ..errors import AllYouNeedError
 from ..files import write_whole
 from .callback import telling_scores

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import Recipe
-from ..corpus.normalize import Normalization
 from ..data.prepared_data import PreparedData
 from ..data.read import stride
 from ..data.store import Side
 from ..decode import longest_repetition
 from ..files import parse_json, read_whole
 from ..nn import Transformer
+from ..text.normalize import Normalization
 from .callback import Validation
 from .model_card import model_card
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ..corpus.lines import LONGEST_LINE
 from ..errors import DataError
 from ..files import append, locked, parse_json, read_json_lines, to_json
+from ..text.lines import LONGEST_LINE
 from .refusals import Refusal
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from ..corpus.lines import text_lines
 from ..errors import DataError
+from .lines import text_lines
 from .word_characters import in_word_class
 
 _PUNCTUATION = " \t\n\"'«»“”„‘’()[]¿¡*-–—"

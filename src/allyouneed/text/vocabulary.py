@@ -6,9 +6,9 @@ from itertools import chain
 from pathlib import Path
 
 from ..config import DataConfig, ModelConfig
-from ..corpus.lines import read_lines
 from ..errors import ConfigError
 from ..files import write_whole
+from .lines import read_lines
 from .tokenizer import Tokenizer
 
 # Vocabulary size for up to so many pairs; a rule of thumb after the documentation of mozilla/translations.

@@ -2,7 +2,7 @@
 
 import torch
 
-from ..data.sampler import batches_by_length
+from ..data.batch import batches_by_length
 from ..data.store import EncodedPairs
 from ..nn import Transformer
 from .loss import mean_loss

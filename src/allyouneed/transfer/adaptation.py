@@ -21,9 +21,9 @@ from typing import Any
 from ..auto.choice_rules import ALWAYS, peak_learning_rate
 from ..bundle import Bundle, model_files
 from ..config import Recipe
-from ..corpus.clean import dedup_key
-from ..corpus.memory import iterate_pairs
-from ..corpus.pair import Pair
+from ..data.clean import dedup_key
+from ..data.pair import Pair
+from ..data.tabular import iterate_pairs
 from ..errors import ConfigError, DataError, InputError
 from ..evaluation import evaluate_greedily
 from ..files import followed, locked, parse_json, read_json_lines, read_whole, to_json, to_json_lines, write_whole

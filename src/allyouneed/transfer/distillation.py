@@ -20,13 +20,12 @@ from ..auto import choose_pairs, preliminary_recipe, with_data
 from ..bundle import model_files
 from ..checksums import files_digest
 from ..config import Recipe
-from ..corpus.data_report import DataReport, Part
-from ..corpus.lines import count_lines
-from ..corpus.pair import Pair
-from ..corpus.readers import is_task
 from ..data.filter import select_pairs
+from ..data.pair import Pair
 from ..data.provenance import compute_provenance, describe_difference
 from ..data.read import chunks, read_part
+from ..data.readers import is_task
+from ..data.report import DataReport, Part
 from ..errors import ConfigError, DataError, InputError, Interrupted
 from ..files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ..run import Draft, SilentCallback, TrainingCallback
@@ -34,6 +33,7 @@ from ..run.interrupts import InterruptRequest, catch_interrupts
 from ..run.resume import has_run, refuse_a_run
 from ..run.run_bundle import DISTILLATION_FILE, corpus_name
 from ..run.run_languages import find_languages
+from ..text.lines import count_lines
 from ..translator import Translator
 
 TRANSLATED_AT_ONCE = 1_000  # sources whose translations are written together

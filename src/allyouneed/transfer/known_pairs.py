@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from ..bundle import Bundle
 from ..config import Recipe
-from ..corpus.clean import dedup_key
-from ..corpus.pair import Pair
-from ..corpus.readers import is_task, read_pairs
+from ..data.clean import dedup_key
+from ..data.pair import Pair
 from ..data.prepared import open_prepared, stored_provenance
 from ..data.prepared_data import PreparedData
 from ..data.read import stride
+from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError
 from ..evaluation.model_scores import greedy_translator
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from allyouneed.corpus.lines import LONGEST_LINE, bounded_lines, count_lines, opened, read_lines
-from allyouneed.corpus.readers import open_pairs, pair_lines
+from allyouneed.data.readers import open_pairs, pair_lines
 from allyouneed.errors import DataError
+from allyouneed.text.lines import LONGEST_LINE, bounded_lines, count_lines, opened, read_lines
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress,

@@ -1,6 +1,7 @@
-"""Pairs as rows of a table: tab-separated, CSV, or one JSON object a line.
+"""Pairs as rows of a table: tab-separated, CSV, JSON lines, parquet, a frame, or any iterable.
 
 Python's readers get one row at a time, so that a malformed line is reported with its number and reading continues.
+polars reads parquet files, and data sets of the Hugging Face hub by their name.
 """
 
 import csv
@@ -9,12 +10,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import DataError
+from ..errors import DataError, MissingExtraError
 from ..files import parse_json
-from .lines import LONGEST_LINE, not_utf8, raw_lines
+from ..text.lines import LONGEST_LINE, not_utf8, raw_lines
 from .pair import Fault, Pair, Rows
+
+if TYPE_CHECKING:
+    import polars
 
 _SOURCE, _TARGET = ("source", "src"), ("target", "tgt", "trg")  # names of a column with this side
 
@@ -23,6 +27,7 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _DECLARED = re.compile(rb'"?sep=([,;:|\t])"?', re.IGNORECASE)  # Excel's first line, which names the delimiter
 _LINES = 16  # of a row of CSV, at most; a longer one has a quotation mark that is not closed
 _UNCLOSED = f"is not CSV: a quotation mark that is not closed within {_LINES} lines"
+_FRAME_ROWS = 50_000  # rows in memory at once
 
 
 class NumberedCells(NamedTuple):
@@ -222,3 +227,100 @@ def _are_language_codes(cells: list[str]) -> bool:
     return len(set(cells)) == 2 and all(
         len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
     )
+
+
+def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
+    """Rows of a parquet file, or of the files under an `hf://datasets/owner/name/…` address.
+
+    An address may end in .parquet, .jsonl or .csv and may contain `*`; one without a file ending names all
+    parquet files under it. `rows_to_pairs` says which columns make the pair.
+    """
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError(f"reading {where}", "data") from None
+    try:
+        yield from _frame_pairs(_scan(where), columns)
+    except FileNotFoundError:
+        raise DataError(f"{where} does not exist") from None
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{where} could not be read: {_first_line(error)}") from error
+
+
+def _scan(where: str) -> "polars.LazyFrame":
+    import polars
+
+    if not where.startswith("hf://"):
+        return polars.scan_parquet(where, glob=False)  # * and [ in a file name are ordinary characters
+    if where.endswith((".jsonl", ".ndjson")):
+        return polars.scan_ndjson(where)
+    if where.endswith((".csv", ".tsv")):
+        return polars.scan_csv(where, separator="," if where.endswith(".csv") else "\t", infer_schema=False)
+    return polars.scan_parquet(where if where.endswith(".parquet") else f"{where.rstrip('/')}/**/*.parquet")
+
+
+def _frame_pairs(table: "polars.LazyFrame", columns: Sequence[str]) -> Rows:
+    chunks = _frames(table.select(_needed_columns(table.collect_schema(), columns)))
+    rows = (row for chunk in chunks for row in chunk.iter_rows(named=True))
+    return rows_to_pairs(enumerate(rows, start=1), columns)
+
+
+def _needed_columns(schema: "polars.Schema", columns: Sequence[str]) -> list[str]:
+    """The columns that `rows_to_pairs` takes the pair from, in the order of the file; all, if none has such a name."""
+    import polars
+
+    if columns and schema.keys() >= {*columns}:
+        needed = {*columns}
+    elif isinstance(schema.get("translation"), polars.Struct):
+        needed = {"translation"}
+    elif not columns and (sides := find_sides(schema)):
+        needed = {*sides}
+    else:
+        needed = {*schema}
+    return [name for name in schema if name in needed]
+
+
+def _frames(table: "polars.LazyFrame") -> "Iterator[polars.DataFrame]":
+    yield from table.collect_batches(chunk_size=_FRAME_ROWS)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs") -> Iterator[Pair]:
+    """The pairs of an iterable or a frame, one after another; `name` is what they are in error messages.
+
+    A row is a (source, target) pair of strings, or a mapping such as a row of a data set. `columns` names the source
+    and the target of a frame or a mapping; without it, these are `source` and `target` (or `src`, `tgt`, `trg`), the
+    two languages of its `translation`, or its only two; the first mapping decides for all. Refuses a string, a mapping
+    of splits, and, by its number, a row that is not a pair.
+    """
+    for number, row in enumerate(_plain_rows(pairs, name), start=1):
+        if isinstance(row, Mapping):
+            columns = columns or pair_names(row)
+            pair = row_to_pair(row, columns, number)
+        elif isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
+            pair = row_to_pair({"source": row[0], "target": row[1]}, ("source", "target"), number)
+        else:
+            pair = Fault(number, f"must be (source, target), two strings; got {row!r:.60}")
+        if isinstance(pair, Fault):
+            raise DataError(f"{name}, row {number} {pair.reason}")
+        yield pair
+
+
+def _plain_rows(pairs: Any, name: str) -> Iterable[Any]:
+    if hasattr(pairs, "collect_schema") and hasattr(pairs, "collect"):  # a lazy frame of polars
+        pairs = pairs.collect()
+    if hasattr(pairs, "iter_rows"):  # a frame of polars
+        return pairs.iter_rows(named=True)  # type: ignore[no-any-return]
+    if hasattr(pairs, "itertuples"):  # a frame of pandas; iterating over it would give the names of its columns
+        names = list(pairs.columns)
+        return (dict(zip(names, row, strict=True)) for row in pairs.itertuples(index=False, name=None))
+    if isinstance(pairs, Mapping):
+        raise DataError(f"{name} is a mapping with the keys {', '.join(map(str, pairs))}; give one of its values")
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise DataError(
+            f"{name} must be an iterable of (source, target) pairs; got {pairs!r:.60}; a file goes into data"
+        )
+    return pairs

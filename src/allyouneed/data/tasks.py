@@ -1,12 +1,14 @@
 """Tasks that are learned in about a minute, with generated pairs.
 
-    dates        1845-01-05     → January 5, 1845                corpus/dates.py
+    dates        1845-01-05     → January 5, 1845
     locales      de 1845-01-05  → 5. Januar 1845                 Babel's CLDR data
     numbers      847213         → eight hundred and forty-seven thousand, two hundred and thirteen
     reverse      backwrd        → drwkcab                        2 to 10 letters, none twice
     sort         backwrd        → abcdkrw                        the same
 
-The split of a pair follows from its source alone, so no pair is in two splits.
+The split of a pair follows from its source alone, so no pair is in two splits. Dates have the years 1000 to 2999; a day
+whose ordinal (days since 1 January of year 1) is divisible by ten is never trained on: half of those days are for
+validation, half for the test.
 """
 
 import random
@@ -14,9 +16,41 @@ import string
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import date
+from typing import Literal, get_args
 
 from ..errors import MissingExtraError
-from .dates import FIRST, LAST, SPLITS, Split, date_pairs
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-, "
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+Split = Literal["train", "valid", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+FIRST, LAST = date(1000, 1, 1).toordinal(), date(2999, 12, 31).toordinal()
+
+
+def date_pair(day: date) -> tuple[str, str]:
+    """The source and the target of one day."""
+    return day.isoformat(), f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
+
+
+def date_split(ordinal: int) -> Split:
+    """Which part of the data a day belongs to, by its ordinal alone."""
+    if ordinal % 10:
+        return "train"
+    return "test" if ordinal % 20 else "valid"
+
+
+def date_pairs(split: Split, *, count: int = 0, seed: int = 1) -> list[tuple[str, str]]:
+    """`count` different days of one split, drawn by `seed`; all of them, in order, if `count` is 0."""
+    days = [ordinal for ordinal in range(FIRST, LAST + 1) if date_split(ordinal) == split]
+    if count:
+        days = random.Random(seed).sample(days, min(count, len(days)))
+    return [date_pair(date.fromordinal(day)) for day in days]
+
 
 LOCALES = (
     "cs", "da", "de", "el", "en", "en-GB", "es", "fi", "fr", "hr", "hu", "id",

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ..errors import DataError
-from .dates import SPLITS, Split
-from .lines import (
+from ..text.lines import (
     ARCHIVES,
     count_lines,
     decode_lines,
@@ -20,13 +19,10 @@ from .lines import (
     require_memory_for,
     text_lines,
 )
+from .exchange import read_po, read_tmx, read_xliff
 from .pair import Fault, Pair, Rows
-from .parquet import read_parquet
-from .po import read_po
-from .tabular import read_csv, read_jsonl, read_tsv
-from .tasks import TASKS, task_pairs
-from .tmx import read_tmx
-from .xliff import read_xliff
+from .tabular import read_csv, read_jsonl, read_parquet, read_tsv
+from .tasks import SPLITS, TASKS, Split, task_pairs
 
 __all__ = [
     "Fault",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from allyouneed.data.prefetch import prefetch
+from allyouneed.fast.prefetch import prefetch
 from waiting import PATIENCE
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.corpus.readers import Pair, pair_lines, read_lines, read_pairs
+from allyouneed.data.readers import Pair, pair_lines, read_lines, read_pairs
 from allyouneed.errors import DataError
 
 
@@ -119,7 +119,7 @@ def test_files_without_a_line_are_refused_as_empty(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_more_lines_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.corpus.lines.MAX_IN_MEMORY", 1 << 20)
+    monkeypatch.setattr("allyouneed.text.lines.MAX_IN_MEMORY", 1 << 20)
     lines, pairs = tmp_path / "lines.gz", tmp_path / "pairs.jsonl.gz"
     with gzip.open(lines, "wb") as file:
         file.write(b"\n" * 20_000)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..config import CleanConfig
 from ..errors import DataError
-from .data_report import MAX_EXAMPLES, PartReport, RuleCount
-from .normalize import Normalization
+from ..text.normalize import Normalization
 from .pair import Fault, Pair, Rows
+from .report import MAX_EXAMPLES, PartReport, RuleCount
 
 _SLACK = 20  # characters, since short texts often differ in length
 

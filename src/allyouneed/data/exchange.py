@@ -1,0 +1,216 @@
+"""Pairs in the files of translators' tools: TMX, XLIFF and gettext's .po.
+
+XML is read as a stream by lxml, from files of any size that may come from strangers.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from html.entities import html5
+from pathlib import Path
+from typing import IO, Any
+
+from lxml import etree
+
+from ..errors import DataError
+from ..po_catalogue import read_catalogue
+from ..text.lines import MAX_IN_MEMORY, decode_lines, opened
+from .pair import Fault, Pair, Rows
+from .tabular import name_columns
+
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_REMEDY = 'before <tmx> add the line <!DOCTYPE tmx SYSTEM "tmx14.dtd">, with which names of HTML are read'
+_FINISHED = {"translated", "reviewed", "signed-off", "final"}
+
+
+def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
+    """The units of a TMX file that have both languages; `en` finds en-US too.
+
+    The content of inline codes (`<ph>`, `<bpt>` and others) becomes part of the text.
+    Without `columns` the languages are the two of the first unit, with any country, the header's source language first.
+    Refuses malformed XML by its line. Of entities only the named characters of HTML are read; those that the file
+    defines are never expanded, and nothing is fetched.
+    """
+    sides: list[tuple[str, ...]] = [(column,) for column in columns]  # the codes to look for, the best first
+    first = ""
+    remedy = "" if columns else f"; name the languages, {name_columns('en', 'it')}"
+    with opened(path) as stream:
+        for element in iterate_elements(stream, path, "header", "tu", remedy=_REMEDY):
+            if etree.QName(element).localname == "header":
+                first = element.get("srclang") or ""
+                continue
+            texts: dict[str, str] = {}
+            try:
+                for language, text in _variants(element):
+                    texts[language] = texts.get(language) or text  # of several the first that is not empty
+            except ValueError as error:
+                yield Fault(element.sourceline, str(error))
+                free(element)
+                continue
+            if not sides:
+                sides = _two_languages(texts, first, f"{path}, line {element.sourceline}")
+            pair = [_in_language(texts, codes) for codes in sides]
+            missing = [codes[-1] for codes, text in zip(sides, pair, strict=True) if text is None]
+            if missing:
+                yield Fault(element.sourceline, f'has no "{missing[0]}"; it has {", ".join(texts) or "none"}{remedy}')
+            else:
+                yield Pair(pair[0] or "", pair[1] or "")
+            free(element)
+
+
+def _variants(unit: Any) -> Iterator[tuple[str, str]]:
+    for variant in unit.iter("{*}tuv"):
+        language = variant.get(_LANGUAGE) or variant.get("lang") or ""
+        segment = variant.find("{*}seg")
+        yield language, "" if segment is None else element_text(segment)
+
+
+def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[str, ...]]:
+    """The codes of each side: that of the unit, then its language alone, unless both sides have the same."""
+    by_language: dict[str, tuple[str, ...]] = {}
+    for code in texts:
+        language = re.split("[-_]", code)[0].lower()
+        by_language.setdefault(language, (code, language))
+    if len(by_language) != 2 and len(texts) != 2:
+        raise DataError(f"{where} has the languages {', '.join(texts)}; name two of them, {name_columns('en', 'it')}")
+    sides = list(by_language.values()) if len(by_language) == 2 else [(code,) for code in texts]
+    return sorted(sides, key=lambda codes: not (_is(codes[0], first) or _is(first, codes[-1])))
+
+
+def _in_language(texts: dict[str, str], codes: Sequence[str]) -> str | None:
+    """The text in the first of some codes that there is: as it is named, else with a country besides."""
+    for code in codes:
+        if matches := [language for language in texts if _is(language, code)]:
+            return texts[min(matches, key=len)]
+    return None
+
+
+def _is(language: str, prefix: str) -> bool:
+    language, prefix = language.lower().replace("_", "-"), prefix.lower().replace("_", "-")
+    return language == prefix or language.startswith(f"{prefix}-")
+
+
+def read_xliff(path: Path) -> Rows:
+    """The segments that may be translated, and their targets.
+
+    A target counts as missing (an empty one) unless it is approved, its state is translated, reviewed, signed-off or
+    final, or no state is given. The content of inline codes becomes part of the text. Refuses malformed XML by its
+    line, and expands no entities.
+    """
+    with opened(path) as stream:
+        for unit in iterate_elements(stream, path, "trans-unit", "unit"):
+            if _is_translatable(unit):
+                for segment in [unit] if unit.find("{*}source") is not None else unit.iter("{*}segment"):
+                    try:
+                        yield from _pair(segment)
+                    except ValueError as error:
+                        yield Fault(segment.sourceline, str(error))
+            free(unit)
+
+
+def _pair(segment: Any) -> Iterator[Pair]:
+    source, target = segment.find("{*}source"), segment.find("{*}target")
+    if source is not None:
+        is_finished = target is not None and _is_finished(segment, target)
+        yield Pair(element_text(source), element_text(target) if is_finished else "")
+
+
+def _is_finished(segment: Any, target: Any) -> bool:
+    """By the attributes of the unit and its target (1.2), or those of the segment (2.x)."""
+    state, approved = segment.get("state") or target.get("state"), segment.get("approved")
+    return approved == "yes" or (state in _FINISHED if state else approved != "no")
+
+
+def _is_translatable(unit: Any) -> bool:
+    around = (one.get("translate") for one in (unit, *unit.iterancestors()))
+    return next((answer for answer in around if answer), "yes") != "no"
+
+
+def read_po(path: Path) -> Rows:
+    """The messages of a catalogue and their translations; of plurals, the first form and the last.
+
+    A fuzzy message counts as not translated (an empty target), and obsolete ones are left out. Refuses,
+    by its line, a catalogue that does not follow the format.
+    """
+    with opened(path) as stream:
+        content = stream.read(MAX_IN_MEMORY + 1)
+    if len(content) > MAX_IN_MEMORY:
+        raise DataError(f"{path} is too large to be read into memory: more than {MAX_IN_MEMORY >> 20:,} MiB")
+    lines = decode_lines(content, name=str(path))
+    try:
+        catalogue = read_catalogue("\n".join(lines))
+    except ValueError as error:
+        raise DataError(f"{path} is no gettext catalogue: {error}") from error
+    for entry in catalogue:
+        if entry.obsolete:
+            continue
+        forms = entry.msgstr_plural
+        singular, plural = (forms[min(forms)], forms[max(forms)]) if forms else (entry.msgstr, "")
+        yield Pair(entry.msgid, "" if entry.fuzzy else singular)
+        if entry.msgid_plural:
+            yield Pair(entry.msgid_plural, "" if entry.fuzzy else plural)
+
+
+def iterate_elements(stream: IO[bytes], path: Path, *names: str, remedy: str = "") -> Iterator[Any]:
+    """The elements with these names, in any namespace, each as soon as it has ended.
+
+    Refuses malformed XML by its line. Entities are not expanded, and nothing is fetched; `remedy` says what to do about
+    one that is not declared.
+    """
+    events = etree.iterparse(
+        stream,
+        events=("end",),
+        tag=[f"{{*}}{name}" for name in names],
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+    )
+    try:
+        for _, element in events:
+            yield element
+    except etree.XMLSyntaxError as error:
+        line, why = error.lineno, str(error.msg).partition("\n")[0]
+        if not line and events.error_log:  # as with an entity that is not declared
+            line, why = events.error_log[0].line, events.error_log[0].message
+        if why.startswith("Entity") and remedy:
+            why += f"; {remedy}"
+        raise DataError(f"{path}, line {line or 1} is not XML: {why}") from error
+
+
+def free(element: Any) -> None:
+    """Remove an element and those before it from the tree."""
+    # An element stays in the tree until it is removed.
+    element.clear()
+    while element.getprevious() is not None:
+        del element.getparent()[0]
+
+
+def element_text(element: Any) -> str:
+    """The text of an element and of those in it; of entities the named characters of HTML.
+
+    Refuses, as a `ValueError`, other entities.
+    """
+    return "".join(_text(element))
+
+
+def _text(element: Any) -> Iterator[str]:
+    # The content of <bpt>, <ph> and others is code of the document, such as "<b>" or "{1}", and part of the text.
+    yield element.text or ""
+    for child in element:
+        if child.tag is etree.Entity:
+            yield _character(child)
+        elif isinstance(child.tag, str):  # no comment
+            yield from _text(child)
+        yield child.tail or ""
+
+
+def _character(entity: Any) -> str:
+    """The character that an entity names in HTML.
+
+    Refuses, as a `ValueError`, all others, and every entity in a file that defines some.
+    """
+    document_type = entity.getroottree().docinfo.internalDTD
+    defines_some = document_type is not None and next(document_type.iterentities(), None) is not None
+    character = html5.get(f"{entity.name};")
+    if character is None or defines_some:
+        raise ValueError(f"has the entity {entity.text}, which is not expanded; write what it stands for")
+    return character
