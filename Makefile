@@ -18,6 +18,7 @@ bench-gpu: .venv/installed-bench ; $(BIN)/python benchmarks/gpu.py $(WITH)
 bench-decode: .venv/installed-dev ; $(BIN)/python benchmarks/decode.py --output bench-decode.md $(WITH)
 docs: .venv/installed-docs
 	$(BIN)/python docs/make/ablations.py  # this and the next measure only what their records lack
+	$(BIN)/python docs/make/film.py
 	$(BIN)/python docs/make/tasks.py
 	$(BIN)/python docs/make/pictures.py
 	$(BIN)/python docs/make/schema.py

@@ -38,12 +38,20 @@ def put_maps_into_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
             image.replace_self(nodes.raw("", f'<div class="map">{svg}</div>', format="html"))
 
 
-def put_live_model_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """Where a page says `<!-- live -->`, show the model that runs in the browser."""
+PARTS = {  # of a page, by the comment that asks for it
+    "live": '<iframe class="live" src="{static}live.html" title="The model in this page"></iframe>',
+    "film": '<link rel="stylesheet" href="{static}components.css"><div class="look film"></div>'
+    '<script src="{static}components.js"></script><script src="{static}film.js"></script>',
+}
+
+
+def put_parts_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Where a page says `<!-- live -->` or the like, put what moves: the files of it are in the folder `site`."""
     for comment in list(tree.findall(nodes.raw)):
-        if comment.astext().strip() == "<!-- live -->":
-            frame = '<iframe class="live" src="../_static/live.html" title="The model in this page"></iframe>'
-            comment.replace_self(nodes.raw("", frame, format="html"))
+        name = comment.astext().strip().removeprefix("<!-- ").removesuffix(" -->")
+        if name in PARTS:
+            static = app.builder.get_relative_uri(page, "_static/x").rpartition("_static/")[0] + "_static/"
+            comment.replace_self(nodes.raw("", PARTS[name].format(static=static), format="html"))
 
 
 def put_notes_beside_files(app: Sphinx, tree: nodes.document, page: str) -> None:
@@ -75,7 +83,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
     app.connect("doctree-read", hide_contents)
     app.connect("doctree-resolved", put_maps_into_pages)
-    app.connect("doctree-resolved", put_live_model_into_page)
+    app.connect("doctree-resolved", put_parts_into_page)
     app.connect("doctree-resolved", put_notes_beside_files)
     app.connect("html-page-context", level_captions, priority=900)  # after the theme
     return {"parallel_read_safe": True}

@@ -6,21 +6,26 @@ import json
 import math
 import re
 import sys
+from base64 import b64decode
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import nbformat
 import pytest
 from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
-from allyouneed import Translator
+from allyouneed import Bundle, Translator
+from allyouneed.explain.page import explanation_style, film_script
 from chromium_page import open_page
 from conftest import Demo
 
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.append(str(DOCS / "make"))
 by_hand, figure_1 = import_module("by_hand"), import_module("figure_1")
+film = import_module("film")
 notebooks, pages = import_module("notebooks"), import_module("pages")
 WALK = sorted(figure_1.PAGES)
 
@@ -153,3 +158,75 @@ def test_the_live_model_breaks_as_its_page_says(live_page: Path) -> None:
         browser.fill("#input", "")
         assert answer() == ""
         assert browser.is_hidden(".explanation")
+
+
+@pytest.fixture(scope="module")
+def filmed() -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(film.RESULT.read_text(encoding="utf-8"))
+    return kept
+
+
+@pytest.fixture(scope="module")
+def film_page(filmed: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("film") / "film.html"
+    script = film_script() + film.site_script(filmed)
+    assert len(script) < 400_000
+    page.write_text(
+        f'<!doctype html><html lang="en"><meta name="color-scheme" content="light dark"><title>Film</title>'
+        f'<style>body{{margin:0}}{explanation_style()}</style><main class="look film"></main><script>{script}</script>',
+        encoding="utf-8",
+    )
+    return page
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+def test_the_film_shows_every_frame_as_python_recorded_it(
+    film_page: Path, filmed: dict[str, Any], width: int, dark: bool
+) -> None:
+    with open_page(film_page, width=width, dark=dark) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        violations = Axe().run(page)["violations"]
+        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+        for text_number, (name, side) in enumerate(
+            [("without positions", "cross"), ("without the mask over the future", "self")]
+        ):
+            page.get_by_role("button", name=film.FILMED[name], exact=True).click()
+            page.get_by_role("button", name={"cross": "the text", "self": "its own output"}[side], exact=True).click()
+            page.get_by_label("Text").select_option(str(text_number))
+            slider = page.get_by_role("slider", name="Update")
+            slider.focus()
+            page.keyboard.press("Home")
+            frames = [film.of_a_date(filmed[one]["frames"], text_number) for one in ("as in the paper", name)]
+            for at in range(len(frames[0])):
+                assert (slider.get_attribute("aria-valuetext") or "").startswith(f"update {frames[0][at]['step']}")
+                for panel, of_panel in zip(page.locator(".stage section").all(), frames, strict=True):
+                    expected = of_panel[at]
+                    written = panel.locator("output").inner_text()
+                    assert written.replace("␣", "").strip() == expected["output"].strip()
+                    assert f"{expected['exact']:.1f}".removesuffix(".0") + " % of dates right" in panel.inner_text()
+                    drawn = panel.locator("rect:not(.ground):not(.band):not(.cursor)").evaluate_all(
+                        "all => all.map(one => Number(one.getAttribute('fill-opacity')))"
+                    )
+                    assert drawn == pytest.approx([byte / 255 for byte in b64decode(expected[side])], abs=6e-4)
+                page.keyboard.press("ArrowRight")
+
+
+def test_the_film_plays(film_page: Path) -> None:
+    with open_page(film_page) as page:
+        page.get_by_role("button", name="Train").click()
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        expect(page.get_by_role("button", name="Train")).to_be_visible()  # it has come to the end
+        expect(page.locator(".update")).to_have_text("update 800")
+
+
+@pytest.mark.parametrize("name", sorted(film.FILMED))
+def test_a_variant_of_the_film_is_another_model(name: str) -> None:
+    """What leaves a part out does so: the logits are others, and so is what is recorded."""
+    bundle = Bundle.load(DOCS / "make/dates")
+    replaced, overrides = film.VARIANTS[name]
+    assert overrides == []
+    whole = film.film_frame(bundle, "1845-01-05", "January 5, 1845")
+    with replaced():
+        broken = film.film_frame(bundle, "1845-01-05", "January 5, 1845")
+    assert (broken["output"] == whole["output"]) == (name == "as in the paper" or "mask" in name)
+    assert (broken["self"] == whole["self"]) == (name in ("as in the paper", "without the memory", "without residual"))

@@ -8,8 +8,8 @@ updates. About half a minute of processor time each; names that are there alread
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,7 +22,16 @@ from allyouneed.data.batch import pad
 from allyouneed.data.pair import Pair
 from allyouneed.decode import SearchLimits, greedy_search, make_step
 from allyouneed.metrics import exact_match
-from allyouneed.nn import Embedding, FeedForward, LayerNorm, PositionalEncoding, Residual, Transformer, transformer
+from allyouneed.nn import (
+    Embedding,
+    FeedForward,
+    LayerNorm,
+    MultiHeadAttention,
+    PositionalEncoding,
+    Residual,
+    Transformer,
+    transformer,
+)
 from allyouneed.nn.transformer import Memory
 from allyouneed.run import Evaluation
 
@@ -47,17 +56,14 @@ def unscaled_embedding() -> AbstractContextManager[Any]:
     return patch.object(Embedding, "forward", forward)
 
 
-@contextmanager
-def unscaled_attention() -> Iterator[None]:
-    file: Any = sys.modules["allyouneed.nn.attention"]  # the room gives this name to the function in it
-    scaled = file.attention
+def unscaled_attention() -> AbstractContextManager[Any]:
+    project = MultiHeadAttention.project_queries
 
-    def attention(query: Tensor, *rest: Any, **more: Any) -> Tensor:
-        mixed: Tensor = scaled(query * query.size(-1) ** 0.5, *rest, **more)
-        return mixed
+    def project_queries(self: MultiHeadAttention, query: Tensor, *, start: int) -> Tensor:
+        queries: Tensor = project(self, query, start=start) * (self.query.weight.size(0) / self.heads) ** 0.5
+        return queries  # what is divided by it is as it was
 
-    with patch.object(file, "attention", attention):
-        yield
+    return patch.object(MultiHeadAttention, "project_queries", project_queries)
 
 
 def no_mask_over_the_future() -> AbstractContextManager[Any]:
@@ -124,27 +130,30 @@ VARIANTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], list[str]]]
 }
 
 
+def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+    """The share of exact translations, in %.
+
+    By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
+    """
+    model, tokenizer = bundle.model, bundle.source_tokenizer
+    result = greedy_search(
+        make_step(model, banned_ids=(tokenizer.pad_id, tokenizer.sos_id)),
+        model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),
+        SearchLimits(
+            sos_id=tokenizer.sos_id,
+            eos_id=tokenizer.eos_id,
+            max_lengths=torch.full((len(pairs),), model.config.max_length),
+        ),
+    )
+    written = [tokenizer.decode(one.ids) for one in result]
+    return Evaluation({"exact": exact_match(written, [pair.target for pair in pairs]).value})
+
+
 def measure(name: str) -> list[dict[str, float]]:
     """Train one variant of the date recipe; exact match, in %, and validation loss, in nats a letter, at each pause."""
     replaced, overrides = VARIANTS[name]
     settings = ["train.validate_every=50", "train.validate_samples=250", "train.tensorboard=false", *overrides]
     recipe = Recipe.read(recipe_path("dates"), settings)
-
-    def judge(bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
-        # By the plain model: the quick step that `Translator` takes has sums of its own, which nothing here replaces.
-        model, tokenizer = bundle.model, bundle.source_tokenizer
-        result = greedy_search(
-            make_step(model, banned_ids=(tokenizer.pad_id, tokenizer.sos_id)),
-            model.start(pad(tokenizer.encode_all([pair.source for pair in pairs]), tokenizer.pad_id)),
-            SearchLimits(
-                sos_id=tokenizer.sos_id,
-                eos_id=tokenizer.eos_id,
-                max_lengths=torch.full((len(pairs),), model.config.max_length),
-            ),
-        )
-        written = [tokenizer.decode(one.ids) for one in result]
-        return Evaluation({"exact": exact_match(written, [pair.target for pair in pairs]).value})
-
     with tempfile.TemporaryDirectory() as folder, replaced():
         output = Path(folder) / "run"
         fit(recipe, output, evaluate=judge)

@@ -10,6 +10,7 @@ from ..config import Recipe
 from ..errors import ConfigError
 from ..run import Draft, Evaluator, TrainingCallback, run_training
 from ..run.budget import Stopwatch
+from ..run.film import FrameMaker
 from ..run.pairs import with_pairs
 from ..run.setup import OptimizerFactory
 from ..younger.muon import build_optimizer
@@ -27,6 +28,7 @@ def fit(
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = evaluate_greedily,
     metrics: Mapping[str, UserMetric] | None = None,
+    film: FrameMaker | None = None,
     optimizer: OptimizerFactory = build_optimizer,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
@@ -42,6 +44,7 @@ def fit(
     default BLEU, chrF and exact match of greedy translations; with None only the loss is measured. `metrics` are
     functions of the translations and their references that return a score, higher for the better; each is recorded
     under its name, which `train.early_stopping_metric` may be. A recipe names such a function as "module:function".
+    `film` is called with the bundle between updates, ever more seldom; what it returns is a frame of film.jsonl.
     `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
 
     With `train.minutes` the whole run ends within this time, measured by `stopwatch` (a new one, if None). A resumed
@@ -59,7 +62,14 @@ def fit(
     if parts:
         recipe = with_pairs(recipe, Path(output), parts, resume=resume)
     return run_training(
-        recipe, output, callback=callback, evaluate=evaluate, optimizer=optimizer, resume=resume, stopwatch=stopwatch
+        recipe,
+        output,
+        callback=callback,
+        evaluate=evaluate,
+        film=film,
+        optimizer=optimizer,
+        resume=resume,
+        stopwatch=stopwatch,
     )
 
 

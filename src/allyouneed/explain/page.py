@@ -12,12 +12,13 @@ from .trace import Trace
 
 _WEB = Path(__file__).with_name("web")
 COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "views.js", "explain.js")
+FILM = ("dom.js", "heatmap.js", "film.js")
 
 
 def build_page(trace: Trace, translator: Translator) -> str:
     """The page of a trace, as HTML. `translator` is the one that was traced."""
     data = build_page_data(trace, translator)
-    style, script = explanation_style(), explanation_script() + _read("start.js")
+    style, script = _read("page.css") + explanation_style(), explanation_script() + _read("start.js")
     return Template(_read("explain.html")).substitute(
         title=escape(f"{data['text']} → {data['output']}"),
         style=style,
@@ -33,13 +34,18 @@ def explanation_script(*, live: bool = False) -> str:
     return "\n".join(map(_read, [*COMPONENT, *["live.js"] * live]))
 
 
+def film_script() -> str:
+    """The JavaScript of `showFilm(root, texts)`, which fills a `<div class="look film">`; film.js says with what."""
+    return "\n".join(map(_read, FILM))
+
+
 def explanation_style() -> str:
     """The style of the component, for pages that show it."""
     return _read("explain.css")
 
 
 def explanation_markup() -> str:
-    """The HTML of the component, `<main class="explanation">`, which `showExplanation(root, trace)` fills."""
+    """The HTML of the component, `<main class="look explanation">`, which `showExplanation(root, trace)` fills."""
     page = _read("explain.html")
     return page[page.index("<main") : page.index("</main>") + len("</main>")]
 

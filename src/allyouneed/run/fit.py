@@ -19,6 +19,7 @@ from .budget import USED_FILE, Stopwatch
 from .callback import Evaluator, SilentCallback, TrainingCallback
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
+from .film import FrameMaker
 from .follow import follow
 from .interrupts import catch_interrupts
 from .log import RunLog
@@ -36,6 +37,7 @@ def run_training(
     *,
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = None,
+    film: FrameMaker | None = None,
     optimizer: OptimizerFactory = build_optimizer,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
@@ -43,7 +45,8 @@ def run_training(
     """Train what `recipe` describes and leave it in the folder `output`.
 
     What a `Draft` leaves out is chosen from the corpus. `callback` is informed of the progress; `evaluate` scores the
-    model at every validation; `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
+    model at every validation; `film` makes the frames of film.jsonl; `optimizer` makes the optimizer, whose learning
+    rate follows the recipe's schedule.
 
     With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
@@ -73,8 +76,8 @@ def run_training(
             if starts:
                 stopwatch.require_time(settings)
             setup = set_up(
-                recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=optimizer, stopwatch=stopwatch,
-                starts=starts, resume=resume,
+                recipe, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
+                stopwatch=stopwatch, starts=starts, resume=resume,
             )  # fmt: skip
             settings = setup.recipe.train
             if isinstance(recipe, Draft) and not (settings.minutes and starts):

@@ -1,6 +1,7 @@
 """The files in which a run logs its progress.
 
 metrics.jsonl     a line for each validation
+film.jsonl        with a film, a line for each of its frames (film.py)
 plans.jsonl       with a time budget, a line each time that the number of updates is planned
 updates.jsonl     lines between the validations: loss, gradient norm, learning rate
 environment.jsonl a line for each start of the run: command, versions, machine

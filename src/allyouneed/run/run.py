@@ -122,6 +122,8 @@ class Run:
             self.message("model", reason)
         self._micro_batches = MicroBatches(partial(add_gradients, loss_of=self._loss), self.state.micro_batches)
         self._set_plan(self._budget.begin)
+        if self._workers.rank == 0 and self.state.step == 0:
+            self._validator.film(self.model, self.state, None)
         self._callback.on_train_begin(self.state.step, self.state.last_step(self.settings))
         self._speed.restart()
 
@@ -173,6 +175,8 @@ class Run:
                 f"out of memory at update {update.step:,}: "
                 f"each batch is now split into {state.micro_batches} micro-batches",
             )
+        is_last = state.step >= state.last_step(self.settings)
+        self._validator.film(self.model, state, update, is_last=is_last)
         self._callback.on_update(update, state.last_step(self.settings))
 
     def _record_outcomes(self) -> None:

@@ -26,6 +26,7 @@ from ..younger.muon import build_optimizer
 from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
 from .callback import Evaluator, SilentCallback, TrainingCallback
+from .film import FrameMaker
 from .model_card import describe_model
 from .preparation import prepare_pairs
 from .run_languages import find_languages
@@ -53,6 +54,7 @@ class Setup:
     threads: int
     callback: TrainingCallback = field(default_factory=SilentCallback)
     evaluate: Evaluator | None = None
+    film: FrameMaker | None = None
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
     messages: list[tuple[str, str]] = field(default_factory=list)
 
@@ -68,6 +70,7 @@ def set_up(
     *,
     callback: TrainingCallback,
     evaluate: Evaluator | None,
+    film: FrameMaker | None = None,
     optimizer_factory: OptimizerFactory,
     stopwatch: Stopwatch,
     starts: bool,
@@ -115,7 +118,7 @@ def set_up(
     return Setup(
         recipe=plan, output=output, data=data, data_folder=pairs.folder, model=model, optimizer=optimizer,
         languages=languages, workers=count, threads=max(1, threads // workers_here(count)), callback=callback,
-        evaluate=evaluate, stopwatch=stopwatch, messages=messages,
+        evaluate=evaluate, film=film, stopwatch=stopwatch, messages=messages,
     )  # fmt: skip
 
 

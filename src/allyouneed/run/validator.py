@@ -15,11 +15,13 @@ from ..errors import TrainingError
 from ..files import followed
 from ..nn import Transformer
 from ..train.averaging import swapped_weights
+from ..train.loop import Update
 from ..train.validation import validate
 from .best_model import is_best
 from .budget import VALIDATION_SHARE, Budget
 from .callback import Evaluation, Validation
 from .course import mean_gradient_norm
+from .film import FILM_FILE, Film, is_filmed
 from .log import RunLog
 from .report import try_to_write_report
 from .run_bundle import make_bundle, make_card
@@ -41,6 +43,7 @@ class Validator:
         self._recipe, self._output, self._data = setup.recipe, setup.output, setup.data
         self._languages = setup.languages
         self._made: Bundle | None = None
+        self._film = Film(setup.output / FILM_FILE, setup.film) if setup.film else None
         self._callback, self._evaluate, self._log, self._budget = setup.callback, setup.evaluate, log, budget
         self._seconds, self._snapshots = seconds, setup.output / "snapshots"
 
@@ -75,6 +78,15 @@ class Validator:
         self._record(validation)
         self._budget.count_validation(state, begin)
         return ""
+
+    def film(self, model: Transformer, state: TrainState, update: Update | None, *, is_last: bool = False) -> None:
+        """Add a frame to the film of the run, if it has one and one is due after an update, or before the first."""
+        if self._film is None:
+            return
+        if update:
+            self._film.count(update)
+        if is_last or is_filmed(state.step):
+            self._film.add(self._bundle(model), step=state.step)
 
     def remove_old_snapshots(self, state: TrainState) -> None:
         """Remove the snapshots that neither the last checkpoint nor the average at the end needs."""

@@ -1,0 +1,54 @@
+"""A frame of a film: what the model writes and attends to, as a trace has it, from a model that goes on training."""
+
+from base64 import b64decode
+
+import pytest
+import torch
+
+from allyouneed.errors import AllYouNeedError
+from allyouneed.explain import trace_translation
+from allyouneed.explain.film import film_frame
+from allyouneed.explain.trace import alignment_matrix
+from allyouneed.translator import Translator
+
+
+def weights(packed: str, rows: int) -> torch.Tensor:
+    return torch.tensor(list(b64decode(packed))).view(rows, -1) / 255
+
+
+def test_a_frame_has_the_numbers_of_a_trace(translator_of_tests: Translator) -> None:
+    translator = translator_of_tests.using(beam=1, retry_repetition=False)
+    trace = trace_translation(translator, "abcd")
+    model = translator.model.train()
+    try:
+        frame = film_frame(translator.bundle, "abcd", trace.translation)
+        assert model.training
+    finally:
+        model.eval()
+    assert frame["text"] == "abcd"
+    assert frame["output"].startswith(trace.translation)
+    assert (frame["source"], frame["inputs"]) == (trace.source_pieces, trace.decoder_inputs)
+    assert frame["target"] == trace.decoder_targets
+    torch.testing.assert_close(
+        weights(frame["cross"], len(frame["target"])), alignment_matrix(trace), atol=0.5 / 255 + 1e-6, rtol=0
+    )
+    first = trace.recording["decoder.layers.0.self_attention"].mean(0)
+    torch.testing.assert_close(weights(frame["self"], len(first)), first, atol=0.5 / 255 + 1e-6, rtol=0)
+
+
+def test_the_attention_may_be_that_of_a_given_translation(translator_of_tests: Translator) -> None:
+    frame = film_frame(translator_of_tests.bundle, "abcd", "hgfedcba")
+    assert frame["target"] == [*"hgfedcba", "<eos>"]
+    assert weights(frame["cross"], 9).sum(1).tolist() == pytest.approx([1.0] * 9, abs=0.02)
+
+
+def test_what_is_drawn_has_a_limit(translator_of_tests: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.explain.film.MAX_TOKENS", 5)
+    frame = film_frame(translator_of_tests.bundle, "abcdefg")
+    assert len(frame["source"]) == 5
+    assert len(frame["target"]) <= 5
+
+
+def test_a_text_that_cannot_be_spelt_is_refused(translator_of_tests: Translator) -> None:
+    with pytest.raises(AllYouNeedError):
+        film_frame(translator_of_tests.bundle, "ü")
