@@ -20,8 +20,8 @@ from ablations import VARIANTS, judge
 from PIL import Image
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
-from allyouneed.corpus.dates import date_pairs
-from allyouneed.corpus.pair import Pair
+from allyouneed.data.pair import Pair
+from allyouneed.data.tasks import date_pairs
 from allyouneed.explain.film import film_frame
 from allyouneed.explain.page import explanation_style, film_script
 from allyouneed.files import read_json_lines, write_whole
