@@ -118,9 +118,11 @@ def test_a_break_beside_a_comment_gets_no_blank_that_the_source_does_not_have() 
         ([text("run "), CODE, text(" now")], "nun", [(2, 0)], "<x> nun"),
         ([text("a"), BREAK, text("b")], "Z Y", [(0, 0), (1, 1)], "Z<br>Y"),
         ([text("a "), BREAK, text("\nb")], "Z Y", [(0, 0), (1, 1)], "Z <br> Y"),
+        ([BOLD, text("a"), END, text(" "), IMAGE, text(" "), BOLD, text("b"), END], "Z Y", [(0, 0), (1, 1)],
+         "<b>Z</b> <img> <b>Y</b>"),
         ([text("the "), CODE, text("s of")], "i X di", [(0, 0), (1, 1), (2, 2)], "i <x>s di"),
     ],
-)
+)  # fmt: skip
 def test_worked_cases(pieces: list[Piece], target: str, links: list[tuple[int, int]], expected: str) -> None:
     assert written(run(*pieces), target, *links) == expected
 

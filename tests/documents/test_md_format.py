@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -167,6 +167,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=12).map(" ".join))
+@example("*a* ![i](s) *a*")
 def test_any_page_survives(page: str) -> None:
     assert_identity(page.encode(), "md")
     assert markup(translated(page.encode(), "md")) == markup(page.encode())

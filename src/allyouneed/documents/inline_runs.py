@@ -51,7 +51,7 @@ class InlineRun:
                     number = ends[piece.range].pop(0)
                     parts.append(self.tags[number][0]._replace(text=str(number)))
                 elif piece.kind != "point" or item.kind != "close":
-                    parts.append(piece._replace(text=str(item.tag)))
+                    parts += [piece._replace(text=str(item.tag)), Piece("text")]
             elif hidden is None:
                 parts.append(Piece("text", item))
         for index, part in enumerate(parts):

@@ -198,14 +198,19 @@ def content_span(run: InlineRun) -> Slice:
 
 
 def _markup(tokens: Iterable[Token]) -> Counter[tuple[str, ...]]:
-    return Counter(
-        (
-            token.type, token.markup, "" if token.type == "image" else token.content,
-            str(token.attrs.get("href") or token.attrs.get("src")),
-        )
-        for token in tokens
-        if token.type not in _TEXTS
-    )  # fmt: skip
+    """The tokens that are no text, each with those that it is inside of."""
+    markup = Counter[tuple[str, ...]]()
+    around: list[str] = []
+    for token in tokens:
+        if token.nesting < 0:
+            around.pop()
+        if token.type not in _TEXTS:
+            content = "" if token.type == "image" else token.content
+            address = token.attrs.get("href") or token.attrs.get("src")
+            markup[token.type, token.markup, content, str(address), *around] += 1
+        if token.nesting > 0:
+            around.append(token.type)
+    return markup
 
 
 def _escaped(text: str, is_cell: bool, kept: Set[str]) -> str:

@@ -123,23 +123,29 @@ def _is_apart(stands_for: Collection[StandsFor], spacing: Spacing) -> bool:
 
 
 def restore_blanks(parts: list[Piece], index: int, source: Spacing) -> None:
-    """Give a point in a translation the blanks beside it that it had in the source, or that it needs there."""
+    """Give a point in a translation the blanks beside it that it had in the source, or that it needs there.
+
+    A text, which may be empty, stands after each point that stands for something, and after each close.
+    """
     here = read_spacing(parts, index)
     if parts[index].stands_for == "word":
         before = _needs_blank(source.before, here.before, _SIGN_BEFORE)
         after = _needs_blank(source.after, here.after, _SIGN_AFTER)
     else:
         before, after = source.before == " ", source.after == " "
-    set_blanks(parts, index, before, after)
-
-
-def set_blanks(parts: list[Piece], index: int, before: bool, after: bool) -> None:
-    """Put one blank or none before and after a point."""
     left, right = _neighbours(parts, index)
     if left is not None:
-        parts[left] = parts[left]._replace(text=parts[left].text.rstrip(" ") + " " * before)
+        parts[left] = parts[left]._replace(text=parts[left].text.rstrip(" "))
+        _add_blank(parts, left, index, before)
     if right is not None:
-        parts[right] = parts[right]._replace(text=" " * after + parts[right].text.lstrip(" "))
+        parts[right] = parts[right]._replace(text=parts[right].text.lstrip(" "))
+        _add_blank(parts, index + 1, right, after)
+
+
+def _add_blank(parts: list[Piece], text: int, end: int, blank: bool) -> None:
+    """Add a blank to a text, or to that after the last tag that closes before `end`: a blank is no content of it."""
+    at = max((index + 1 for index in range(text, end) if parts[index].kind == "close"), default=text)
+    parts[at] = parts[at]._replace(text=parts[at].text + " " * blank)
 
 
 def glue_letters(parts: list[Piece], index: int) -> tuple[str, str]:
