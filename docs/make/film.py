@@ -22,7 +22,7 @@ from PIL import Image
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.data.pair import Pair
 from allyouneed.data.tasks import date_pairs
-from allyouneed.explain.film import film_frame
+from allyouneed.explain.film import changes, film_frame
 from allyouneed.explain.page import explanation_style, film_script
 from allyouneed.files import read_json_lines, write_whole
 from allyouneed.run.film import FILM_FILE
@@ -100,20 +100,12 @@ def site_script(filmed: Mapping[str, Any]) -> str:
     return f"showFilm(document.querySelector('.film'), {texts});\n"
 
 
-def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each frame what differs from the one before it."""
-    return [
-        {key: value for key, value in frame.items() if before.get(key, ...) != value}
-        for before, frame in zip([{}, *frames[:-1]], frames, strict=True)
-    ]
-
-
 def picture(filmed: Mapping[str, Any]) -> str:
     """Some frames of the first date as a moving picture: the whole model, and the one without positions."""
     names = ("as in the paper", "without positions")
     films = [of_a_date(filmed[name]["frames"], 0) for name in names]
     moments = [0, 5, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, len(films[0]) - 1]
-    shown = len(moments) + HOLD  # the last one stays
+    count = len(moments) + HOLD  # the last one stays
     parts, cell = [], 13
     for side, (name, frames) in enumerate(zip(names, films, strict=True)):
         left, top = 40 + 360 * side, 92
@@ -143,7 +135,7 @@ def picture(filmed: Mapping[str, Any]) -> str:
                 f'<text x="{note}" y="{top + 60}">{frame["exact"]:.0f} % right</text></g>'
             )
     title = "The date model learns where to look, update by update; without positions it never does"
-    style = STYLE.format(seconds=0.5 * shown, step=0.5, first=100 / shown, last=100 * (HOLD + 1) / shown)
+    style = STYLE.format(seconds=0.5 * count, step=0.5, first=100 / count, last=100 * (HOLD + 1) / count)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="film" role="img" viewBox="0 0 740 320" width="740" '
         f'height="320">\n<title>{title}</title>\n<style>{style}</style>\n' + "\n".join(parts) + "\n</svg>\n"

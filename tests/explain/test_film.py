@@ -1,15 +1,24 @@
 """A frame of a film: what the model writes and attends to, as a trace has it, from a model that goes on training."""
 
 from base64 import b64decode
+from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
+from playwright.sync_api import expect
 
+from allyouneed import fit
 from allyouneed.errors import AllYouNeedError
 from allyouneed.explain import trace_translation
-from allyouneed.explain.film import film_frame
+from allyouneed.explain.film import film_frame, film_part
 from allyouneed.explain.trace import alignment_matrix
+from allyouneed.files import read_json_lines
+from allyouneed.run.film import FILM_FILE
+from allyouneed.run.report import write_report
 from allyouneed.translator import Translator
+from chromium_page import open_page
+from runs import TINY
 
 
 def weights(packed: str, rows: int) -> torch.Tensor:
@@ -52,3 +61,23 @@ def test_what_is_drawn_has_a_limit(translator_of_tests: Translator, monkeypatch:
 def test_a_text_that_cannot_be_spelt_is_refused(translator_of_tests: Translator) -> None:
     with pytest.raises(AllYouNeedError):
         film_frame(translator_of_tests.bundle, "ü")
+
+
+def test_the_report_plays_the_film_of_its_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    fit(TINY, run, evaluate=None, film=partial(film_frame, text="1845-01-05"))
+    frames = read_json_lines(run / FILM_FILE)
+    write_report(run, film=film_part(run))
+    with open_page(run / "report.html", width=390, dark=True) as page:  # its policy allows the script
+        slider = page.get_by_role("slider", name="Update")
+        slider.focus()
+        page.keyboard.press("Home")
+        for frame in frames:
+            expect(page.locator(".update")).to_have_text(f"update {frame['step']}")
+            assert page.locator(".stage output").inner_text().replace("␣", " ").strip() == frame["output"].strip()
+            page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_run_without_a_film_has_none_in_its_report(tmp_path: Path) -> None:
+    assert film_part(tmp_path).html == ""

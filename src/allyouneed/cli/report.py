@@ -55,10 +55,11 @@ def report(
         check_output_file(path, what="the report", overwrite=overwrite)
 
     if other is None:
+        from ..explain.film import film_part
         from ..run.report import write_report
         from ..run.resume import is_running
 
-        write_report(run, running=is_running(run), path=path)
+        write_report(run, running=is_running(run), path=path, film=film_part(run))
     else:
         from ..run.comparison import build_comparison_page, compare_runs
 

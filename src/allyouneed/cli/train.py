@@ -80,6 +80,16 @@ def train(
             show_default=False,
         ),
     ] = None,
+    film: Annotated[
+        str,
+        typer.Option(
+            "--film",
+            metavar="TEXT",
+            help="Film how the model learns to translate this text: its output and attention, from the first update "
+            "to the last, in the report.",
+            show_default=False,
+        ),
+    ] = "",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop."),
@@ -113,6 +123,8 @@ def train(
 
       allyouneed train dates train.seed=2
 
+      allyouneed train dates --film 1845-01-05
+
       allyouneed train my.toml --output runs/mine --resume
 
       allyouneed train special.tsv --init-from runs/mine --output runs/special
@@ -123,6 +135,7 @@ def train(
     """
     begun = time.monotonic()  # the imports below take seconds
     from contextlib import nullcontext
+    from functools import partial
 
     from ..errors import ConfigError
     from ..files import followed, named_folders
@@ -142,6 +155,7 @@ def train(
     from ..device import configure_process
     from ..evaluation import fit
     from ..evaluation.held_out import find_held_out_pairs
+    from ..explain.film import film_frame
     from ..run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..transfer.distillation import with_teacher
 
@@ -163,7 +177,10 @@ def train(
             screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
         if teacher:
             recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
-        bundle = fit(recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch)
+        bundle = fit(
+            recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch,
+            film=partial(film_frame, text=film) if film else None,
+        )  # fmt: skip
     console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
     has_test = bool(find_held_out_pairs(path))
     for line in (
@@ -171,8 +188,18 @@ def train(
         *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
     ):
         console.print(f"  {line}")
+    if film:
+        _show_film(path)
     evaluate = f"{shell_command('evaluate', path)}{'' if has_test else ' FILE'}"
     console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {evaluate}")
+
+
+def _show_film(run: Path) -> None:
+    """Write the report again, with the film."""
+    from ..explain.film import film_part
+    from ..run.report import write_report
+
+    write_report(run, film=film_part(run))
 
 
 def _preview(recipe: "Recipe | Draft", path: Path) -> None:

@@ -17,20 +17,35 @@ from .callback import telling_scores
 from .curves import Curve, draw_curves
 from .held_out_result import HeldOutResult
 from .record import Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
-from .report_page import AXES, build_report_page, details, facts, pairs_table, paragraph, section, wide_table
+from .report_page import (
+    AXES,
+    NOTHING_MOVES,
+    PagePart,
+    build_report_page,
+    details,
+    facts,
+    pairs_table,
+    paragraph,
+    section,
+    wide_table,
+)
 
 BEST_AND_WORST = 8
 NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
 
 
-def write_report(folder: Path, *, running: bool = False, path: Path | None = None) -> None:
+def write_report(
+    folder: Path, *, running: bool = False, path: Path | None = None, film: PagePart = NOTHING_MOVES
+) -> None:
     """Write the report of the run in a folder, up to now, to `report.html` there or to `path`. Refuses damaged files.
+
+    `film` comes first, where the run has one.
 
     The page of a run that is `running` loads itself again every few seconds.
     """
     run = RunRecord.read(folder)
     try:
-        page = build_report_page(run.name, _sections(run), running=running)
+        page = build_report_page(run.name, _sections(run, film), running=running, moving=film)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise damaged(folder, error) from error
     write_whole(path or folder / "report.html", page)
@@ -44,8 +59,9 @@ def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, ru
         message("warning", f"the report was not written: {error}")
 
 
-def _sections(run: RunRecord) -> Iterator[str]:
+def _sections(run: RunRecord, film: PagePart) -> Iterator[str]:
     yield f"<h1>{escape(run.name)}</h1>"
+    yield film.html
     yield _summary(run.validations)
     yield _held_out(run.test)
     yield AXES if run.validations else paragraph("The first validation is still to come.")

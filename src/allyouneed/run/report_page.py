@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -33,13 +34,31 @@ _PAGE = """<!doctype html>
 _RUNNING = """<p class="running" role="status">The run goes on; this page is of {now} and loads itself again.
 <label><input type="checkbox" id="refresh" checked> every {seconds} seconds</label></p>"""
 
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """A part that moves: its HTML, and the style and the script that it needs."""
+
+    html: str = ""
+    style: str = ""
+    script: str = ""
+
+
+NOTHING_MOVES = PagePart()
+
 REFRESH = 10  # seconds between two looks for a newer report
 
 
-def build_report_page(title: str, body: Iterable[str], *, running: bool = False) -> str:
-    """A page that needs no network and no other file. `running`: it loads itself again until the run has ended."""
+def build_report_page(
+    title: str, body: Iterable[str], *, running: bool = False, moving: PagePart = NOTHING_MOVES
+) -> str:
+    """A page that needs no network and no other file. `running`: it loads itself again until the run has ended.
+
+    The body has the HTML of what is `moving`; here its style and its script are added.
+    """
     folder = Path(__file__).parent
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    style, script = style + moving.style, script + moving.script
     now = time.strftime("%Y-%m-%d %H:%M:%S")
     state = [_RUNNING.format(now=now, seconds=REFRESH)] if running else []
     return _PAGE.format(
