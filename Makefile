@@ -35,7 +35,7 @@ docs: .venv/installed-docs
 	$(BIN)/python -m pip --version || $(PYTHON) -m venv .venv
 	$(PIP) 'pip>=26'  # older ones take minutes to resolve what is below
 	$(PIP) -e .
-	$(BIN)/python -c 'import torch, allyouneed.cli'
+	$(BIN)/python -c 'import torch, allyouneed.apps.cli'
 	touch $@
 
 .venv/installed-%: .venv/installed

@@ -20,12 +20,12 @@ import tempfile
 from pathlib import Path
 
 from allyouneed import Bundle, Draft, fit
+from allyouneed.apps.transfer.adaptation import adapt_bundle
 from allyouneed.data.pair import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.settings import apply_overrides
-from allyouneed.transfer.adaptation import adapt_bundle
 
 RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model with its scores
 

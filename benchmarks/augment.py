@@ -38,13 +38,13 @@ from pathlib import Path
 from typing import Any
 
 from allyouneed import Bundle, Draft, Recipe, Translator, fit
+from allyouneed.apps.transfer.distillation import with_teacher
 from allyouneed.data.pair import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.errors import Interrupted
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.settings import apply_overrides
 from allyouneed.text.lines import read_lines
-from allyouneed.transfer.distillation import with_teacher
 
 RESULTS = "results.jsonl"  # a line a turn with its minutes, and a line a model with its scores
 TERMS, TERM_SENTENCES = 60, 200

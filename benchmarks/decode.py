@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-from allyouneed.convert.ctranslate2 import CTranslate2Exporter
+from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
 from allyouneed.data.batch import pad
 from allyouneed.decode import SearchLimits, search
 from allyouneed.device import parallel_map, retain_freed_memory

@@ -105,7 +105,7 @@ def prepare(folder: Path, d_model: int, lines: int) -> None:
     import torch
 
     from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-    from allyouneed.convert.ctranslate2 import CTranslate2Exporter
+    from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
 
     torch.manual_seed(1)
     vocabulary, layers = SIZES[d_model]

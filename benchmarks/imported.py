@@ -15,8 +15,8 @@ from functools import partial
 import torch
 from transformers import MarianConfig, MarianMTModel
 
+from allyouneed.apps.convert.marian_weights import make_model
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.convert.marian_weights import make_model
 from allyouneed.decode import SearchLimits, build_rules, search
 from allyouneed.inference import AnyEngine, EngineStep, make_engine
 from allyouneed.nn import Transformer

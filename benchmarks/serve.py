@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import torch
 
 from allyouneed import Bundle, DecodeConfig, ModelConfig, Tokenizer, Transformer
-from allyouneed.convert.ctranslate2 import CTranslate2Exporter
+from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter
 
 HERE = Path(__file__).parent
 WARM_UP = 2.0  # seconds

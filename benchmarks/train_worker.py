@@ -148,7 +148,7 @@ def product_rate(dtype: torch.dtype) -> float:
 def useful_flops(setup: dict[str, Any], pair: tuple[Tensor, Tensor]) -> tuple[float, int]:
     """Matrix work for the real tokens of a batch, forward and backward, and its target tokens."""
     from allyouneed import ModelConfig
-    from allyouneed.paper import flops_per_token_pair
+    from allyouneed.apps.paper import flops_per_token_pair
 
     config = ModelConfig(**setup["model"])
     source, target = ((side != config.pad_id).sum().item() for side in (pair[0], pair[1][:, 1:]))

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from allyouneed import Translator
-from allyouneed.explain import draw_attention, recorded_attention
+from allyouneed.apps.explain import draw_attention, recorded_attention
 
 if len(sys.argv) != 4:
     sys.exit(__doc__)

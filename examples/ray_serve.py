@@ -12,8 +12,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 import ray
 from ray import serve
 
-from allyouneed.serve.app import create_app
-from allyouneed.serve.options import ServeConfig
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
 
 
 def deploy(bundles: list[str], *, replicas: int, cores: float, port: int) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from allyouneed.documents import Document, DocumentOptions, read_document
-from allyouneed.translator import translate_document
+from allyouneed.apps.documents import Document, DocumentOptions, read_document
+from allyouneed.apps.documents.document_translation import translate_document
 from fake_translator import FakeTranslator
 
 

@@ -18,7 +18,7 @@ import ray
 
 import allyouneed.data.prepare as preparing
 import allyouneed.data.read as reading
-from allyouneed.cli import app, rows
+from allyouneed.apps.cli import app, rows
 
 
 class DyingOnce:

@@ -25,7 +25,7 @@ def run(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subproce
 
 def run_here(*words: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     """The same in this process, which spares it the time to start."""
-    from allyouneed.cli import main
+    from allyouneed.apps.cli import main
 
     read, written, errors = (io.TextIOWrapper(io.BytesIO(content), "utf-8") for content in (stdin, b"", b""))
     code = 0

@@ -10,7 +10,7 @@ from shutil import which
 
 import pytest
 
-from allyouneed.serve.options import ServeConfig
+from allyouneed.apps.serve.options import ServeConfig
 from serve.live import running
 from serve.stub import stub_app
 

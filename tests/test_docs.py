@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import allyouneed
-from allyouneed.cli import app
+from allyouneed.apps.cli import app
 from allyouneed.config import CleanConfig, Recipe
 from allyouneed.reference import SECTIONS
 from conftest import Demo

@@ -116,7 +116,7 @@ def test_settings_that_are_left_out_are_chosen_for_files_and_tables(
 ) -> None:
     """As the command does: `run_training` gets a draft that names the same files."""
     trained: list[Recipe | Draft] = []
-    monkeypatch.setattr("allyouneed.evaluation.fitting.run_training", lambda recipe, *_, **__: trained.append(recipe))
+    monkeypatch.setattr("allyouneed.apps.reports.fitting.run_training", lambda recipe, *_, **__: trained.append(recipe))
     (tmp_path / "my.toml").write_text("[train]\nsteps = 7\n")
     accepted: list[Any] = ["p.tsv", Path("p.tsv"), ["p.en", Path("p.de")], ("p.en", "p.de"), {"train": {"steps": 7}}]
     for what in [*accepted, tmp_path / "my.toml", TINY]:

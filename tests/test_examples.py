@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from allyouneed import Translator
-from allyouneed.convert.formats import export_bundle
+from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.serve.server import listen
 from allyouneed.errors import ConfigError
-from allyouneed.serve.server import listen
 from bundles import make_bundle
 from vocabularies import VOCABULARIES
 from waiting import PATIENCE

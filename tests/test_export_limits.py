@@ -11,9 +11,9 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from allyouneed.apps.convert.formats import export_bundle
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig, ModelConfig
-from allyouneed.convert.formats import export_bundle
 from allyouneed.errors import ExportError
 from allyouneed.export_limits import exportable
 from allyouneed.younger import build_model

@@ -28,10 +28,10 @@ import typer.main
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from allyouneed.cli import app
+from allyouneed.apps.cli import app
+from allyouneed.apps.documents import DocumentOptions, UnitTranslation, read_document
 from allyouneed.config import Recipe
 from allyouneed.data.readers import open_pairs, read_lines
-from allyouneed.documents import DocumentOptions, UnitTranslation, read_document
 from allyouneed.errors import AllYouNeedError, ConfigError, DocumentError
 from bundles import strip_checksums
 from runs import TINY

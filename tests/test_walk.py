@@ -18,7 +18,7 @@ from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from allyouneed import Bundle, Translator
-from allyouneed.explain.page import explanation_style, film_script
+from allyouneed.apps.explain.page import explanation_style, film_script
 from chromium_page import open_page
 from conftest import Demo
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from allyouneed.documents import Document, DocumentOptions, UnitTranslation, read_document
+from allyouneed.apps.documents import Document, DocumentOptions, UnitTranslation, read_document
 
 
 def identity(document: Document) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from allyouneed.cli import app
+from allyouneed.apps.cli import app
 from allyouneed.config import DecodeConfig
 
 PAGE = Path(__file__).parent.parent / "commands.md"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"  # as in allyouneed.explain.draw
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"  # as in allyouneed.apps.explain.draw
 CELL_WIDTH, CELL_HEIGHT = 46, 26
 _STYLE = """<style>
 .drawing{color:#222;font:13px "DejaVu Sans",sans-serif}

@@ -20,10 +20,10 @@ from ablations import VARIANTS, judge
 from PIL import Image
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
+from allyouneed.apps.explain.film import changes, film_frame
+from allyouneed.apps.explain.page import explanation_style, film_script
 from allyouneed.data.pair import Pair
 from allyouneed.data.tasks import date_pairs
-from allyouneed.explain.film import changes, film_frame
-from allyouneed.explain.page import explanation_style, film_script
 from allyouneed.files import read_json_lines, write_whole
 from allyouneed.run.film import FILM_FILE
 

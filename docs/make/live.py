@@ -8,8 +8,8 @@ from pathlib import Path
 from string import Template
 
 from allyouneed import Bundle
-from allyouneed.convert.web_model import web_library, web_model
-from allyouneed.explain.page import explanation_markup, explanation_script, explanation_style
+from allyouneed.apps.convert.web_model import web_library, web_model
+from allyouneed.apps.explain.page import explanation_markup, explanation_script, explanation_style
 from allyouneed.files import write_whole
 
 HERE = Path(__file__).parent

@@ -14,9 +14,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from allyouneed.apps.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.config import ModelConfig
 from allyouneed.export_limits import exportable
-from allyouneed.paper import ROWS, count_parameters, flops_per_token_pair, matching_vocabulary
 from allyouneed.reference import SECTIONS, list_settings
 
 HERE = Path(__file__).parent

@@ -17,9 +17,9 @@ from figure_1 import PAGES, figure_1
 from matplotlib.figure import Figure
 
 from allyouneed import Translator
-from allyouneed.explain import FIGURES, THEORY, Trace, save, trace_translation
-from allyouneed.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
-from allyouneed.explain.trace import attentions
+from allyouneed.apps.explain import FIGURES, THEORY, Trace, save, trace_translation
+from allyouneed.apps.explain.draw import BLUE, COLOURS, GREEN, ORANGE, SHARES, attention_figure, matrix, new_figure
+from allyouneed.apps.explain.trace import attentions
 from allyouneed.files import write_whole
 
 TEXT = "1845-01-05"

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from allyouneed import Bundle, Recipe, Translator, fit, recipe_path
+from allyouneed.apps.explain import save, trace_translation
+from allyouneed.apps.explain.draw import attention_figure
+from allyouneed.apps.explain.trace import attentions
 from allyouneed.data.readers import read_pairs
-from allyouneed.explain import save, trace_translation
-from allyouneed.explain.draw import attention_figure
-from allyouneed.explain.trace import attentions
 from allyouneed.metrics import exact_match
 
 HERE = Path(__file__).parent

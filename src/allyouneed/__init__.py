@@ -8,6 +8,16 @@ if sys.platform == "win32":
     raise ImportError("allyouneed runs on Linux and macOS; on Windows use WSL")
 
 if TYPE_CHECKING:
+    from .apps.convert.formats import export_bundle as export_bundle
+    from .apps.convert.imports import import_checkpoint as import_checkpoint
+    from .apps.documents import DocumentOptions as DocumentOptions
+    from .apps.documents import read_document as read_document
+    from .apps.documents.document_translation import DocumentTranslation as DocumentTranslation
+    from .apps.documents.document_translation import translate_document as translate_document
+    from .apps.reports import evaluate_run as evaluate_run
+    from .apps.reports import fit as fit
+    from .apps.transfer.adaptation import Adaptation as Adaptation
+    from .apps.transfer.adaptation import adapt_bundle as adapt_bundle
     from .bundle import Bundle as Bundle
     from .config import CleanConfig as CleanConfig
     from .config import CorpusConfig as CorpusConfig
@@ -16,11 +26,7 @@ if TYPE_CHECKING:
     from .config import ModelConfig as ModelConfig
     from .config import Recipe as Recipe
     from .config import TrainConfig as TrainConfig
-    from .convert.formats import export_bundle as export_bundle
-    from .convert.imports import import_checkpoint as import_checkpoint
     from .data.readers import read_pairs as read_pairs
-    from .documents import DocumentOptions as DocumentOptions
-    from .documents import read_document as read_document
     from .errors import AllYouNeedError as AllYouNeedError
     from .errors import BundleError as BundleError
     from .errors import ConfigError as ConfigError
@@ -33,8 +39,6 @@ if TYPE_CHECKING:
     from .errors import OutputError as OutputError
     from .errors import TrainingError as TrainingError
     from .evaluation import evaluate as evaluate
-    from .evaluation import evaluate_run as evaluate_run
-    from .evaluation import fit as fit
     from .nn import MultiHeadAttention as MultiHeadAttention
     from .nn import PositionalEncoding as PositionalEncoding
     from .nn import Transformer as Transformer
@@ -50,22 +54,18 @@ if TYPE_CHECKING:
     from .text.glossary import Glossary as Glossary
     from .text.tokenizer import Tokenizer as Tokenizer
     from .train import Update as Update
-    from .transfer.adaptation import Adaptation as Adaptation
-    from .transfer.adaptation import adapt_bundle as adapt_bundle
     from .translator import Alignment as Alignment
     from .translator import Scored as Scored
     from .translator import Translation as Translation
     from .translator import Translator as Translator
-    from .translator.document_translation import DocumentTranslation as DocumentTranslation
-    from .translator.document_translation import translate_document as translate_document
 
 _ROOMS = {
     "bundle": ("Bundle",),
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
-    "convert.formats": ("export_bundle",),
-    "convert.imports": ("import_checkpoint",),
+    "apps.convert.formats": ("export_bundle",),
+    "apps.convert.imports": ("import_checkpoint",),
     "data.readers": ("read_pairs",),
-    "documents": ("DocumentOptions", "read_document"),
+    "apps.documents": ("DocumentOptions", "read_document"),
     "errors": (
         "AllYouNeedError",
         "BundleError",
@@ -79,7 +79,8 @@ _ROOMS = {
         "OutputError",
         "TrainingError",
     ),
-    "evaluation": ("evaluate", "evaluate_run", "fit"),
+    "evaluation": ("evaluate",),
+    "apps.reports": ("evaluate_run", "fit"),
     "nn": ("MultiHeadAttention", "PositionalEncoding", "Transformer"),
     "recipes": ("recipe_path",),
     "run": (
@@ -95,9 +96,9 @@ _ROOMS = {
     "text.glossary": ("Glossary",),
     "text.tokenizer": ("Tokenizer",),
     "train": ("Update",),
-    "transfer.adaptation": ("Adaptation", "adapt_bundle"),
+    "apps.transfer.adaptation": ("Adaptation", "adapt_bundle"),
     "translator": ("Alignment", "Scored", "Translation", "Translator"),
-    "translator.document_translation": ("DocumentTranslation", "translate_document"),
+    "apps.documents.document_translation": ("DocumentTranslation", "translate_document"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 

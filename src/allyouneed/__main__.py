@@ -1,5 +1,5 @@
 """`python -m allyouneed` is the command `allyouneed`."""
 
-from .cli import main
+from .apps.cli import main
 
 main()

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from allyouneed import DataError, Evaluation, Recipe, fit
+from allyouneed.apps.reports.report import write_report
 from allyouneed.auto import Corpus, Draft, choose_from_pairs, choose_pairs, choosing, corpus_sample, machine_speed
 from allyouneed.auto.candidates import Change
 from allyouneed.auto.halving import Trial, TrialRecord
@@ -17,7 +18,6 @@ from allyouneed.auto.trial_records import TRIALS, read_trials
 from allyouneed.auto.trials import Trials
 from allyouneed.config import CleanConfig, DataConfig
 from allyouneed.errors import OutputError
-from allyouneed.run.report import write_report
 from allyouneed.text.vocabulary import train_vocabulary
 from allyouneed.train import add_gradients
 from runs import Notebook

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from allyouneed.apps.check.baseline import matches_baseline, save_baseline
+from allyouneed.apps.check.round_trip import text_round_trips
 from allyouneed.bundle import Bundle
-from allyouneed.check.baseline import matches_baseline, save_baseline
-from allyouneed.check.round_trip import text_round_trips
 from allyouneed.errors import BundleError, InputError
 from allyouneed.text.tokenizer import Tokenizer
 

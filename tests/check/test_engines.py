@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from allyouneed.check import engines
-from allyouneed.check import model as checks
-from allyouneed.check.result import CheckResult, Ids, random_ids
+from allyouneed.apps.check import engines
+from allyouneed.apps.check import model as checks
+from allyouneed.apps.check.result import CheckResult, Ids, random_ids
 from allyouneed.decode import beam
 from allyouneed.fast import loss
 from allyouneed.inference import CachedState, compiled

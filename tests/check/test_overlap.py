@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.check.overlap import load_pairs, no_overlap
+from allyouneed.apps.check.overlap import load_pairs, no_overlap
 from allyouneed.config import Recipe
 from allyouneed.data.pair import Pair
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from allyouneed import fit
+from allyouneed.apps.serve.suggestions import SuggestionStore
 from allyouneed.data.readers import read_pairs
-from allyouneed.serve.suggestions import SuggestionStore
 from runs import TINY
 from shell import refusal, run_here
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from allyouneed.apps.cli import app
 from allyouneed.bundle import Bundle
-from allyouneed.cli import app
 from allyouneed.errors import InputError
 from conftest import Demo
 

@@ -15,9 +15,9 @@ import torch
 import typer
 from typer.testing import CliRunner
 
+from allyouneed.apps.cli import app
+from allyouneed.apps.cli.testset import read_test_set
 from allyouneed.bundle import Bundle
-from allyouneed.cli import app
-from allyouneed.cli.testset import read_test_set
 from allyouneed.config import DecodeConfig, ModelConfig
 from allyouneed.errors import AllYouNeedError, ConfigError
 from allyouneed.nn import Transformer
@@ -450,7 +450,7 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
 
 def test_memory_that_runs_out_elsewhere_gets_one_line(tmp_path: Path) -> None:
     code = """
-from allyouneed import cli
+from allyouneed.apps import cli
 import allyouneed.translator
 def none(*_, **__): raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 allyouneed.translator.Translator.load = none

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from allyouneed.apps.cli import app
 from allyouneed.bundle import Bundle
-from allyouneed.cli import app
 from allyouneed.errors import InputError, OutputError
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer

@@ -14,8 +14,8 @@ from unittest import mock
 
 import pytest
 
-from allyouneed.cli.flow import Chunk, read_chunks
-from allyouneed.cli.resumable import notes_path, partial_path, row_writer
+from allyouneed.apps.cli.flow import Chunk, read_chunks
+from allyouneed.apps.cli.resumable import notes_path, partial_path, row_writer
 from allyouneed.errors import DataError, InputError, Interrupted, OutputError
 from allyouneed.text.lines import LONGEST_LINE, TOO_LONG
 from shell import ENVIRONMENT, refusal, run, run_here
@@ -298,7 +298,7 @@ def test_forty_thousand_lines_need_no_more_memory_than_some(saved: Path, tmp_pat
         path = tmp_path / f"{count}"
         path.write_text("".join(f"{'abcdefghij'[n % 10]}\n" for n in range(count)))
         code = (
-            "import resource, sys; from allyouneed.cli import app; "
+            "import resource, sys; from allyouneed.apps.cli import app; "
             "app(sys.argv[1:], standalone_mode=False); "
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
         )

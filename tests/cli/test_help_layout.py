@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer import rich_utils
 
-from allyouneed.cli import app
-from allyouneed.cli.help_layout import unwrap_paragraphs
+from allyouneed.apps.cli import app
+from allyouneed.apps.cli.help_layout import unwrap_paragraphs
 from shell import refusal, run_here
 
 

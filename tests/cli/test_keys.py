@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from allyouneed.serve.keys import KeyFile
+from allyouneed.apps.serve.keys import KeyFile
 from shell import refusal, run_here
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import allyouneed.paper
-from allyouneed.cli import app
+import allyouneed.apps.paper
+from allyouneed.apps.cli import app
+from allyouneed.apps.paper import ROWS, AblationResult
 from allyouneed.config import Recipe
 from allyouneed.errors import InputError, OutputError
-from allyouneed.paper import ROWS, AblationResult
 
 
 def test_the_table_is_printed() -> None:
@@ -46,7 +46,7 @@ def test_a_file_of_pairs_gets_a_small_base(tmp_path: Path, monkeypatch: pytest.M
         output.mkdir()
         return [AblationResult(ROWS[0], recipe, 1, 2.0, 3.0, 4.0)]
 
-    monkeypatch.setattr(allyouneed.paper, "ablate", ablate)
+    monkeypatch.setattr(allyouneed.apps.paper, "ablate", ablate)
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     words = ["paper", "--ablate", str(tmp_path / "pairs.tsv"), "--output", str(tmp_path / "out")]
     assert CliRunner().invoke(app, words).exit_code == 0

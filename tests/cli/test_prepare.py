@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from allyouneed import fit
-from allyouneed.cli.recipe_argument import default_output, recipe_from_arguments
+from allyouneed.apps.cli.recipe_argument import default_output, recipe_from_arguments
 from allyouneed.errors import ConfigError
 from allyouneed.run import preview_training
 from runs import Notebook

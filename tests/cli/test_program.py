@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.cli.program import shell_command
+from allyouneed.apps.cli.program import shell_command
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allyouneed import fit
-from allyouneed.cli import app
+from allyouneed.apps.cli import app
 from allyouneed.errors import ConfigError, InputError, OutputError
 from runs import TINY
 

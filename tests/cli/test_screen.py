@@ -12,7 +12,7 @@ import pytest
 import torch
 from rich.progress import Task
 
-from allyouneed.cli.screen import TimeLeft, TrainingScreen
+from allyouneed.apps.cli.screen import TimeLeft, TrainingScreen
 from allyouneed.run import Sample, Validation
 from allyouneed.train import Update
 from shell import ENVIRONMENT

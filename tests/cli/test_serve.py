@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.cli.serve import SERVE_PANELS
-from allyouneed.serve.options import ServeConfig
+from allyouneed.apps.cli.serve import SERVE_PANELS
+from allyouneed.apps.serve.options import ServeConfig
 from shell import refusal, run_here
 
 FIELDS = ServeConfig.__dataclass_fields__

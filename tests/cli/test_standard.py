@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from allyouneed.cli.standard import set_encodings
+from allyouneed.apps.cli.standard import set_encodings
 from shell import ENVIRONMENT, run_here
 from waiting import PATIENCE
 
@@ -17,7 +17,7 @@ from waiting import PATIENCE
 FORKS = """
 import gc, json, os, sys, torch
 torch.set_num_threads(1)
-import allyouneed.translator, allyouneed.explain, allyouneed.cli
+import allyouneed.translator, allyouneed.apps.explain, allyouneed.apps.cli
 gc.freeze()  # a fork then copies no page only to collect garbage
 cases = json.load(sys.stdin)
 for case in cases:
@@ -41,7 +41,7 @@ for case in cases:
             os.close(descriptor)
         setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
     del case, cases
-    allyouneed.cli.main()
+    allyouneed.apps.cli.main()
 """
 
 
@@ -111,7 +111,7 @@ def test_a_terminal_gets_what_it_cannot_show_as_numbers(monkeypatch: pytest.Monk
 
 
 def test_windows_is_refused_at_the_import() -> None:
-    code = "import sys; sys.platform = 'win32'; import allyouneed.cli"
+    code = "import sys; sys.platform = 'win32'; import allyouneed.apps.cli"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.endswith("ImportError: allyouneed runs on Linux and macOS; on Windows use WSL\n")

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from allyouneed.apps.serve.suggestions import SuggestionStore
 from allyouneed.data.readers import read_pairs
-from allyouneed.serve.suggestions import SuggestionStore
 from shell import refusal, run_here
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from allyouneed.convert.checkpoint_files import (
+from allyouneed.apps.convert.checkpoint_files import (
     as_float32,
     read_json_table,
     read_limited,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from allyouneed.apps.convert.formats import export_bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.convert.formats import export_bundle
 from allyouneed.nn import MultiHeadAttention
 from allyouneed.translator import Translator
 from bundles import make_bundle

@@ -9,8 +9,8 @@ import pytest
 import sentencepiece
 import torch
 
+from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
-from allyouneed.convert.imports import import_checkpoint
 from allyouneed.errors import CheckpointError
 from allyouneed.translator import Translator
 from allyouneed.translator.generation import GenerationRequest

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from allyouneed.apps.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
+from allyouneed.apps.convert.formats import FORMATS, export_bundle
+from allyouneed.apps.convert.precision import ExportPrecision
+from allyouneed.apps.convert.proof import ConvertedModel, banned_ids, prove, random_sources
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.convert.ctranslate2 import CTranslate2Exporter, CTranslate2Folder
-from allyouneed.convert.formats import FORMATS, export_bundle
-from allyouneed.convert.precision import ExportPrecision
-from allyouneed.convert.proof import ConvertedModel, banned_ids, prove, random_sources
 from allyouneed.errors import ConfigError, ExportError, MissingExtraError, OutputError
 from allyouneed.export_limits import describe_exports, exportable, unexpressed_settings
 from allyouneed.text.sentencepiece import SentencePieceModel

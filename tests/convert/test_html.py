@@ -12,11 +12,11 @@ import torch
 from axe_core_python.sync_playwright import Axe
 
 from allyouneed import Translator
+from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.html import HTMLExporter, HTMLFolder
+from allyouneed.apps.convert.precision import ExportPrecision
+from allyouneed.apps.convert.web_model import WEB
 from allyouneed.config import DecodeConfig
-from allyouneed.convert.formats import export_bundle
-from allyouneed.convert.html import HTMLExporter, HTMLFolder
-from allyouneed.convert.precision import ExportPrecision
-from allyouneed.convert.web_model import WEB
 from allyouneed.errors import ExportError
 from allyouneed.nn import Transformer
 from allyouneed.text.sentencepiece import SentencePieceModel

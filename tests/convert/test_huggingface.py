@@ -10,11 +10,11 @@ import torch
 import transformers
 
 from allyouneed import Translator
+from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.huggingface import marian_order
+from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.convert.formats import export_bundle
-from allyouneed.convert.huggingface import marian_order
-from allyouneed.convert.imports import import_checkpoint
 from allyouneed.errors import ExportError
 from allyouneed.nn.position import sinusoids
 from allyouneed.run import Validation

@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
-from allyouneed.convert.formats import export_bundle
-from allyouneed.convert.imports import import_checkpoint
 from allyouneed.errors import CheckpointError, ConfigError
 from allyouneed.nn.weights import weights
 from allyouneed.text.normalize import Normalization

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from allyouneed.convert.imported_card import imported_card
+from allyouneed.apps.convert.imported_card import imported_card
 from bundles import make_bundle
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.imports import IMPORTERS, import_checkpoint, importer, recognize
 from allyouneed.bundle import Bundle
-from allyouneed.convert.formats import export_bundle
-from allyouneed.convert.imports import IMPORTERS, import_checkpoint, importer, recognize
 from allyouneed.errors import CheckpointError, OutputError
 from bundles import make_bundle
 

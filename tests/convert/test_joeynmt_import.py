@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
-from allyouneed.convert.imports import import_checkpoint
 from allyouneed.errors import CheckpointError
 from allyouneed.translator import Translator
 from foreign_checkpoints import TEXTS, joeynmt_logits, write_joeynmt

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allyouneed.convert.marian_files import read_npz, read_settings, read_vocabulary
+from allyouneed.apps.convert.marian_files import read_npz, read_settings, read_vocabulary
 from allyouneed.errors import CheckpointError
 
 

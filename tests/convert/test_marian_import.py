@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from allyouneed.apps.convert.imports import import_checkpoint
 from allyouneed.bundle import Bundle
-from allyouneed.convert.imports import import_checkpoint
 from allyouneed.errors import CheckpointError
 from allyouneed.translator import Translator
 from marian_checkpoints import ENGLISH, ITALIAN, TEXTS, train_spm, write_checkpoint

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allyouneed.apps.convert.formats import export_bundle
+from allyouneed.apps.convert.onnx import DECODER_INPUTS
+from allyouneed.apps.convert.proof import Proof
 from allyouneed.bundle import Bundle
-from allyouneed.convert.formats import export_bundle
-from allyouneed.convert.onnx import DECODER_INPUTS
-from allyouneed.convert.proof import Proof
 from bundles import make_bundle
 
 UNUSUAL = {

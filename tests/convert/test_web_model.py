@@ -14,7 +14,7 @@ from py_mini_racer import MiniRacer
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from allyouneed.convert.web_model import web_library
+from allyouneed.apps.convert.web_model import web_library
 from allyouneed.text.normalize import Normalization
 from allyouneed.text.sentencepiece import SentencePieceModel
 from allyouneed.text.sentencepiece_vocabulary import make_tokenizer

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from allyouneed.documents import archive
-from allyouneed.documents.archive import Archive
+from allyouneed.apps.documents import archive
+from allyouneed.apps.documents.archive import Archive
 from allyouneed.errors import DocumentError
 from archives import packed, unpacked
 

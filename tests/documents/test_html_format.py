@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree, html
 
-from allyouneed.documents import DocumentOptions, UnitTranslation, read_document
+from allyouneed.apps.documents import DocumentOptions, UnitTranslation, read_document
+from allyouneed.apps.documents.document_translation import translate_document
 from allyouneed.errors import DocumentError
-from allyouneed.translator import translate_document
 from document_checks import assert_identity, read, texts, translated
 from fake_translator import FakeTranslator
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.documents.inline import TagNode, place_marks, tag_tree
-from allyouneed.documents.unit import Mark, Marks, interleave, nesting_problem
+from allyouneed.apps.documents.inline import TagNode, place_marks, tag_tree
+from allyouneed.apps.documents.unit import Mark, Marks, interleave, nesting_problem
 
 Pair = tuple[str, Marks]
 

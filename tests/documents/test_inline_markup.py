@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.documents.inline_markup import take_out_tags
-from allyouneed.documents.unit import Mark, nesting_problem
+from allyouneed.apps.documents.inline_markup import take_out_tags
+from allyouneed.apps.documents.unit import Mark, nesting_problem
 
 
 @given(

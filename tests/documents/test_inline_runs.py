@@ -4,10 +4,10 @@ from itertools import count
 
 import pytest
 
-from allyouneed.documents import UnitTranslation
-from allyouneed.documents.inline import place_marks
-from allyouneed.documents.inline_runs import MAX_TAGS, InlineRun, inline_runs
-from allyouneed.documents.pieces import Piece, opaque_point
+from allyouneed.apps.documents import UnitTranslation
+from allyouneed.apps.documents.inline import place_marks
+from allyouneed.apps.documents.inline_runs import MAX_TAGS, InlineRun, inline_runs
+from allyouneed.apps.documents.pieces import Piece, opaque_point
 
 TEXT = Piece("text", "word ")
 BOLD = Piece("open", name="b", source="<b>")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allyouneed.documents import document_format
+from allyouneed.apps.documents import document_format
 from allyouneed.errors import DocumentError
 from unit_models import answer, identity, read, texts, untouched
 

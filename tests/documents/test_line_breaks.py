@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from allyouneed.documents.line_breaks import with_blanks, without_blanks
-from allyouneed.documents.unit import Mark
+from allyouneed.apps.documents.line_breaks import with_blanks, without_blanks
+from allyouneed.apps.documents.unit import Mark
 from document_checks import assert_identity, read, translated
 
 XLIFF = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en"><body>

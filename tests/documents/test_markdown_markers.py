@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from allyouneed.documents.markdown_inline import make_parser
-from allyouneed.documents.markdown_markers import without_markers
+from allyouneed.apps.documents.markdown_inline import make_parser
+from allyouneed.apps.documents.markdown_markers import without_markers
 from document_checks import assert_identity, translated
 from fake_translator import FakeTranslator
 
@@ -192,7 +192,7 @@ KEPT = re.compile(
 MARKED = re.compile("⟨(.*?)⟩", re.DOTALL)
 
 
-def page_of(marked: str) -> str:
+def build_page(marked: str) -> str:
     return re.sub("[⟨⟩]", "", marked)
 
 
@@ -206,7 +206,7 @@ def capitals(match: re.Match[str]) -> str:
 
 @pytest.mark.parametrize("marked", PAGES.values(), ids=PAGES)
 def test_texts_are_translated_and_markers_keep_their_lines(marked: str) -> None:
-    page = page_of(marked)
+    page = build_page(marked)
     assert_identity(page.encode(), "md")
     assert_identity(page.replace("\n", "\r\n").encode(), "md")
     assert translated(page.encode(), "md").decode() == MARKED.sub(capitals, marked)
@@ -214,7 +214,7 @@ def test_texts_are_translated_and_markers_keep_their_lines(marked: str) -> None:
 
 @pytest.mark.parametrize("marked", PAGES.values(), ids=PAGES)
 def test_another_order_of_words_keeps_the_blocks_of_the_page(marked: str) -> None:
-    page = page_of(marked)
+    page = build_page(marked)
     result = translated(page.encode(), "md", FakeTranslator(reverse=True)).decode()
     assert blocks(result) == blocks(page)
 

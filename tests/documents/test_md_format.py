@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from allyouneed.translator import translate_document
+from allyouneed.apps.documents.document_translation import translate_document
 from document_checks import assert_identity, read, texts, translated
 from fake_translator import FakeTranslator
 

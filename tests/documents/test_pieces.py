@@ -2,7 +2,7 @@
 
 import pytest
 
-from allyouneed.documents import FORMATS
+from allyouneed.apps.documents import FORMATS
 from allyouneed.errors import DocumentError
 from document_checks import assert_identity, read, translated
 from fake_translator import FakeTranslator

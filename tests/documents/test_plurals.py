@@ -2,7 +2,7 @@
 
 import pytest
 
-from allyouneed.documents.plurals import parse_plural_forms, plural_rule
+from allyouneed.apps.documents.plurals import parse_plural_forms, plural_rule
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allyouneed.documents.safe_xml import parse_xml
+from allyouneed.apps.documents.safe_xml import parse_xml
 from allyouneed.errors import DocumentError
 
 LAUGHS = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;&b;">]><a>&c;</a>'

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.documents import UnitTranslation
-from allyouneed.documents.string_unit import StringUnit, has_words, is_same_in_all_languages
+from allyouneed.apps.documents import UnitTranslation
+from allyouneed.apps.documents.string_unit import StringUnit, has_words, is_same_in_all_languages
 
 
 @given(st.text(st.sampled_from("ab .,-> \t\n1<>/{}%sé"), max_size=80))

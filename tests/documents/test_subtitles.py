@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.documents.subtitles import split_like
+from allyouneed.apps.documents.subtitles import split_like
 from allyouneed.errors import DocumentError
 from unit_models import answer, identity, read, texts, untouched
 

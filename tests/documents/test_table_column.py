@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allyouneed.documents.table_column import TableStyle
+from allyouneed.apps.documents.table_column import TableStyle
 from allyouneed.errors import DocumentError
 from unit_models import answer, identity, read, texts, untouched
 

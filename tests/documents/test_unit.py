@@ -2,7 +2,7 @@
 
 import pytest
 
-from allyouneed.documents import (
+from allyouneed.apps.documents import (
     DocumentOptions,
     Mark,
     TranslationUnit,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from allyouneed.apps.explain import Trace, trace_translation
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.explain import Trace, trace_translation
 from allyouneed.nn import Transformer
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.translator import Translator

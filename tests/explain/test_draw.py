@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 
+from allyouneed.apps.explain import draw_attention
 from allyouneed.errors import InputError
-from allyouneed.explain import draw_attention
 
 
 @pytest.mark.parametrize("heads", [1, 6])

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from allyouneed.explain import FIGURES, Trace, attention_figures, save
-from allyouneed.explain.figures import _rows, alignment_figure, tree_figure
+from allyouneed.apps.explain import FIGURES, Trace, attention_figures, save
+from allyouneed.apps.explain.figures import _rows, alignment_figure, tree_figure
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -9,13 +9,13 @@ import torch
 from playwright.sync_api import expect
 
 from allyouneed import fit
+from allyouneed.apps.explain import trace_translation
+from allyouneed.apps.explain.film import film_frame, film_part
+from allyouneed.apps.explain.trace import alignment_matrix
+from allyouneed.apps.reports.report import write_report
 from allyouneed.errors import AllYouNeedError
-from allyouneed.explain import trace_translation
-from allyouneed.explain.film import film_frame, film_part
-from allyouneed.explain.trace import alignment_matrix
 from allyouneed.files import read_json_lines
 from allyouneed.run.film import FILM_FILE
-from allyouneed.run.report import write_report
 from allyouneed.translator import Translator
 from chromium_page import open_page
 from runs import TINY
@@ -52,7 +52,7 @@ def test_the_attention_may_be_that_of_a_given_translation(translator_of_tests: T
 
 
 def test_what_is_drawn_has_a_limit(translator_of_tests: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.explain.film.MAX_TOKENS", 5)
+    monkeypatch.setattr("allyouneed.apps.explain.film.MAX_TOKENS", 5)
     frame = film_frame(translator_of_tests.bundle, "abcdefg")
     assert len(frame["source"]) == 5
     assert len(frame["target"]) <= 5

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from allyouneed.explain import Trace
-from allyouneed.explain.heads import Head, describe_finding, describe_head, describe_heads
+from allyouneed.apps.explain import Trace
+from allyouneed.apps.explain.heads import Head, describe_finding, describe_head, describe_heads
 
 LETTERS = list("abcdefgh")
 

@@ -2,7 +2,7 @@ import re
 from html import unescape
 from pathlib import Path
 
-from allyouneed.explain import explain
+from allyouneed.apps.explain import explain
 from allyouneed.translator import Translator
 
 

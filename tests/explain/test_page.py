@@ -9,10 +9,10 @@ import torch
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from allyouneed.convert.web_model import web_library, web_model
-from allyouneed.explain import Trace, build_page, explain, trace_translation
-from allyouneed.explain.page import _for_script, explanation_markup, explanation_script, explanation_style
-from allyouneed.explain.trace import attentions
+from allyouneed.apps.convert.web_model import web_library, web_model
+from allyouneed.apps.explain import Trace, build_page, explain, trace_translation
+from allyouneed.apps.explain.page import _for_script, explanation_markup, explanation_script, explanation_style
+from allyouneed.apps.explain.trace import attentions
 from allyouneed.translator import Translator
 from chromium_page import open_browser, open_file
 

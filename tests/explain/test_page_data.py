@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed.explain import Trace, page_data, trace_translation
-from allyouneed.explain.page_data import build_page_data
-from allyouneed.explain.search_trace import Prefix
+from allyouneed.apps.explain import Trace, page_data, trace_translation
+from allyouneed.apps.explain.page_data import build_page_data
+from allyouneed.apps.explain.search_trace import Prefix
 from allyouneed.translator import Translator
 
 

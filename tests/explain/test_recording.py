@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from allyouneed.explain import recorded, recorded_attention
+from allyouneed.apps.explain import recorded, recorded_attention
 from allyouneed.nn import MultiHeadAttention, Transformer, attention_weights
 
 

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 import torch
 
+from allyouneed.apps.explain.search_trace import SearchTrace, percent, trace_search
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.decode import Hypothesis
-from allyouneed.explain.search_trace import SearchTrace, percent, trace_search
 from allyouneed.nn import Transformer
 from allyouneed.translator import Translator
 from untrained import loud

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed.explain import Trace
-from allyouneed.explain.tensors import (
+from allyouneed.apps.explain import Trace
+from allyouneed.apps.explain.tensors import (
     LIKELY,
     MAX_VALUES,
     MAX_WEIGHTS,
@@ -17,7 +17,7 @@ from allyouneed.explain.tensors import (
     count_drawn_tokens,
     pack,
 )
-from allyouneed.explain.trace import attentions
+from allyouneed.apps.explain.trace import attentions
 
 PIECES = [f"t{number}" for number in range(2_000)]
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from allyouneed.explain.theory import THEORY, rotation
+from allyouneed.apps.explain.theory import THEORY, rotation
 from allyouneed.nn import sinusoids
 
 

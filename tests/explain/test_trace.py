@@ -4,16 +4,16 @@ from typing import Any
 import pytest
 import torch
 
-from allyouneed.bundle import Bundle
-from allyouneed.config import DecodeConfig
-from allyouneed.errors import InputError
-from allyouneed.explain.trace import (
+from allyouneed.apps.explain.trace import (
     Trace,
     alignment_matrix,
     attentions,
     residual_stream,
     trace_translation,
 )
+from allyouneed.bundle import Bundle
+from allyouneed.config import DecodeConfig
+from allyouneed.errors import InputError
 from allyouneed.text.spans import CopyStatistics
 from allyouneed.translator import Translator
 

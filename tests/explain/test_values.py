@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from allyouneed.explain import FIGURES, Trace, search_steps, trace_translation, trace_values
+from allyouneed.apps.explain import FIGURES, Trace, search_steps, trace_translation, trace_values
 from allyouneed.translator import Translator
 
 

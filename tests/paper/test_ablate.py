@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from allyouneed.apps.paper.ablate import AblationResult, ablate, ablation_figure, scale_recipe
+from allyouneed.apps.paper.table import ROWS
 from allyouneed.config import Recipe
 from allyouneed.errors import ConfigError
-from allyouneed.paper.ablate import AblationResult, ablate, ablation_figure, scale_recipe
-from allyouneed.paper.table import ROWS
 from allyouneed.recipes import recipe_path
 from allyouneed.train import learning_rate_at
 
@@ -75,7 +75,7 @@ def test_rows_are_trained_and_measured(tmp_path: Path) -> None:
 
 
 def test_a_short_time_makes_short_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("allyouneed.paper.ablate"), "_seconds_per_update", lambda *_: 0.5)
+    monkeypatch.setattr(import_module("allyouneed.apps.paper.ablate"), "_seconds_per_update", lambda *_: 0.5)
     recipe = Recipe.read(recipe_path("dates"), [*SMALL, "train.steps=1000"])
     (result,) = ablate(recipe, tmp_path, minutes=2 / 60, rows=[BY_NAME["base"]])
     assert result.recipe.train.steps == 4  # two seconds

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
+from allyouneed.apps.explain.draw import to_svg
+from allyouneed.apps.paper.attention_patterns import _anaphora, _Head, _long_range, _structure, find_patterns
 from allyouneed.bundle import Bundle
 from allyouneed.errors import InputError
-from allyouneed.explain.draw import to_svg
-from allyouneed.paper.attention_patterns import _anaphora, _Head, _long_range, _structure, find_patterns
 from allyouneed.translator import Translator
 
 PIECES = ["<sos>", "␣the", "␣dog", "␣saw", "␣the", "␣man", "␣and", "␣his", "␣hat", ".", "<eos>"]

@@ -6,9 +6,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from allyouneed.config import ModelConfig, Recipe
-from allyouneed.nn import Transformer
-from allyouneed.paper.table import (
+from allyouneed.apps.paper.table import (
     ROWS,
     VOCABULARY,
     Row,
@@ -16,6 +14,8 @@ from allyouneed.paper.table import (
     flops_per_token_pair,
     matching_vocabulary,
 )
+from allyouneed.config import ModelConfig, Recipe
+from allyouneed.nn import Transformer
 from allyouneed.recipes import paper_names, recipe_path
 
 

@@ -169,7 +169,7 @@ def test_a_module_in_the_current_folder_is_none_of_a_worker_that_a_script_starts
     words = ["train", "dates", "--output", "run", "data.max_train_samples=100", "data.max_valid_samples=2",
              "train.steps=1", "train.workers=2", "train.threads=2", "train.tensorboard=false"]  # fmt: skip
     program = (
-        "import random, sys; from allyouneed.cli import main; sys.path[:] = filter(None, sys.path); "
+        "import random, sys; from allyouneed.apps.cli import main; sys.path[:] = filter(None, sys.path); "
         "{}sys.argv[1:] = {}; main()"
     )
     for code, before in ((0, ""), (2, "sys.path.append(''); ")):

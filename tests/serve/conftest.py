@@ -8,11 +8,11 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
 from allyouneed.nn import Transformer
-from allyouneed.serve.app import create_app
-from allyouneed.serve.options import ServeConfig
 from allyouneed.text.tokenizer import Tokenizer
 from conftest import SMALL
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from allyouneed.serve.connections import limit_headers
+from allyouneed.apps.serve.connections import limit_headers
 
 
 @contextmanager

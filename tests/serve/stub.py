@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from allyouneed.apps.serve.app import assemble
+from allyouneed.apps.serve.languages import ModelKey, ModelSource
+from allyouneed.apps.serve.models import ModelStore
+from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.errors import InputError
-from allyouneed.serve.app import assemble
-from allyouneed.serve.languages import ModelKey, ModelSource
-from allyouneed.serve.models import ModelStore
-from allyouneed.serve.options import ServeConfig
 from allyouneed.translator import Alignment, Segment, SplitTexts, Translation
 from allyouneed.translator.generation import GenerationRequest
 

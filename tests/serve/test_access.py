@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from allyouneed.apps.serve.access import Access, exposure_warnings, is_loopback
+from allyouneed.apps.serve.keys import add_key
+from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.errors import ConfigError
-from allyouneed.serve.access import Access, exposure_warnings, is_loopback
-from allyouneed.serve.keys import add_key
-from allyouneed.serve.options import ServeConfig
 from serve.stub import stub_app
 
 BODY = {"q": "Hello", "source": "en", "target": "it"}

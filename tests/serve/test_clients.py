@@ -15,7 +15,7 @@ import pytest
 from deepl.api_data import MultilingualGlossaryDictionaryEntries
 from libretranslatepy import LibreTranslateAPI
 
-from allyouneed.serve.keys import add_key
+from allyouneed.apps.serve.keys import add_key
 from serve.live import running
 from serve.stub import stub_app
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from allyouneed.serve.glossary_store import GlossaryStore, StoredGlossary
+from allyouneed.apps.serve.glossary_store import GlossaryStore, StoredGlossary
 from serve.live import running
 from serve.stub import stub_app
 from waiting import PATIENCE
@@ -81,10 +81,10 @@ def test_a_file_that_another_program_writes_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_locked_file_holds_up_no_other_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, asked, list_all = tmp_path / "glossaries.sqlite", threading.Event(), GlossaryStore.list_all
+    path, listing, list_all = tmp_path / "glossaries.sqlite", threading.Event(), GlossaryStore.list_all
 
     def noted(store: GlossaryStore, account: str) -> list[StoredGlossary]:
-        asked.set()
+        listing.set()
         return list_all(store, account)
 
     monkeypatch.setattr(GlossaryStore, "list_all", noted)
@@ -92,7 +92,7 @@ def test_a_locked_file_holds_up_no_other_request(tmp_path: Path, monkeypatch: py
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         waiting = thread.submit(httpx.get, f"{url}/v3/glossaries", timeout=PATIENCE)
-        assert asked.wait(PATIENCE)
+        assert listing.wait(PATIENCE)
         assert httpx.get(f"{url}/languages", timeout=PATIENCE).status_code == 200
         assert not waiting.done()
         other.close()

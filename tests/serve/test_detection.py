@@ -1,6 +1,6 @@
 import pytest
 
-from allyouneed.serve.detection import Detector, is_untranslatable
+from allyouneed.apps.serve.detection import Detector, is_untranslatable
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import logging
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from allyouneed.serve.disconnects import CancelOnDisconnect
+from allyouneed.apps.serve.disconnects import CancelOnDisconnect
 from serve.stub import stub_app
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +62,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_error(
         "headers": [(b"host", b"localhost"), (b"content-type", kind.encode())],
     }  # fmt: skip
     app = stub_app()
-    with caplog.at_level(logging.INFO, "allyouneed.serve"):
+    with caplog.at_level(logging.INFO, "allyouneed.apps.serve"):
         await app(scope, client.incoming.get, client.send)
     assert client.sent == []
     assert [record.fields["status"] for record in caplog.records] == [499]  # type: ignore[attr-defined]

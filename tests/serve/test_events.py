@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from allyouneed.apps.serve.events import EVENT_STREAM, Progress, progress_response
+from allyouneed.apps.serve.refusals import Refusal
 from allyouneed.errors import InputError
-from allyouneed.serve.events import EVENT_STREAM, Progress, progress_response
-from allyouneed.serve.refusals import Refusal
 from serve.stub import stub_app
 from waiting import PATIENCE
 

@@ -5,10 +5,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed import Translator
+from allyouneed.apps.serve import explanation
+from allyouneed.apps.serve.explanation import MAX_EXPLAINED_CHARACTERS, _Explainer
+from allyouneed.apps.serve.languages import ModelKey
 from allyouneed.errors import Overloaded
-from allyouneed.serve import explanation
-from allyouneed.serve.explanation import MAX_EXPLAINED_CHARACTERS, _Explainer
-from allyouneed.serve.languages import ModelKey
 
 
 def explain(client: TestClient, text: str, **languages: str) -> tuple[int, dict[str, object]]:

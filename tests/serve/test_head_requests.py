@@ -32,7 +32,7 @@ def test_a_route_without_get_refuses_head(connection: httpx.Client) -> None:
 def test_the_log_names_the_method_and_the_route(caplog: pytest.LogCaptureFixture) -> None:
     with (
         TestClient(stub_app(), base_url="http://localhost") as client,
-        caplog.at_level(logging.INFO, "allyouneed.serve"),
+        caplog.at_level(logging.INFO, "allyouneed.apps.serve"),
     ):
         client.head("/health")
     fields = [record.__dict__["fields"] for record in caplog.records if record.message == "request"]

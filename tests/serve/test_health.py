@@ -2,8 +2,8 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from allyouneed.serve.app import create_app
-from allyouneed.serve.options import ServeConfig
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
 
 
 def test_liveness_and_readiness_are_apart(served: tuple[Path, Path]) -> None:

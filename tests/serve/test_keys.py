@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from allyouneed.apps.serve.keys import KeyFile, add_key, read_keys, remove_key
 from allyouneed.errors import ConfigError
-from allyouneed.serve.keys import KeyFile, add_key, read_keys, remove_key
 
 
 def test_a_key_is_recognized_and_the_file_does_not_have_it(tmp_path: Path) -> None:

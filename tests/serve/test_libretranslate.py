@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed import Translator
-from allyouneed.serve.app import create_app
-from allyouneed.serve.options import ServeConfig
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
 from serve.stub import stub_app
 
 BASE = "http://localhost"

@@ -7,11 +7,11 @@ from shutil import copytree
 import pytest
 
 from allyouneed import Translator
+from allyouneed.apps.serve.languages import ModelKey, ModelSource
+from allyouneed.apps.serve.models import ModelStore
+from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.bundle import Bundle
 from allyouneed.errors import ConfigError, LanguageError
-from allyouneed.serve.languages import ModelKey, ModelSource
-from allyouneed.serve.models import ModelStore
-from allyouneed.serve.options import ServeConfig
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_several_bundles_are_served_as_an_ensemble(served: tuple[Path, Path], tm
 
 
 def test_the_model_used_longest_ago_is_unloaded(served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.serve.models.MEBIBYTE", 40_000)  # one of these models fits, two do not
+    monkeypatch.setattr("allyouneed.apps.serve.models.MEBIBYTE", 40_000)  # one of these models fits, two do not
     third = f"{served[0]}=en-de"
     models = ModelStore([ModelSource.parse(folder) for folder in (*served, third)], ServeConfig(max_loaded_memory=1))
     for key in models.pairs():
@@ -110,7 +110,7 @@ def test_files_that_cannot_be_looked_at_are_left_for_now(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr("allyouneed.serve.models.model_files", fail)
+        patch.setattr("allyouneed.apps.serve.models.model_files", fail)
         assert models.reload_changed() == {key: "not reloaded: [Errno 13] Permission denied"}
     assert models.reload_changed() == {}
     assert models.load(key) is before

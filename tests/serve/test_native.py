@@ -5,7 +5,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed import Translator
-from allyouneed.serve.refusals import error_response
+from allyouneed.apps.serve.refusals import error_response
 from serve.stub import stub_app
 
 
@@ -36,7 +36,7 @@ def test_alternatives_begin_with_the_prefix_and_words_are_aligned(client: TestCl
 
 
 def test_each_text_may_have_its_prefix(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allyouneed.serve.scheduler.SPLIT_CHARACTERS", 4)  # so that the texts are split apart
+    monkeypatch.setattr("allyouneed.apps.serve.scheduler.SPLIT_CHARACTERS", 4)  # so that the texts are split apart
     request = {"texts": ["abc", "abc", "dig"], "source": "en", "target": "it", "prefix": ["ab", "", "j"]}
     answer = client.post("/v1/translate", json=request).json()["translations"]
     for text, prefix, one in zip(request["texts"], request["prefix"], answer, strict=True):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allyouneed.serve import rate_limits
-from allyouneed.serve.rate_limits import DailyCharacters, MovingWindow, client_address
+from allyouneed.apps.serve import rate_limits
+from allyouneed.apps.serve.rate_limits import DailyCharacters, MovingWindow, client_address
 
 
 class Clock:

@@ -8,9 +8,9 @@ from threading import Semaphore
 import httpx
 
 from allyouneed import Translator
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.bundle import Bundle
-from allyouneed.serve.app import create_app
-from allyouneed.serve.options import ServeConfig
 from serve.live import running
 from waiting import PATIENCE
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from allyouneed.serve.app import create_app
-from allyouneed.serve.options import ServeConfig
-from allyouneed.serve.request_log import JsonFormatter
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.options import ServeConfig
+from allyouneed.apps.serve.request_log import JsonFormatter
 from serve.stub import stub_app
 
 REQUEST = {"texts": ["abc", "dig hij"], "source": "en", "target": "it"}
@@ -15,11 +15,11 @@ REQUEST = {"texts": ["abc", "dig hij"], "source": "en", "target": "it"}
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
     formatter = JsonFormatter()
-    return [json.loads(formatter.format(record)) for record in caplog.records if record.name == "allyouneed.serve"]
+    return [json.loads(formatter.format(record)) for record in caplog.records if record.name == "allyouneed.apps.serve"]
 
 
 def test_a_request_has_a_line_without_its_text(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "allyouneed.serve"):
+    with caplog.at_level(logging.INFO, "allyouneed.apps.serve"):
         answer = client.post("/v1/translate", json=REQUEST)
     (line,) = lines(caplog)
     assert line["request_id"] == answer.headers["X-Request-ID"]
@@ -33,7 +33,7 @@ def test_a_request_has_a_line_without_its_text(client: TestClient, caplog: pytes
 
 def test_the_text_is_there_if_that_is_wanted(served: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
     app = create_app(served, ServeConfig(device="cpu", log_text=True))
-    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.serve"):
+    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.apps.serve"):
         client.post("/v1/translate", json=REQUEST)
     assert lines(caplog)[0]["text"] == ["abc", "dig hij"]
 
@@ -44,7 +44,7 @@ def test_each_text_is_there_once_by_whatever_way_it_comes(caplog: pytest.LogCapt
     app = stub_app(log_text=True)
     with (
         TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client,
-        caplog.at_level(logging.INFO, "allyouneed.serve"),
+        caplog.at_level(logging.INFO, "allyouneed.apps.serve"),
     ):
         client.post("/translate", json={"q": "Hello", "alternatives": 2, **languages})
         client.post("/translate", json={"q": "Hello", "format": "html", **languages})
@@ -60,11 +60,11 @@ def test_each_text_is_there_once_by_whatever_way_it_comes(caplog: pytest.LogCapt
 
 def test_no_line_is_written_if_none_is_wanted(served: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
     app = create_app(served, ServeConfig(device="cpu", log_requests=False))
-    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.serve"):
+    with TestClient(app, base_url="http://localhost") as client, caplog.at_level(logging.INFO, "allyouneed.apps.serve"):
         client.post("/v1/translate", json=REQUEST)
     assert lines(caplog) == []
 
 
 def test_a_line_break_cannot_forge_a_line() -> None:
-    record = logging.LogRecord("allyouneed.serve", logging.INFO, "", 0, 'x\n{"level": "error"}', (), None)
+    record = logging.LogRecord("allyouneed.apps.serve", logging.INFO, "", 0, 'x\n{"level": "error"}', (), None)
     assert len(JsonFormatter().format(record).splitlines()) == 1

@@ -12,12 +12,12 @@ import torch
 from fastapi.testclient import TestClient
 
 from allyouneed import Translation, Translator
+from allyouneed.apps.serve.languages import ModelKey, ModelSource
+from allyouneed.apps.serve.models import ModelStore
+from allyouneed.apps.serve.options import ServeConfig
+from allyouneed.apps.serve.scheduler import Scheduler
+from allyouneed.apps.serve.translation_options import PLAIN, TranslationOptions
 from allyouneed.errors import DeadlineExceeded, InputError, Overloaded
-from allyouneed.serve.languages import ModelKey, ModelSource
-from allyouneed.serve.models import ModelStore
-from allyouneed.serve.options import ServeConfig
-from allyouneed.serve.scheduler import Scheduler
-from allyouneed.serve.translation_options import PLAIN, TranslationOptions
 from allyouneed.translator import Segment
 from allyouneed.translator.generation import TranslationGenerator
 from serve.stub import stub_app
@@ -258,7 +258,7 @@ async def test_a_large_text_is_answered_beside_small_ones(served: tuple[Path, Pa
 async def test_there_is_a_thread_for_each_core_that_the_process_may_use(
     served: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allyouneed.serve.scheduler.available_cores", lambda: 3)
+    monkeypatch.setattr("allyouneed.apps.serve.scheduler.available_cores", lambda: 3)
     async with running(served, workers=0):
         names = [thread.name for thread in threading.enumerate()]
     assert [f"translate-{number}" in names for number in range(4)] == [True, True, True, False]

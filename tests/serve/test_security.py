@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
-from allyouneed.serve.security import SECURITY_HEADERS, SafeAnswers, host_name
+from allyouneed.apps.serve.security import SECURITY_HEADERS, SafeAnswers, host_name
 from serve.live import running
 from serve.stub import stub_app
 from waiting import PATIENCE

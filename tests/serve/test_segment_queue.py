@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from allyouneed import Tokenizer, Transformer, Translator
+from allyouneed.apps.serve.batch_workers import RunningBatch, TranslationSpeed
+from allyouneed.apps.serve.monitoring import Monitoring
+from allyouneed.apps.serve.segment_queue import QueuedRequest, QueuedSegment, SegmentGroup, SegmentQueue
+from allyouneed.apps.serve.translation_options import PLAIN, TranslationOptions
 from allyouneed.bundle import Bundle
 from allyouneed.config import DecodeConfig
-from allyouneed.serve.batch_workers import RunningBatch, TranslationSpeed
-from allyouneed.serve.monitoring import Monitoring
-from allyouneed.serve.segment_queue import QueuedRequest, QueuedSegment, SegmentGroup, SegmentQueue
-from allyouneed.serve.translation_options import PLAIN, TranslationOptions
 from conftest import SMALL
 
 

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from allyouneed import Translator
+from allyouneed.apps.serve.server import listen, url
 from allyouneed.bundle import Bundle
 from allyouneed.errors import ConfigError
-from allyouneed.serve.server import listen, url
 from shell import ENVIRONMENT, refusal
 from waiting import PATIENCE, wait_until
 
@@ -67,11 +67,11 @@ def server(served: tuple[Path, Path], tmp_path: Path) -> Iterator[Server]:
 
 
 def test_a_warning_of_a_library_is_a_line_of_json() -> None:
-    code = "import warnings; from allyouneed.serve import server; server._log_as_json(); warnings.warn('it is old')"
+    code = "import warnings; from allyouneed.apps.serve import server; server._log_as_json(); warnings.warn('old')"
     result = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, check=True)
     (line,) = map(json.loads, result.stderr.splitlines())
     assert line["level"] == "warning"
-    assert "UserWarning: it is old" in line["message"]
+    assert "UserWarning: old" in line["message"]
 
 
 def test_a_server_finishes_what_runs_and_stops(server: Server, served: tuple[Path, Path], tmp_path: Path) -> None:

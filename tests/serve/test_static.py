@@ -12,9 +12,9 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, expect
 
-from allyouneed.serve.app import create_app
-from allyouneed.serve.keys import add_key
-from allyouneed.serve.options import ServeConfig
+from allyouneed.apps.serve.app import create_app
+from allyouneed.apps.serve.keys import add_key
+from allyouneed.apps.serve.options import ServeConfig
 from allyouneed.translator import Segment, Translation
 from chromium_page import chromium, open_browser
 from serve.browser import Answer, Visitor, lit, save_successors, translation, write

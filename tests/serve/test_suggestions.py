@@ -6,10 +6,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from allyouneed import Recipe, fit
+from allyouneed.apps.serve.refusals import Refusal
+from allyouneed.apps.serve.suggestions import SuggestionStore, latest_suggestions
 from allyouneed.bundle import Bundle
 from allyouneed.data.readers import read_pairs
-from allyouneed.serve.refusals import Refusal
-from allyouneed.serve.suggestions import SuggestionStore, latest_suggestions
 from serve.stub import stub_app
 
 SUGGESTION = {"q": "Hello", "s": "Ciao", "source": "en", "target": "it"}

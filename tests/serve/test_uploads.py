@@ -13,10 +13,10 @@ import deepl
 import pytest
 from fastapi.testclient import TestClient
 
-from allyouneed.documents import FORMATS
-from allyouneed.serve.keys import add_key
-from allyouneed.serve.stored_files import StoredFiles
-from allyouneed.serve.uploads import safe_name
+from allyouneed.apps.documents import FORMATS
+from allyouneed.apps.serve.keys import add_key
+from allyouneed.apps.serve.stored_files import StoredFiles
+from allyouneed.apps.serve.uploads import safe_name
 from serve.live import running
 from serve.stub import stub_app
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from allyouneed import Bundle, ConfigError, DataError, Draft, InputError, OutputError, Recipe, fit
+from allyouneed.apps.transfer.adaptation import adapt_bundle
 from allyouneed.auto.choice_rules import peak_learning_rate
 from allyouneed.data.prepared import read_test_pairs
 from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation import evaluate_greedily
 from allyouneed.files import locked
-from allyouneed.transfer.adaptation import adapt_bundle
 from runs import TINY, Notebook, StopAt, read_weights
 
 # The known task copies digits; the corrections, marked by a letter, write letters for them.
@@ -105,7 +105,7 @@ def test_few_corrections_are_all_learned_and_repeated(base: Path, tmp_path: Path
 def test_many_corrections_have_a_higher_learning_rate(
     base: Path, tmp_path: Path, many: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allyouneed.transfer.adaptation.MANY", many)
+    monkeypatch.setattr("allyouneed.apps.transfer.adaptation.MANY", many)
     adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK)
     rate = Recipe.read(tmp_path / "run/recipe.toml").train.learning_rate
     assert rate == pytest.approx(share * peak_learning_rate(32, "muon"))
@@ -132,7 +132,7 @@ def test_a_run_that_was_killed_while_it_collected_pairs_starts_again(
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("allyouneed.transfer.adaptation.evaluate_greedily", die)
+    monkeypatch.setattr("allyouneed.apps.transfer.adaptation.evaluate_greedily", die)
     with pytest.raises(KeyboardInterrupt):
         adapt_bundle(base, CORRECTIONS, tmp_path / "run", settings=QUICK)
     monkeypatch.undo()

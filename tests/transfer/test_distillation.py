@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from allyouneed import ConfigError, DataError, Draft, Interrupted, OutputError, Recipe, Translator, fit
+from allyouneed.apps.transfer import distillation
+from allyouneed.apps.transfer.distillation import with_teacher
 from allyouneed.data.prepare import prepare
 from allyouneed.data.readers import read_pairs
-from allyouneed.transfer import distillation
-from allyouneed.transfer.distillation import with_teacher
 from runs import TINY, Notebook
 from shell import refusal, run_here
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from allyouneed import Bundle, ConfigError, fit
+from allyouneed.apps.transfer.known_pairs import find_known_pairs, split
 from allyouneed.data.clean import dedup_key
 from allyouneed.data.pair import Pair
 from allyouneed.data.readers import read_pairs
 from allyouneed.evaluation.model_scores import greedy_translator
-from allyouneed.transfer.known_pairs import find_known_pairs, split
 from runs import TINY
 
 
@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_knows_the_pairs_that_it_was_trained_on(
     run: Path, varied: int, drawn: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allyouneed.transfer.known_pairs.VARIED", varied)
+    monkeypatch.setattr("allyouneed.apps.transfer.known_pairs.VARIED", varied)
     known = find_known_pairs(run, Bundle.load(run), (), count=50, seed=1)
     assert not known.are_outputs
     assert known.origin == f"the pairs of {run}/data"

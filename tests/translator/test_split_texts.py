@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from allyouneed import Tokenizer, Transformer, Translator
+from allyouneed.apps.cli.document import translate_file
+from allyouneed.apps.documents import read_document
 from allyouneed.bundle import Bundle
-from allyouneed.cli.document import translate_file
 from allyouneed.config import DecodeConfig
 from allyouneed.decode import step
-from allyouneed.documents import read_document
 from allyouneed.translator import generation, translation
 from conftest import SMALL, made_once
 from exact_tasks import make_pairs, train

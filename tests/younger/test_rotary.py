@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from allyouneed.apps.explain.recording import recorded
 from allyouneed.config import ModelConfig
-from allyouneed.explain.recording import recorded
 from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 from allyouneed.younger.rotary import NoPositions, RotaryAttention, rotate

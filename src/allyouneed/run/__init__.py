@@ -3,7 +3,16 @@
 from ..auto import Draft
 from .budget import Stopwatch
 from .bundle_averaging import average_bundles
-from .callback import Evaluation, Evaluator, Sample, SilentCallback, TrainingCallback, Validation, telling_scores
+from .callback import (
+    Evaluation,
+    Evaluator,
+    Reporter,
+    Sample,
+    SilentCallback,
+    TrainingCallback,
+    Validation,
+    telling_scores,
+)
 from .fit import preview_training, run_training
 from .preparation import RunPairs, prepare_only
 from .processes import is_follower, was_restarted
@@ -13,6 +22,7 @@ __all__ = [
     "Draft",
     "Evaluation",
     "Evaluator",
+    "Reporter",
     "RunPairs",
     "Sample",
     "SilentCallback",

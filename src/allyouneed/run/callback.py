@@ -1,7 +1,8 @@
 """What a run reports, and the interfaces of its callback and its evaluator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from ..bundle import Bundle
@@ -36,6 +37,16 @@ class Evaluator(Protocol):
     """A function that scores a model on some validation pairs."""
 
     def __call__(self, bundle: Bundle, pairs: Sequence[Pair], /) -> Evaluation: ...
+
+
+class Reporter(Protocol):
+    """A function that writes the report of the run in `folder`; `message` takes a topic and a line."""
+
+    def __call__(self, folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None: ...
+
+
+def no_report(folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None:
+    """Write no report."""
 
 
 @dataclass(frozen=True, slots=True)

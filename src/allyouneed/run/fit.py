@@ -16,7 +16,7 @@ from ..train.averaging import copy_weights
 from ..versions import environment
 from ..younger.muon import build_optimizer
 from .budget import USED_FILE, Stopwatch
-from .callback import Evaluator, SilentCallback, TrainingCallback
+from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
 from .checkpoint import CHECKPOINT_FILE, load_checkpoint, save_checkpoint
 from .estimate import describe_plan, describe_time
 from .film import FrameMaker
@@ -24,7 +24,6 @@ from .follow import follow
 from .interrupts import catch_interrupts
 from .log import RunLog
 from .processes import Task, group_of_torchrun, is_follower, running_workers, was_restarted
-from .report import try_to_write_report
 from .resume import has_run, refuse_a_run, refuse_other_recipe
 from .run import Run
 from .setup import OptimizerFactory, Setup, set_up
@@ -41,12 +40,14 @@ def run_training(
     optimizer: OptimizerFactory = build_optimizer,
     resume: bool = False,
     stopwatch: Stopwatch | None = None,
+    report: Reporter = no_report,
 ) -> Bundle:
     """Train what `recipe` describes and leave it in the folder `output`.
 
     What a `Draft` leaves out is chosen from the corpus. `callback` is informed of the progress; `evaluate` scores the
     model at every validation; `film` makes the frames of film.jsonl; `optimizer` makes the optimizer, whose learning
-    rate follows the recipe's schedule.
+    rate follows the recipe's schedule. `report` writes a page about the run at its start, after each validation and
+    at its end.
 
     With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
     leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
@@ -77,7 +78,7 @@ def run_training(
                 stopwatch.require_time(settings)
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, film=film, optimizer_factory=optimizer,
-                stopwatch=stopwatch, starts=starts, resume=resume,
+                stopwatch=stopwatch, report=report, starts=starts, resume=resume,
             )  # fmt: skip
             settings = setup.recipe.train
             if isinstance(recipe, Draft) and not (settings.minutes and starts):
@@ -103,7 +104,7 @@ def preview_training(
         with using_threads(preliminary_recipe(recipe).train.threads):
             setup = set_up(
                 recipe, output, callback=callback, evaluate=evaluate, optimizer_factory=build_optimizer,
-                stopwatch=stopwatch, starts=True, resume=False,
+                stopwatch=stopwatch, report=no_report, starts=True, resume=False,
             )  # fmt: skip
             for topic, text in [*setup.messages, *describe_plan(setup, build_optimizer)]:
                 callback.on_message(topic, text)
@@ -148,12 +149,12 @@ def _train(setup: Setup, *, starts: bool, changes: list[str]) -> Bundle:
         log.environment(step=state.step, facts=environment() | describe_device(setup.device))
         for topic, text in messages:
             run.message(topic, text)
-        try_to_write_report(output, run.message, running=True)
+        setup.report(output, run.message, running=True)
         workers.from_first(lambda: Task(plan, output, setup.data_folder, setup.threads))
         try:
             run.train(interrupt)
         finally:
-            try_to_write_report(output, run.message)
+            setup.report(output, run.message)
     return Bundle.load(output, device=setup.device)
 
 

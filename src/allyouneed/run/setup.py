@@ -25,7 +25,7 @@ from ..younger import build_model
 from ..younger.muon import build_optimizer
 from .best_model import refuse_patience_without_metric
 from .budget import Stopwatch, within_budget
-from .callback import Evaluator, SilentCallback, TrainingCallback
+from .callback import Evaluator, Reporter, SilentCallback, TrainingCallback, no_report
 from .film import FrameMaker
 from .model_card import describe_model
 from .preparation import prepare_pairs
@@ -56,6 +56,7 @@ class Setup:
     evaluate: Evaluator | None = None
     film: FrameMaker | None = None
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    report: Reporter = no_report
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -73,6 +74,7 @@ def set_up(
     film: FrameMaker | None = None,
     optimizer_factory: OptimizerFactory,
     stopwatch: Stopwatch,
+    report: Reporter,
     starts: bool,
     resume: bool,
 ) -> Setup:
@@ -118,7 +120,7 @@ def set_up(
     return Setup(
         recipe=plan, output=output, data=data, data_folder=pairs.folder, model=model, optimizer=optimizer,
         languages=languages, workers=count, threads=max(1, threads // workers_here(count)), callback=callback,
-        evaluate=evaluate, film=film, stopwatch=stopwatch, messages=messages,
+        evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, messages=messages,
     )  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from .callback import Evaluation, Validation
 from .course import mean_gradient_norm
 from .film import FILM_FILE, Film, is_filmed
 from .log import RunLog
-from .report import try_to_write_report
 from .run_bundle import make_bundle, make_card
 from .setup import Setup
 from .snapshots import average_snapshots, remove_snapshots, save_snapshot
@@ -44,7 +43,8 @@ class Validator:
         self._languages = setup.languages
         self._made: Bundle | None = None
         self._film = Film(setup.output / FILM_FILE, setup.film) if setup.film else None
-        self._callback, self._evaluate, self._log, self._budget = setup.callback, setup.evaluate, log, budget
+        self._callback, self._evaluate, self._report = setup.callback, setup.evaluate, setup.report
+        self._log, self._budget = log, budget
         self._seconds, self._snapshots = seconds, setup.output / "snapshots"
 
     def validate(
@@ -167,7 +167,7 @@ class Validator:
 
     def _record(self, validation: Validation) -> None:
         self._log.validation(validation)
-        try_to_write_report(self._output, self._message, running=True)
+        self._report(self._output, self._message, running=True)
         self._callback.on_validation(validation)
 
 

@@ -1,0 +1,114 @@
+"""Can a model of these sizes learn at all? Tried on a new one, with new weights."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+
+from ...config import ModelConfig
+from ...data.batch import pad
+from ...decode import SearchLimits, greedy_search, make_step
+from ...nn import Transformer
+from ...train.loss import mean_loss
+from .result import CheckResult, Ids
+
+MAX_UPDATES = 300  # most models need 30 to 80
+LEARNED = 0.05  # nats per token
+WARMUP = 20  # updates
+NO_PROGRESS_AFTER = 100  # updates; a model that has not lost a third of its first loss by then does not learn
+
+
+def initial_loss_is_log_vocabulary(model: Transformer, ids: Ids) -> CheckResult:
+    """An untrained model gives every token about the same probability: its loss is near ln V."""
+    with torch.inference_mode():
+        loss = _loss(model.eval(), ids).item()
+    vocabulary = model.config.effective_target_vocab_size
+    uniform = math.log(vocabulary)
+    if abs(loss - uniform) > 0.25 * uniform + 0.5:
+        return CheckResult(
+            "start", False,
+            f"the loss of an untrained model is {loss:.2f} nats per token; equal probabilities for all {vocabulary:,} "
+            f"tokens would give ln V = {uniform:.2f}: the initial weights have a wrong scale.",
+        )  # fmt: skip
+    return CheckResult("start", True, f"loss of an untrained model: {loss:.2f} nats per token; ln V = {uniform:.2f}")
+
+
+def memorizes_a_batch(model: Transformer, ids: Ids) -> list[CheckResult]:
+    """A new model can memorize a few sentences, and greedy search then writes them.
+
+    The second result shows shifted labels: a model trained to repeat its input token has a small loss too,
+    but its translations are wrong. `model` is trained in place.
+    """
+    loss, updates = _train(model.eval(), ids)  # no dropout
+    if not loss <= LEARNED:  # it may be NaN
+        return [
+            CheckResult(
+                "memorize", False,
+                f"after {updates} updates on {len(ids.sources)} sentences the loss is still {loss:.2f} nats per token: "
+                "gradients do not reach the weights, or training diverges.",
+            ),
+            CheckResult("labels", None, "not tried: the model memorized nothing"),
+        ]  # fmt: skip
+    memorized = CheckResult(
+        "memorize", True, f"{len(ids.sources)} sentences memorized in {updates} updates, loss {loss:.3f}"
+    )
+    with torch.inference_mode():
+        hypotheses = greedy_search(
+            make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id)),
+            model.start(pad(ids.sources, model.config.pad_id)),
+            SearchLimits(
+                sos_id=ids.sos_id,
+                eos_id=ids.eos_id,
+                max_lengths=torch.tensor([len(target) for target in ids.targets]),
+            ),
+        )
+    right = sum(one.ids == target[1:-1] for one, target in zip(hypotheses, ids.targets, strict=True))
+    summary = f"greedy search writes {right} of {len(hypotheses)} memorized sentences"
+    if 2 * right < len(hypotheses):  # with shifted labels none is right; a sound model may miss one by a token
+        return [
+            memorized,
+            CheckResult(
+                "labels", False,
+                f"{summary}: the labels are shifted. The decoder reads token t and must predict token t + 1 "
+                "(data/batch.py).",
+            ),
+        ]  # fmt: skip
+    return [memorized, CheckResult("labels", True, summary)]
+
+
+def memorizing_learning_rate(config: ModelConfig) -> float:
+    """The learning rate that memorizes fastest of those tried with 2 + 2, 6 + 6 and 8 + 8 layers.
+
+    It falls with 1/√d_model, and with the square of the depth for deep stacks with norm "post".
+    """
+    depth = config.encoder_layers + config.decoder_layers
+    factor = min(0.01, 0.7 / depth**2) if config.norm == "post" else 0.01
+    return factor / math.sqrt(config.d_model)
+
+
+def _train(model: Transformer, ids: Ids) -> tuple[float, int]:
+    """The last loss and the number of updates; ends early once the batch is memorized or the model does not learn."""
+    peak = memorizing_learning_rate(model.config)
+    optimizer = Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), fused=True)
+    first = math.inf
+    for update in range(1, MAX_UPDATES + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = peak * min(1.0, update / WARMUP)
+        loss = _loss(model, ids)
+        value = loss.item()
+        first = value if update == 1 else first
+        diverges = not value < 4 * first  # NaN too
+        stuck = update == NO_PROGRESS_AFTER and value > first * 2 / 3
+        if value < LEARNED or not loss.requires_grad or diverges or stuck:
+            break
+        torch.autograd.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+    return value, update
+
+
+def _loss(model: Transformer, ids: Ids) -> Tensor:
+    batch = ids.batch(model.config)
+    logits = model(batch.source, batch.target_in)
+    return mean_loss(logits, batch.target_out, smoothing=0.0, pad_id=model.config.effective_target_pad_id)

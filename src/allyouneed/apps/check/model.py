@@ -1,0 +1,193 @@
+"""Properties of every right Transformer, whatever it has learned; each is tried on a few sentences."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from ...config import ModelConfig
+from ...data.batch import pad
+from ...decode import BeamOptions, SearchLimits, beam_search, greedy_search, make_step
+from ...nn import FeedForward, MultiHeadAttention, Transformer
+from .result import CheckResult, Ids
+
+MIN_ACTIVE_UNITS = 0.1  # share of a feed-forward network's units; trained models keep many for rare tokens
+MAX_LOGIT_DIFFERENCE = 1e-3  # of logits: far above rounding in float32, far below any fault
+
+
+def no_leak_from_the_future(model: Transformer, ids: Ids) -> CheckResult:
+    """Another token at position t changes no logits before t, and with even attention all from t on.
+
+    A model that is very certain can give an earlier token an attention weight of 0, so the second is asked of a copy
+    that attends to all tokens alike.
+    """
+    longest = max(range(len(ids.targets)), key=lambda i: len(ids.targets[i]))
+    source, target = torch.tensor([ids.sources[longest]]), torch.tensor([ids.targets[longest][:-1]])
+    for t, change in _changes(model, source, target):
+        if change[:t].max() > MAX_LOGIT_DIFFERENCE:
+            return _wrong_mask(f"at position {int(change[:t].argmax())} changes with the token", t, "sees the future")
+    for t, change in _changes(_with_even_attention(model), source, target):
+        if change[t:].min() == 0:
+            blind = t + int(change[t:].argmin())
+            return _wrong_mask(f"at position {blind} does not change with the token", t, "does not see its past")
+    return CheckResult("future", True, "every prediction depends on all earlier tokens and on no later one")
+
+
+def _changes(model: Transformer, source: Tensor, target: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """For each position t from 1, by how much the logits at every position (T,) change with another token at t."""
+    memory = model.encode(source)
+    before = model.decode(target, memory)
+    for t in range(1, target.size(1)):
+        other = target.clone()
+        other[0, t] = _another(int(target[0, t]), model.config)
+        yield t, (model.decode(other, memory) - before).abs().amax(-1)[0]
+
+
+def _with_even_attention(model: Transformer) -> Transformer:
+    even = deepcopy(model)
+    for part in even.modules():
+        if isinstance(part, MultiHeadAttention):
+            for parameter in part.query.parameters():
+                parameter.data.zero_()
+    return even
+
+
+def _wrong_mask(prediction: str, t: int, fault: str) -> CheckResult:
+    words = f"the prediction {prediction} at position {t}: the decoder {fault}. "
+    return CheckResult("future", False, words + "See causal_mask in nn/mask.py.")
+
+
+def padding_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
+    """A sentence gets the same logits with padding after it as without."""
+    pad_ids = model.config.pad_id, model.config.effective_target_pad_id
+    short = min(range(len(ids.sources)), key=lambda i: len(ids.sources[i]))
+    source, target = torch.tensor([ids.sources[short]]), torch.tensor([ids.targets[short][:-1]])
+    alone = model(source, target)
+    room = model.config.max_length
+    more_source, more_target = (
+        torch.nn.functional.pad(x, (0, min(3, room - x.size(1))), value=pad_id)
+        for x, pad_id in zip((source, target), pad_ids, strict=True)
+    )
+    for side, padded in (("source", model(more_source, target)), ("target", model(source, more_target))):
+        change = (padded[:, : alone.size(1)] - alone).abs().max().item()
+        if change > MAX_LOGIT_DIFFERENCE:
+            return CheckResult(
+                "padding", False,
+                f"padding after the {side} changes the logits by {change:.3g}: it is attended to. "
+                "See padding_mask in nn/mask.py, and pad_id.",
+            )  # fmt: skip
+    return CheckResult("padding", True, "padding after source and target changes nothing")
+
+
+def batch_changes_nothing(model: Transformer, ids: Ids) -> CheckResult:
+    """A sentence gets the same logits in a batch as alone."""
+    batch = ids.batch(model.config)
+    together = model(batch.source, batch.target_in)
+    for i in range(len(ids.sources)):
+        alone = model(torch.tensor([ids.sources[i]]), torch.tensor([ids.targets[i][:-1]]))
+        change = (together[i, : alone.size(1)] - alone[0]).abs().max().item()
+        if change > MAX_LOGIT_DIFFERENCE:
+            return CheckResult(
+                "batch", False,
+                f"sentence {i + 1} of a batch has logits that differ by {change:.3g} from those it has alone: "
+                "the sentences of a batch are mixed.",
+            )  # fmt: skip
+    return CheckResult("batch", True, f"{len(ids.sources)} sentences have the same logits in a batch as alone")
+
+
+def cache_matches_full_pass(model: Transformer, ids: Ids) -> CheckResult:
+    """Decoding token by token, with the KV cache, gives the logits of one pass over the whole sentence."""
+    source, target = torch.tensor([ids.sources[0]]), torch.tensor([ids.targets[0][:-1]])
+    expected = model(source, target)[0]
+    state = model.start(source)
+    for t, token in enumerate(target[0]):
+        logits, state = model.step(token[None], state)
+        change = (logits[0] - expected[t]).abs().max().item()
+        if change > MAX_LOGIT_DIFFERENCE:
+            return CheckResult(
+                "cache", False,
+                f"at token {t + 1} decoding with the KV cache differs by {change:.3g} from decoding without: "
+                "step and forward of the decoder disagree (nn/decoder.py), or a position is wrong.",
+            )  # fmt: skip
+    return CheckResult("cache", True, "decoding with the KV cache gives the logits of the whole sentence")
+
+
+def beam_of_one_is_greedy(model: Transformer, ids: Ids) -> CheckResult:
+    """Beam search with one hypothesis finds what greedy search finds."""
+    source = pad(ids.sources, model.config.pad_id)
+    step = make_step(model, banned_ids=(model.config.effective_target_pad_id, ids.sos_id))
+    longest = torch.full((len(source),), min(20, model.config.max_length))
+    limits = SearchLimits(sos_id=ids.sos_id, eos_id=ids.eos_id, max_lengths=longest)
+    greedy = greedy_search(step, model.start(source), limits)
+    beam = beam_search(step, model.start(source), limits, BeamOptions(beam=1, alpha=0.0))
+    for i, (one, (other,)) in enumerate(zip(greedy, beam, strict=True), start=1):
+        if one.ids != other.ids:
+            return CheckResult(
+                "beam", False,
+                f"for sentence {i} a beam of 1 finds {other.ids}, but greedy search {one.ids}: one of them is wrong."
+            )  # fmt: skip
+    return CheckResult("beam", True, f"a beam of 1 and greedy search find the same {len(greedy)} sentences")
+
+
+def heads_and_units_are_alive(model: Transformer, ids: Ids) -> CheckResult:
+    """Every head has weights, and a tenth of each feed-forward network's units are active for some token."""
+    dead = [f"{name}, head {head}" for name, head in _dead_heads(model)]
+    inactive = units = 0
+    for name, fires in _firing(model, ids).items():
+        inactive, units = inactive + int((~fires).sum()), units + len(fires)
+        if fires.sum() < MIN_ACTIVE_UNITS * len(fires):
+            dead.append(f"{name}, {int((~fires).sum())} of {len(fires)} units")
+    if dead:
+        return CheckResult(
+            "alive", False,
+            f"parts that contribute nothing: {'; '.join(dead)}. The learning rate may have been too high, "
+            "or d_ff is larger than the task needs.",
+        )  # fmt: skip
+    return CheckResult(
+        "alive", True, f"every head has weights; {units - inactive:,} of {units:,} feed-forward units are active"
+    )
+
+
+def _firing(model: Transformer, ids: Ids) -> dict[str, Tensor]:
+    """For each feed-forward network, which of its units are not zero for some token, (F,)."""
+    batch = ids.batch(model.config)
+    fire: dict[str, Tensor] = {}
+
+    def note(name: str, part: FeedForward, tokens: Tensor) -> RemovableHandle:
+        def hook(_: nn.Module, __: Any, output: Tensor) -> None:
+            fire[name] = (part.activation(output[tokens]).abs() > 1e-6).any(0)
+
+        return part.inner.register_forward_hook(hook)
+
+    with ExitStack() as hooks:
+        for name, part in model.named_modules():
+            if isinstance(part, FeedForward):
+                is_token = (
+                    batch.source != model.config.pad_id
+                    if name.startswith("encoder")
+                    else batch.target_in != model.config.effective_target_pad_id
+                )
+                hooks.callback(note(name, part, is_token).remove)
+        model.hidden_states(batch.source, batch.target_in)
+    return fire
+
+
+def _dead_heads(model: Transformer) -> list[tuple[str, int]]:
+    """Heads whose part of the output map, or whose value map, is zero."""
+    dead = []
+    for name, part in model.named_modules():
+        if isinstance(part, MultiHeadAttention):
+            shares = part.output.weight.view(part.output.out_features, part.heads, -1).abs().amax((0, 2))
+            values = part.value.weight.view(part.heads, -1, part.value.in_features).abs().amax((1, 2))
+            dead += [(name, head + 1) for head in range(part.heads) if min(shares[head], values[head]) < 1e-8]
+    return dead
+
+
+def _another(token: int, config: ModelConfig) -> int:
+    """Some other token of the target vocabulary that is not padding."""
+    others = (i for i in range(config.effective_target_vocab_size) if i not in (token, config.effective_target_pad_id))
+    return next(others)

@@ -1,0 +1,127 @@
+"""The commands. torch is imported only by those that compute."""
+
+import atexit
+import errno
+import gc
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from ...errors import AllYouNeedError, Interrupted, is_out_of_memory
+from .adapt import adapt
+from .average import average
+from .check import check
+from .config import config
+from .demo import demo
+from .evaluate import evaluate_command
+from .everywhere import CommonOptions, Debug, Version, with_debug
+from .explain import explain_command
+from .export import export
+from .help_layout import install_layout
+from .import_command import import_command
+from .info import info
+from .keys import keys
+from .paper import paper
+from .prepare import prepare_command
+from .program import shell_command
+from .report import report
+from .score import score
+from .serve import serve
+from .standard import drop_output, open_closed_streams, set_encodings
+from .suggestions import suggestions
+from .train import train
+from .translate import translate
+
+install_layout()
+app = typer.Typer(
+    name="allyouneed",
+    help="The Transformer of 'Attention Is All You Need': train a model on your own text pairs, and use it.",
+    epilog=f"Start with: {escape(shell_command('demo'))}",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (
+    demo, train, prepare_command, adapt, translate, serve, evaluate_command, score, info, explain_command, check,
+    config, paper, export, import_command, average, report,
+):  # fmt: skip
+    app.command(command.__name__.removesuffix("_command"))(with_debug(command))
+for group in (keys, suggestions):
+    app.add_typer(group)
+
+
+@app.callback()
+def _everywhere(debug: Debug = False, version: Version = False) -> None: ...
+
+
+_MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer does not name
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 success, 1 an error in the program, a failed check of `check`, or a missed
+    limit of `evaluate` or `score`, 2 invalid input or a run that cannot continue, 3 success, but texts were refused
+    (--skip-refused), 130 stopped by Ctrl-C, 143 stopped by SIGTERM, 141 the reader of the output closed it.
+    """
+    # A waiting OpenMP thread keeps its core busy by default. If other programs use that core too, all
+    # threads wait for each other; so let a thread spin briefly, then sleep. OpenMP reads this once.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+    atexit.register(gc.freeze)  # else the end of the process takes 0.4 s to collect what PyTorch has defined
+    CommonOptions.debug = False
+    open_closed_streams()
+    set_encodings()
+    try:
+        code = app(standalone_mode=False)  # raises errors of the call instead of printing them
+        sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
+    except _MISUSE as error:
+        if not (message := " ".join(error.format_message().split())):  # called without arguments: the help was printed
+            sys.exit(2)
+        help_page = shell_command(*_command_words(error.ctx), "--help")
+        _leave(2, f"{message} ({help_page} shows its arguments and options)")
+    except Interrupted as stopped:
+        _leave(128 + stopped.signal, str(stopped))
+    except AllYouNeedError as error:
+        _leave(2, str(error))
+    except BrokenPipeError:
+        _leave_unread()
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # Rich and Typer turn it into SystemExit
+            _leave_unread()
+        raise
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            _leave(2, "the disk is full: the output could not be written; free some space")
+        if error.errno == errno.EBADF:
+            _leave(2, "standard input or output is closed, but this command needs it")
+        _leave(2, f"{error.filename or 'the system'}: {error.strerror or error}")
+    except Exception as error:
+        if is_out_of_memory(error):
+            _leave(2, "out of memory; use smaller batches (train.batch_tokens, --batch-size) or a smaller model")
+        _leave(1, f"{type(error).__name__}: {error} (an error in the program; --debug shows where)")
+    sys.exit(code)
+
+
+def _command_words(context: Any) -> list[str]:
+    """The words of a command after the name of the program, as in "keys add"."""
+    return [*_command_words(context.parent), context.info_name] if context and context.parent else []
+
+
+def _leave_unread() -> None:
+    """Exit as a program that SIGPIPE stops: the reader of the output has closed it."""
+    drop_output()
+    sys.exit(141)
+
+
+def _leave(code: int, message: str) -> None:
+    if CommonOptions.debug:
+        raise
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message.rstrip("\n"))
+    drop_output()
+    with suppress(OSError):  # standard error may be closed
+        print(f"allyouneed: {line}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,123 @@
+"""`allyouneed adapt`: trains a model on with corrections of its translations."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .model_options import BundleFolder
+from .recipe_argument import parse_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...data.pair import Pair
+    from ..transfer.adaptation import Adaptation
+
+TITLES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
+
+
+def adapt(
+    bundle: BundleFolder,
+    corrections: Annotated[
+        Path,
+        typer.Argument(
+            help="A file of pairs of any kind that train reads, or of allyouneed serve --suggestions.",
+            show_default=False,
+        ),
+    ],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="SECTION.KEY=VALUE", help="Settings to change.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The folder of the new model; default: BUNDLE-adapted.", show_default=False
+        ),
+    ] = None,
+    mix: Annotated[
+        float,
+        typer.Option(min=0, max=100, help="Known pairs that an epoch has for every correction: more forget less."),
+    ] = 3.0,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="The time that training may take; 0: as long as its updates take.")
+    ] = 10.0,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            help="Texts of the kind that the model translates, one a line: mix in its own translations of these, "
+            "instead of the pairs that it was trained on.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help='Source and target column of the corrections: "en,it" or, counted from 1, "2,4".', show_default=False
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted adaptation; start it if there is none.")
+    ] = False,
+) -> None:
+    """Teach a model corrections of its translations, or pairs of a new kind, without forgetting what it knows.
+
+    Every epoch mixes the corrections with pairs that the model knows: from the folder of its run, or its own
+    translations. The result is the model that translates held-out corrections best among those that translate
+    known validation pairs about as well as before. At the end both test sets are scored, before and after.
+
+    [bold]Examples[/bold]
+
+      allyouneed adapt runs/en-it corrections.tsv --output runs/better
+
+      allyouneed adapt runs/en-it suggestions.jsonl
+
+      allyouneed adapt en-it corrections.tsv --sources news.en -o runs/better
+    """
+    from ...device import configure_process
+    from ...errors import DataError
+    from ...files import followed
+    from ...settings import apply_overrides
+    from ...text.lines import read_lines
+    from ..transfer.adaptation import adapt_bundle
+    from .program import shell_command
+    from .screen import TrainingScreen, console
+
+    path = followed(output or followed(bundle).with_name(f"{bundle.resolve().name}-adapted"))
+    settings = apply_overrides({}, [f"train.minutes={minutes}", *(overrides or [])])
+    configure_process()
+    pairs = _read_corrections(corrections, bundle, columns)
+    texts = [line for line in read_lines(sources) if line.strip()] if sources else []
+    if sources and not texts:
+        raise DataError(f"{sources} has no text; name a file with a text on each line, or leave out --sources")
+    with TrainingScreen() as screen:
+        result = adapt_bundle(
+            bundle, pairs, path, mix=mix, sources=texts, settings=settings, callback=screen, resume=resume
+        )
+    _print_scores(result)
+    console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
+    console.print(f"Next:\n  {shell_command('translate', path)} FILE")
+
+
+def _read_corrections(file: Path, bundle: Path, columns: str | None) -> "Sequence[Pair]":
+    from ...bundle import read_languages
+    from ...data.pair import Pair
+    from ...data.readers import read_pairs
+    from ..serve.suggestions import is_suggestion_store, latest_suggestions
+
+    chosen = parse_columns(columns)
+    if not columns and is_suggestion_store(file):
+        return [Pair(one.source, one.target) for one in latest_suggestions(file, *read_languages(bundle))]
+    return read_pairs(str(file), columns=chosen)
+
+
+def _print_scores(result: "Adaptation") -> None:
+    names = {
+        "corrections": "corrections" if result.is_held_out else "corrections (all were trained on: too few to split)",
+        "known": "what it knew" if not result.are_outputs else "what it knew (against its own former translations)",
+    }
+    print(f"\n{'':<12}{'before':>8}{'after':>8}{'change':>8}   test pairs")
+    for name, title in names.items():
+        for metric, before in result.before[name].items():
+            after = result.after[name][metric]
+            print(f"{TITLES[metric]:<12}{before:>8.2f}{after:>8.2f}{after - before:>+8.2f}   {title}")

@@ -1,0 +1,87 @@
+"""`allyouneed check`: is this model correct?"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .model_options import OptionalBundleFolder
+
+
+def check(
+    bundle: OptionalBundleFolder = None,
+    config: Annotated[
+        str | None,
+        typer.Option(help="Check an untrained model of this recipe (a TOML file or a name).", show_default=False),
+    ] = None,
+    save_baseline: Annotated[
+        Path | None,
+        typer.Option(
+            help="Store the translations of the lines of this file (at most 100); later checks compare with them.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Check that a model is correct: future tokens are masked, padding changes nothing, it can learn, and more.
+
+    The exit code is 1 if a check fails. A check that lacks data is skipped, with a message.
+
+    [bold]Examples[/bold]
+
+      allyouneed check runs/dates
+
+      allyouneed check --config my.toml
+    """
+    from ...errors import InputError
+
+    if (bundle is None) == (config is None):
+        raise InputError("check needs either the folder of a bundle or --config RECIPE")
+    if save_baseline is not None and bundle is None:
+        raise InputError(
+            "--save-baseline needs the folder of a bundle: the translations of an untrained model mean nothing"
+        )
+
+    from dataclasses import asdict
+
+    from ...config import Recipe
+    from ...files import to_json
+    from ...recipes import recipe_path
+    from ..check import check_bundle, check_recipe
+    from ..check import save_baseline as write_baseline
+
+    if bundle is not None:
+        if save_baseline is not None:
+            from ...bundle import Bundle
+            from ...data.readers import read_lines
+            from ...files import is_same_file
+            from ..check.baseline import BASELINE
+            from .screen import console
+
+            if is_same_file(save_baseline, bundle / BASELINE):
+                raise InputError(
+                    f"{save_baseline} is the stored baseline itself: --save-baseline takes a file of texts to "
+                    "translate, one on each line; without it, the translations are compared with the baseline"
+                )
+            count = write_baseline(Bundle.load(bundle), bundle, read_lines(save_baseline))
+            console.print(f"stored {count} translations in {bundle}")
+        results = check_bundle(bundle)
+    else:
+        assert config is not None
+        results = check_recipe(Recipe.read(recipe_path(config)))
+    printed = []
+    for result in results:
+        printed.append(result)
+        if not as_json:
+            mark = {True: "passed", False: "FAILED", None: "skipped"}[result.passed]
+            print(f"{mark:<9}{result.check:<15}{result.explanation}", flush=True)
+    failed = [result.check for result in printed if result.passed is False]
+    if as_json:
+        print(to_json({"sound": not failed, "checks": [asdict(result) for result in printed]}, indent=2))
+    elif failed:
+        print(f"\nFailed: {', '.join(failed)}.")
+    else:
+        print("\nEvery check that could run passed.")
+    if failed:
+        sys.exit(1)

@@ -1,0 +1,86 @@
+"""Options of a command, generated from the fields of a settings class: type, meaning and name are written once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from rich.markup import escape
+
+from ...settings import Checked
+
+
+def with_config_options(
+    config: type[Checked],
+    parameter: str,
+    *,
+    panels: Mapping[str, tuple[str, ...]],
+    variables: str = "",
+    without: tuple[str, ...] = (),
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command with an option for every field of `config`, except those `without`.
+
+    The command gets those that the call names as one dict, its parameter called `parameter`. `panels` groups the
+    options on the help page; those in none are among the command's own. With `variables`, a prefix, each option
+    can be set by the environment variable of its name too, and its help page tells the default.
+    """
+    known = {field.name: field for field in fields(config) if field.name not in without}
+    options = {name: _option(field, panels, variables) for name, field in known.items()}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def wrapped(**arguments: Any) -> None:
+            values = {name: arguments.pop(name) for name in known}
+            chosen = {name: _parse(known[name], value) for name, value in values.items() if value is not None}
+            command(**arguments, **{parameter: chosen})
+
+        before = [one for name, one in signature(command).parameters.items() if name != parameter]
+        added = [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=option, default=None) for name, option in options.items()
+        ]
+        wrapped.__dict__["__signature__"] = signature(command).replace(parameters=[*before, *added])
+        annotations = {name: kind for name, kind in command.__annotations__.items() if name != parameter}
+        wrapped.__annotations__ = {**annotations, **options}
+        return wrapped
+
+    return decorate
+
+
+def _option(field: "Field[Any]", panels: Mapping[str, tuple[str, ...]], variables: str) -> Any:
+    kind = field.type if field.type in (bool, int, float) else str
+    name = field.name.replace("_", "-")
+    panel = next((panel for panel, names in panels.items() if field.name in names), None)
+    flags = f"--{name}/--no-{name}" if kind is bool else f"--{name}"
+    option = typer.Option(
+        flags,
+        help=_help(field, with_default=bool(variables)),
+        show_default=False,
+        rich_help_panel=panel,
+        envvar=f"{variables}{field.name.upper()}" if variables else None,
+        show_envvar=False,
+    )
+    return Annotated[kind | None, option]
+
+
+def _help(field: "Field[Any]", *, with_default: bool) -> str:
+    kind, meaning = field.type, field.metadata["help"]
+    text = f"{meaning[0].upper()}{meaning[1:]}."
+    if get_origin(kind) is Literal:
+        text += f" One of {', '.join(get_args(kind))}."
+    elif _is_list(field):
+        choices = get_args(get_args(kind)[0])
+        text += f" Any of {', '.join(choices)}, with commas between." if choices else " With commas between."
+    default: Any = field.default
+    if with_default and kind is not bool and default not in ("", ()):
+        text += f" Default: {','.join(default) if _is_list(field) else default}."
+    return escape(text)
+
+
+def _is_list(field: "Field[Any]") -> bool:
+    return get_origin(field.type) is tuple
+
+
+def _parse(field: "Field[Any]", value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",")) if _is_list(field) else value

@@ -1,0 +1,172 @@
+"""`allyouneed translate` for documents: read whole, translated, and written whole or not at all."""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import ConfigError, InputError
+from ...files import to_json, write_whole
+from ...text.lines import ARCHIVES, opened
+from ..documents import FORMATS, Document, DocumentOptions, document_format, read_document
+from .screen import console, progress
+
+if TYPE_CHECKING:
+    from ...translator import Translator
+    from ..documents.document_translation import DocumentTranslation
+
+LINES = "lines"
+# Documents of other kinds: translating them line by line would damage them.
+OTHER_DOCUMENTS = re.compile(r"\.(xml|pptx|xlsx|epub|pdf|rtf|ass|ya?ml|parquet)", re.IGNORECASE)
+# Kinds of spans, if neither the call nor the bundle names any, and the training pairs copied them.
+COPIED = ("urls", "emails", "placeholders")
+_SHOWN = 20  # units to review, on the screen
+
+_PANEL = "Documents"
+
+
+def _option(name: str, text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(name, help=text, show_default=False, rich_help_panel=_PANEL)
+    return option
+
+
+DocumentFormat = Annotated[
+    str | None,
+    _option(
+        "--format", f"{LINES} (a sentence a line), {', '.join(FORMATS)}. Default: by the ending of FILE, else lines."
+    ),
+]
+TargetLanguage = Annotated[str, _option("--target-language", "Of the translation: it, pt-BR. Default: the bundle's.")]
+Encoding = Annotated[
+    str, _option("--encoding", "Of a file without a byte order mark. Default: as a web page says, else UTF-8.")
+]
+Column = Annotated[str, _option("--column", "The column of a table to translate, by name or number.")]
+Into = Annotated[str, _option("--into", "The column for the translations. Default: they replace the text.")]
+Keys = Annotated[
+    list[str] | None,
+    _option(
+        "--key",
+        "Of a JSON document, or a line of .jsonl, translate the strings at this path: menu.*.title. May be repeated.",
+    ),
+]
+Numbers = Annotated[
+    bool,
+    _option("--numbers", "Also translate texts without a letter, such as 1990-05-12. Default: they stay as they are."),
+]
+MinConfidence = Annotated[
+    float | None,
+    _option("--min-confidence", "Units below this mean log-probability of a token are to be reviewed. Default: -1."),
+]
+Review = Annotated[
+    Path | None,
+    _option("--review", "Write what to review to this file: a JSON object a line, with key, source, text and reasons."),
+]
+
+
+def document_kind(file: str, form: str | None) -> str | None:
+    """The format of a document; None for plain text, a sentence a line. Refuses other kinds of documents."""
+    if form is not None:
+        if form not in (LINES, *FORMATS):
+            raise ConfigError(f"--format must be {LINES} or one of {', '.join(FORMATS)}; got {form!r}")
+        return None if form == LINES else form
+    path = Path(file)
+    is_archive = path.suffix.lower() in ARCHIVES
+    name = path.stem if is_archive else path.name
+    kind = document_format(name)
+    if kind not in (None, "txt") and is_archive:
+        raise InputError(f"{file} is a packed document; unpack it first, or translate its lines with --format {LINES}")
+    if Path(name).suffix.lower() == ".tmx":
+        raise InputError(
+            f"{file} is a translation memory, which has translations already: train on it with allyouneed train, or "
+            "name it in a recipe"
+        )
+    if OTHER_DOCUMENTS.fullmatch(Path(name).suffix):
+        raise InputError(
+            f"{file} is a document of a format that is not known; known are {', '.join(FORMATS)}. "
+            f"To translate its lines as plain text, add --format {LINES}"
+        )
+    return None if kind == "txt" else kind
+
+
+def open_document(file: str, kind: str, options: DocumentOptions) -> Document:
+    """A document from a file, or from standard input ("-")."""
+    if file == "-":
+        return read_document(sys.stdin.buffer.read(), kind, options, name="standard input")
+    with opened(Path(file)) as stream:
+        return read_document(stream.read(), kind, options, name=file)
+
+
+def refuse_beside_document(output: Path | None, options: Mapping[str, object]) -> None:
+    """Refuse a document without an output file, and options that are for lines of text."""
+    if output is None:
+        raise ConfigError("a document is translated into a file: name it with --output")
+    if conflicting := [name for name, value in options.items() if value]:
+        raise ConfigError(f"a document is translated as a whole; leave out {', '.join(conflicting)}")
+
+
+def refuse_without_document(options: Mapping[str, object]) -> None:
+    """Refuse options that are for documents."""
+    if set_here := [name for name, value in options.items() if value]:
+        raise ConfigError(f"{', '.join(set_here)} is for documents; this is text, a sentence a line (see --format)")
+
+
+def translate_file(
+    document: Document,
+    translator: "Translator",
+    output: Path,
+    *,
+    min_confidence: float | None,
+    review: Path | None,
+    skip_refused: bool,
+    numbers: bool,
+) -> int:
+    """Translate a document into a file and print what to review; returns the exit code."""
+    from ..documents.document_translation import MIN_CONFIDENCE, finish_document, plan_document, translate_plan
+
+    if not translator.decode.copy_spans:
+        copies = translator.bundle.copy_statistics
+        translator = translator.using(copy_spans=tuple(kind for kind in COPIED if copies.is_copied_inside(kind)))
+    plan = plan_document(document)
+    with progress("translating", total=len(plan.aligned) + len(plan.plain)) as done:
+        answers = translate_plan(plan, translator, on_progress=done, skip_refused=skip_refused)
+    threshold = MIN_CONFIDENCE if min_confidence is None else min_confidence
+    result = finish_document(plan, answers, min_confidence=threshold)
+    write_whole(output, result.data)
+    if review is not None:
+        write_whole(review, "".join(f"{to_json(item._asdict())}\n" for item in result.review))
+    if result.units == result.kept:
+        console.print(f"{output}: {_nothing(document, result.units, numbers=numbers)}; it is a copy")
+        return 0
+    _print_summary(result, output, review)
+    return 3 if result.refused else 0
+
+
+def _nothing(document: Document, units: int, *, numbers: bool) -> str:
+    """Why a document has nothing to translate."""
+    if units:
+        return f"nothing to translate: {units:,} unit{' has' if units == 1 else 's have'} a translation already"
+    if numbers:
+        return "nothing to translate: there is no text in it"
+    hint = "" if document.copies_numbers else " (see --numbers)"
+    return f"nothing to translate: no text in it has a letter, and numbers stay as they are{hint}"
+
+
+def _print_summary(result: "DocumentTranslation", output: Path, review: Path | None) -> None:
+    units = f"{result.units:,} unit{'' if result.units == 1 else 's'}"
+    counts = f"{units}, {result.translated:,} translated, {result.kept:,} kept"
+    if result.refused:
+        counts += f", {result.refused:,} refused and left as they were"
+    console.print(f"{output}: {counts}")
+    if result.review:
+        where = f"; all of them are in {review}" if review else ""
+        console.print(f"{len(result.review):,} to review{where}:")
+    for item in result.review[:_SHOWN]:
+        where = f"{item.key}: " if item.key else ""
+        source = " ".join(item.source.split())
+        console.print(f"  {where}{', '.join(item.reasons)}: {source[:60]}{'…' * (len(source) > 60)}")
+    if len(result.review) > _SHOWN:
+        rest = "" if review else "; --review FILE writes all of them"
+        console.print(f"  … and {len(result.review) - _SHOWN:,} more{rest}")

@@ -1,0 +1,174 @@
+"""`allyouneed evaluate`: scores of a model on a test set, or of two models and whether they differ."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .model_options import BundleFolders, CompiledOption, DeviceOption, PrecisionOption
+from .recipe_argument import parse_columns
+from .score_options import (
+    AtLeastOption,
+    AtMostOption,
+    CometOption,
+    JsonOption,
+    MetricsOption,
+    NoWorseOption,
+    TokenizeOption,
+    WrongOption,
+    check_wrong_file,
+    make_chosen_metrics,
+    parse_limits,
+    refuse_few_pairs,
+    warn_of_tokenized,
+)
+from .search_options import SearchSettings, with_search_options
+
+
+@with_search_options
+def evaluate_command(
+    bundle: BundleFolders,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BUNDLE] [PAIRS]",
+            help="Another model, to compare the first with; a file of pairs, as for --pairs.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="The text to translate, a sentence a line.", show_default=False)
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option(help="The reference translations, a sentence a line.", show_default=False)
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of both: lines of a source and one or more reference translations, tab-separated; "
+            "or a file of another kind that train reads.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help='Source and target column of --pairs: "en,it" or, counted from 1, "2,4".', show_default=False
+        ),
+    ] = None,
+    metrics: MetricsOption = None,
+    tokenize: TokenizeOption = "13a",
+    as_json: JsonOption = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the translations to this file, a pair a line; of two models both, tab-separated. "
+            "FILE.jsonl has sources, references and the chrF of each pair too.",
+            show_default=False,
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
+    wrong: WrongOption = "",
+    at_least: AtLeastOption = None,
+    at_most: AtMostOption = None,
+    no_worse: NoWorseOption = False,
+    comet: CometOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    compiled: CompiledOption = None,
+    *,
+    decode: SearchSettings,
+) -> None:
+    """Translate a test set and score the result: BLEU, chrF2, chrF++, TER, character error rate and exact match.
+
+    Every score has a 95 % interval (1,000 bootstrap samples) and its signature. Two models are compared on the same
+    pairs with sacrebleu's paired bootstrap. Without a test set, the held-out test pairs of the model's run are used;
+    of two runs those that both held out. Search settings that are left out have the values stored in the bundle.
+
+    [bold]Examples[/bold]
+
+      allyouneed evaluate runs/mine
+
+      allyouneed evaluate runs/old runs/new test.tsv --no-worse --at-least chrf=55
+
+      allyouneed evaluate runs/mine --source test.en --target test.de --json
+
+      allyouneed evaluate runs/mine --pairs test.multiref.tsv.gz --wrong 20
+
+      allyouneed evaluate runs/mine long.tsv --metrics bleu,chrf
+
+      allyouneed evaluate runs/mine --source a.en --target a.de --alpha 1.4
+
+      allyouneed evaluate runs/seed1,runs/seed2
+    """
+    from ...errors import ConfigError, InputError
+    from ...files import check_output_file, named_folders
+    from ...metrics import refuse_unknown_tokenizer
+    from .score_output import count_and_show
+    from .screen import announce_pipes, console, progress
+    from .testset import read_test_set
+
+    refuse_unknown_tokenizer(tokenize)
+    chosen = parse_columns(columns)
+    models, pairs = _split_arguments(bundle, more or [], pairs)
+    if chosen and not pairs:
+        raise ConfigError(f"--columns names two columns of --pairs; got {columns!r} without --pairs")
+    if no_worse and len(models) == 1:
+        raise ConfigError("--no-worse compares two models; name a second one")
+    if output:
+        check_output_file(
+            output, what="the translations", overwrite=overwrite, inputs=filter(None, (source, target, pairs))
+        )
+    check_wrong_file(wrong, overwrite=overwrite, others=[source, target, pairs, output])
+    announce_pipes(source, target, pairs)
+    groups = [named_folders(model) for model in models]
+    name, sources, references = read_test_set(groups, source, target, pairs, chosen)
+    counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
+    warn_of_tokenized(references, tokenize)
+    if no_worse:
+        refuse_few_pairs(len(sources))
+    limits = parse_limits(counted, at_least, at_most)
+    if not (source or pairs):
+        console.print(f"{len(sources):,} test pairs that {' and '.join(models)}{' both' * (len(models) - 1)} held out")
+
+    from ...device import retain_freed_memory
+    from ...evaluation import translate_set
+    from ...translator import Translator
+
+    retain_freed_memory()
+    translated = []
+    names = models if len(set(models)) == len(models) else [models[0], f"{models[1]} again"]
+    for model, folders in zip(names, groups, strict=True):
+        translator = Translator.load(
+            *folders, device=device, precision=precision, compiled="auto" if compiled is None else compiled, **decode
+        )
+        try:
+            with progress("translating", total=len(sources)) as done:
+                rows = zip(sources, references, strict=True)
+                translated.append(translate_set(translator, rows, name=model, on_progress=done))
+        except InputError as error:
+            raise InputError(f"{name}, line {error.line}: {error}") from error
+    count_and_show(translated, counted, limits, as_json=as_json, wrong=wrong, no_worse=no_worse, output=output)
+
+
+def _split_arguments(bundle: str, more: Sequence[str], pairs: Path | None) -> tuple[list[str], Path | None]:
+    """The models, one or two, and the file of pairs that the arguments name."""
+    from ...errors import ConfigError
+    from ...files import named_folders
+
+    models, files = [bundle], [pairs] if pairs else []
+    for word in more:
+        if all(folder.is_dir() for folder in named_folders(word)):
+            models.append(word)
+        else:
+            files.append(Path(word))
+    if len(models) > 2:
+        raise ConfigError(f"evaluate compares two models; got {len(models)}: {', '.join(models)}")
+    if len(files) > 1:
+        raise ConfigError(
+            f"{files[0]} and {files[1]} cannot both be the file of pairs; a model is the folder of a bundle"
+        )
+    return models, files[0] if files else None

@@ -1,0 +1,121 @@
+"""`allyouneed explain`: how a model translates a sentence, as a page or as pictures."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...config import DecodeConfig
+from .config_options import with_config_options
+from .model_options import GlossaryOption, OptionalBundleFolder
+from .search_options import PANELS, SearchSettings
+
+
+class Form(StrEnum):
+    """One page, a picture for each figure, or the numbers."""
+
+    html = "html"
+    svg = "svg"
+    png = "png"
+    json = "json"
+
+
+@with_config_options(DecodeConfig, "decode", panels=PANELS, without=("batch_size",))  # it explains one text
+def explain_command(
+    bundle: OptionalBundleFolder = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The text to translate and explain.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file of the page, default: explained.html; with svg or png the folder of the pictures.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        Form, typer.Option("--format", help="One page, a picture for each figure, or the numbers.")
+    ] = Form.html,
+    precision: Annotated[str, typer.Option(help="Weights of the search: float32, int8 or auto, as translate has.")] = (
+        "auto"
+    ),
+    glossary: GlossaryOption = None,
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Draw the position embeddings; needs no model.")
+    ] = False,
+    schedule: Annotated[bool, typer.Option("--schedule", help="Draw the learning rate; needs no model.")] = False,
+    masks: Annotated[
+        bool, typer.Option("--masks", help="Draw the padding mask and the causal mask; needs no model.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
+    *,
+    decode: SearchSettings,
+) -> None:
+    """Show how a text is translated: attention, what each head does, the search, and every tensor of the pass.
+
+    The result is one page that works offline, or a picture for each figure.
+
+    [bold]Examples[/bold]
+
+      allyouneed explain runs/dates 1845-01-05
+
+      allyouneed explain runs/dates 1845-01-05 --format svg --output pictures
+
+      allyouneed explain --positions --format png
+    """
+    from ...errors import InputError
+    from ...files import check_output_file, named_folders, refuse_to_replace, to_json, write_whole
+    from .screen import console
+
+    theory = [name for name, is_set in (("positions", positions), ("schedule", schedule), ("masks", masks)) if is_set]
+    if (bundle is None or text is None) == (not theory):
+        raise InputError("explain needs the folder of a bundle and a text, or --positions, --schedule or --masks")
+    suffix = "svg" if theory and form is Form.html else str(form)
+    if theory and form is Form.json:
+        raise InputError("--positions, --schedule and --masks are pictures; use --format svg or png")
+    pictures = suffix in ("svg", "png")
+    destination = output or Path("." if theory else "explained" if pictures else f"explained.{suffix}")
+    if not pictures:
+        check_output_file(destination, what="the explanation", overwrite=overwrite)
+
+    from ..explain import FIGURES, THEORY, attention_figures, build_page, save, trace_translation, trace_values
+
+    if theory:
+        figures = {name: THEORY[name]() for name in theory}
+    else:
+        from ...text.glossary import Glossary
+        from ...translator import Translator
+
+        assert bundle is not None
+        assert text is not None
+        terms = Glossary.read(glossary) if glossary else None
+        translator = Translator.load(
+            *named_folders(bundle), device="cpu", precision=precision, compiled=False, glossary=terms, **decode
+        )
+        trace = trace_translation(translator, text)
+        if form is Form.html:
+            write_whole(destination, build_page(trace, translator))
+        elif form is Form.json:
+            write_whole(destination, to_json(trace_values(trace), indent=1) + "\n")
+        else:
+            figures = {name: draw(trace) for name, draw in FIGURES.items()} | attention_figures(trace)
+    if pictures:
+        paths = {name: destination / f"{name}.{suffix}" for name in figures}
+        if not overwrite:
+            for path in paths.values():
+                refuse_to_replace(path, what="a picture")
+        destination.mkdir(parents=True, exist_ok=True)
+        complete = True
+        for name, figure in figures.items():
+            complete &= save(figure, paths[name])
+            console.print(str(paths[name]))
+        if not complete:
+            console.print("The font lacks letters of this text, which are boxes in the pictures; use --format svg.")
+    else:
+        console.print(f"{trace.text} → {trace.translation}")
+        if trace.note:
+            console.print(trace.note)
+        console.print(str(destination))

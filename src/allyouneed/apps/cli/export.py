@@ -1,0 +1,83 @@
+"""`allyouneed export`: a bundle in the format of another program, or as a web page."""
+
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .model_options import BundleFolder
+
+
+class Format(StrEnum):
+    """The formats; each has a file in `convert/`."""
+
+    CTRANSLATE2 = "ctranslate2"
+    ONNX = "onnx"
+    HUGGINGFACE = "huggingface"
+    HTML = "html"
+
+
+class WeightPrecision(StrEnum):
+    """The precisions of exported weights."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    INT8 = "int8"
+
+
+def export(
+    bundle: BundleFolder,
+    output: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.", show_default=False)],
+    to: Annotated[Format, typer.Option(help="The format to write.", show_default=False)],
+    precision: Annotated[
+        WeightPrecision | None,
+        typer.Option(
+            help="Of the weights: ctranslate2 and html have all three, huggingface float32 and float16, onnx float32. "
+            "Default: float32; html: float16 for small models, int8 for others.",
+            show_default=False,
+        ),
+    ] = None,
+    sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
+) -> None:
+    """Convert a model to another program's format, and prove that the translations stay the same.
+
+    The other program translates the bundle's probe sentences and random ones, greedily and with the bundle's beam.
+    Its translations must be this model's, token for token, and its log-probabilities equal but for rounding;
+    otherwise nothing is written. The comparison is kept in DIR/proof.json. With weights in int8 or float16 the
+    log-probabilities may differ by 0.2 nats on average, and the share of equal translations is printed.
+
+    [bold]Examples[/bold]
+
+      allyouneed export runs/mine mine-ct2 --to ctranslate2
+
+      allyouneed export runs/mine mine-int8 --to ctranslate2 --precision int8
+
+      allyouneed export runs/mine mine-onnx --to onnx
+
+      allyouneed export runs/mine mine-marian --to huggingface
+
+      allyouneed export runs/mine mine-page --to html
+    """
+    import torch
+
+    from ...bundle import Bundle
+    from ..convert.formats import export_bundle
+
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the unfinished folder is removed
+    proof = export_bundle(
+        Bundle.load(bundle, device=torch.device("cpu")),
+        output,
+        to=to.value,
+        precision=precision and precision.value,
+        sentences=sentences,
+    )
+    ties = f" ({proof.ties} more chose another translation of the same score)" if proof.ties else ""
+    print(
+        f"{output}: {proof.identical} of {proof.sentences} sentences translated equally{ties}, "
+        f"{proof.tokens:,} tokens; log-probabilities at most {proof.max_difference:.0e} apart"
+    )
+    if left_out := ", ".join(proof.unexpressed_settings):
+        print(f"The export does not keep these settings of the search, so that it may translate otherwise: {left_out}")

@@ -1,0 +1,96 @@
+"""`allyouneed info`: what a bundle is: languages, sizes, parameters, files, and where it can be exported to."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .model_options import BundleFolder
+
+if TYPE_CHECKING:
+    from ...bundle import Bundle
+    from ...checksums import Checksums
+
+
+def info(
+    bundle: BundleFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Describe a bundle: languages, sizes, parameters of each part, files, and the formats it can be exported to.
+
+    Its data, scores and license are in its card, BUNDLE/README.md, which is printed at the end. Every file is compared
+    with its SHA-256 in BUNDLE/SHA256SUMS.
+
+    [bold]Examples[/bold]
+
+      allyouneed info runs/mine
+
+      allyouneed info runs/mine --json
+    """
+    import torch
+
+    from ...bundle import Bundle, model_files
+    from ...checksums import Checksums
+    from ...files import to_json
+
+    loaded = Bundle.load(bundle, device=torch.device("cpu"))
+    described = _describe(loaded, model_files(Path(bundle)), Checksums(Path(bundle)))
+    if as_json:
+        print(to_json(described | {"card": loaded.card}, indent=2))
+        return
+    for title, table in described.items():
+        if not table:
+            continue
+        print(title.capitalize() + (f": {table}" if not isinstance(table, dict) else ""))
+        if isinstance(table, dict):
+            width = max(map(len, table))
+            for name, value in table.items():
+                print(f"    {name:<{width}}  {value:,}" if isinstance(value, int) else f"    {name:<{width}}  {value}")
+    print()
+    print(loaded.card.strip())
+
+
+def _describe(bundle: "Bundle", files: list[Path], checksums: "Checksums") -> dict[str, Any]:
+    from ...export_limits import exportable
+
+    model, config = bundle.model, bundle.model.config
+    tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
+    parts = {
+        "embeddings and projection": {id(p): p.numel() for name, p in model.named_parameters() if _is_table(name)},
+        "encoder": {id(p): p.numel() for p in model.encoder.parameters()},
+        "decoder": {id(p): p.numel() for p in model.decoder.parameters()},
+    }
+    counts = {name: sum(sizes.values()) for name, sizes in parts.items()}
+    return {
+        "languages": " → ".join(bundle.languages) if all(bundle.languages) else "",
+        "model": {
+            "layers": f"{config.encoder_layers} + {config.decoder_layers}",
+            "d_model": config.d_model,
+            "d_ff": config.d_ff,
+            "heads": config.heads,
+            "norm": config.norm,
+            "positions": config.positions,
+            "activation": config.activation,
+            "tied_embeddings": config.tied_embeddings,
+            "max_length": f"{config.max_length} tokens",
+            "vocabulary": f"{len(bundle.source_tokenizer):,} tokens"
+            + ("" if config.target_vocab_size is None else f"; target: {len(bundle.target_tokenizer):,}"),
+        },
+        "parameters": {**counts, "all": model.parameter_count()},
+        "checksums": _compare(checksums),
+        "files": {file.name: f"{file.stat().st_size:,} bytes" for file in files},
+        "export": {name: reason or "yes" for name, reason in exportable(config, tokenizers).items()},
+    }
+
+
+def _compare(checksums: "Checksums") -> str:
+    """How the files stand to SHA256SUMS, once the bundle is loaded: a changed file is refused, except the card."""
+    if not checksums.present:
+        return "none; a change of the files would not be noticed. Saving the bundle again adds them"
+    if not checksums.matches("README.md"):
+        return "README.md was changed since the bundle was written; the other files are as they were written"
+    return "all files are as they were written"
+
+
+def _is_table(name: str) -> bool:
+    return not name.startswith(("encoder.", "decoder."))

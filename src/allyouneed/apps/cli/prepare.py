@@ -1,0 +1,112 @@
+"""`allyouneed prepare`: the pairs of a run, cleaned and encoded, without training."""
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .recipe_argument import PairsOrRecipe, SecondFileOrSettings, default_output, recipe_from_arguments
+
+if TYPE_CHECKING:
+    from ...run import RunPairs
+
+
+def prepare_command(
+    what: PairsOrRecipe,
+    more: SecondFileOrSettings = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder of the run that will train on the pairs, which go into its folder data; "
+            "default: runs/NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    auto: Annotated[
+        bool,
+        typer.Option("--auto", help="Choose the vocabulary by what the pairs are like, as `train --auto` does."),
+    ] = False,
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Clean and encode on the Ray cluster at this address; local: on one of this machine.",
+            show_default=False,
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+) -> None:
+    """Read and clean the pairs of a run, learn their vocabulary and encode them, without training.
+
+    `allyouneed train` with the same recipe and the same --output (or data.cache_dir) then starts at once. The pairs are
+    written whole or not at all; pairs that are there already are not prepared again.
+
+    Printed are the pairs that were read, used and dropped, with the reasons, the vocabulary and the tokens.
+
+    [bold]Examples[/bold]
+
+      allyouneed prepare train.en train.de --output runs/mine
+
+      allyouneed prepare my.toml --output runs/mine clean.max_chars=500
+
+      allyouneed prepare my.toml data.cache_dir=/shared/pairs --json
+
+      allyouneed prepare my.toml data.cache_dir=/shared/pairs --ray 10.0.0.1:6379
+    """
+    from ...errors import ConfigError
+    from ...files import followed, to_json
+    from .screen import TrainingScreen, console
+
+    recipe = recipe_from_arguments(what, more or [], auto=auto)
+
+    from ...auto import preliminary_recipe
+    from ...run import prepare_only
+
+    plan = preliminary_recipe(recipe)
+    if output and plan.data.cache_dir:
+        raise ConfigError(f"data.cache_dir={plan.data.cache_dir} is where the pairs go; leave out it or --output")
+    path = followed(output or default_output(what))
+    work: set[str] = set()
+    with TrainingScreen() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
+
+        def progress(stage: str, done: int, total: int | None) -> None:
+            work.add(stage)
+            screen.on_prepare(stage, done, total)
+
+        pairs = prepare_only(recipe, path, progress=progress, ray=ray)
+    for note in pairs.notes:
+        console.print(note)
+    if as_json:
+        print(to_json(_summary(pairs), indent=2))
+        return
+    print("\n".join(_lines(pairs)))
+    console.print(
+        f"The pairs are in {pairs.folder}{'' if work else ', and were there before'}; `allyouneed train` with the same "
+        f"settings and {f'--output {path}' if not plan.data.cache_dir else 'data.cache_dir'} trains on them."
+    )
+
+
+def _summary(pairs: "RunPairs") -> dict[str, Any]:
+    data = pairs.data
+    return {
+        "folder": str(pairs.folder),
+        "pairs": {"train": len(data.train), "valid": len(data.valid or ()), "test": len(data.test_pairs)},
+        "tokens": {"source": len(data.train.source.ids), "target": len(data.train.target.ids)},
+        "vocabulary": data.report.vocabulary,
+        "fingerprint": data.fingerprint,
+        "report": data.report.table(),
+    }
+
+
+def _lines(pairs: "RunPairs") -> list[str]:
+    train = pairs.data.train
+    return [
+        pairs.data.report.text(),
+        f"vocabulary: {' and '.join(f'{size:,}' for size in pairs.data.report.vocabulary)} tokens",
+        f"tokens to train on: {len(train.source.ids):,} of sources, {len(train.target.ids):,} of targets",
+    ]

@@ -1,0 +1,100 @@
+"""The argument of `train` and `prepare`: pairs or a recipe, and settings to change."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ...config import Recipe
+    from ...run import Draft
+
+
+PairsOrRecipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAIRS|RECIPE",
+        help="A file of pairs, a TOML file, or the name of a shipped recipe.",
+        show_default=False,
+    ),
+]
+SecondFileOrSettings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SECTION.KEY=VALUE",
+        help="Settings to change; before them, the second of two aligned files.",
+        show_default=False,
+    ),
+]
+
+
+def recipe_from_arguments(
+    what: str,
+    more: list[str],
+    *,
+    languages: str = "",
+    init_from: str = "",
+    tokenizer: list[str] | None = None,
+    auto: bool = False,
+    resumed: Path | None = None,
+) -> "Recipe | Draft":
+    """What to train on: a recipe, or a draft for a file of pairs, and with `auto` for a recipe, too.
+
+    `what` is a file of pairs, a TOML file or the name of a shipped recipe; `more` are overrides, and before them the
+    second of two aligned files. `resumed` is the folder of a run that may be there already.
+    """
+    from ...config import Recipe
+    from ...language_tags import parse_pair
+    from ...recipes import recipe_names, recipe_path
+    from ...settings import apply_overrides, read_tables
+
+    tables: dict[str, Any]
+    if what.endswith(".toml") or what in recipe_names() or not _is_source(what):
+        tables = read_tables(recipe_path(what))
+    else:
+        files = [what, *(word for word in more[:1] if "=" not in word)]
+        tables, more, auto = {"data": {"train": files if len(files) > 1 else what}}, more[len(files) - 1 :], True
+    tables = apply_overrides(tables, more)
+    if languages and isinstance(data := tables.setdefault("data", {}), dict):
+        data["source_language"], data["target_language"] = parse_pair(languages)
+    if tokenizer and isinstance(data := tables.setdefault("data", {}), dict):
+        data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
+    settings = tables.setdefault("train", {})
+    if init_from and isinstance(settings, dict):
+        settings["init_from"] = init_from  # not parsed: "1" is a folder here, not a number
+    initial = settings.get("init_from", "") if isinstance(settings, dict) else None
+    if not isinstance(initial, str) or not (auto or initial):
+        return Recipe.from_tables(tables)
+
+    from ...run import Draft
+    from ...run.resume import has_run
+
+    saved = Recipe.read(resumed / "recipe.toml") if resumed and has_run(resumed) else None
+    draft = Draft.from_tables(tables, resumed=saved)
+    return draft if auto else draft.recipe
+
+
+def parse_columns(text: str | None) -> tuple[str, ...]:
+    """The names of two columns, source and target, parted by a comma; () without a text. Refuses any other number."""
+    from ...errors import ConfigError
+
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    if text and len(names) != 2:
+        raise ConfigError(f"--columns names two columns, source and target; got {text!r}")
+    return names
+
+
+def default_output(what: str) -> Path:
+    """The folder for a run on this argument: `runs/NAME`, without the endings of a file's name, or of a data set."""
+    from ...errors import ConfigError
+
+    data_set = re.match(r"hf://datasets/[^/]+/([^/@]+)", what)
+    name = data_set[1] if data_set else Path(what).name.lstrip(".").partition(".")[0]
+    if re.search(r"[*?\[]", name):
+        raise ConfigError(f"{what} has no name for the folder of the run; name one with --output")
+    return Path("runs") / name
+
+
+def _is_source(what: str) -> bool:
+    return ":" in what or Path(what).exists()

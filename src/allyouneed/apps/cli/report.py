@@ -1,0 +1,90 @@
+"""`allyouneed report`: the page of a training run, or of two compared."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ...run import Sample
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)],
+    other: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="Another run, to compare the first with.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file of the page; default: report.html in the run; of two runs compared.html.",
+            show_default=False,
+        ),
+    ] = None,
+    test: Annotated[
+        bool,
+        typer.Option(
+            "--test",
+            help="Translate the test pairs that both runs hold out with both models, and compare these translations.",
+        ),
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+) -> None:
+    """Write the report of a training run, or compare two runs, as one page that works offline.
+
+    Of one run: curves, outputs, data, environment and settings, up to now; the page of a run that goes on loads itself
+    again every few seconds. Of two runs: their curves, the settings that differ, the sentences that changed most, and
+    their scores with sacrebleu's paired bootstrap, on the validation pairs that both have translated.
+
+    [bold]Examples[/bold]
+
+      allyouneed report runs/mine
+
+      allyouneed report runs/first runs/second --test --output compared.html
+    """
+    from ...errors import InputError
+    from ...files import check_output_file, write_whole
+    from .screen import console
+
+    path = output or (Path("compared.html") if other else run / "report.html")
+    if test and not other:
+        raise InputError("--test compares the translations of two runs; name a second run")
+    if output or other:
+        check_output_file(path, what="the report", overwrite=overwrite)
+
+    if other is None:
+        from ...run.resume import is_running
+        from ..explain.film import film_part
+        from ..reports.report import write_report
+
+        write_report(run, running=is_running(run), path=path, film=film_part(run))
+    else:
+        from ..reports.comparison import build_comparison_page, compare_runs
+
+        comparison = compare_runs(run, other, translations=_translate_test_pairs(run, other) if test else None)
+        write_whole(path, build_comparison_page(comparison))
+        for line in comparison.summary():
+            console.print(line)
+    console.print(str(path))
+
+
+def _translate_test_pairs(run: Path, other: Path) -> tuple[list["Sample"], list["Sample"]]:
+    """The translations of the test pairs that both runs hold out, by the model of each."""
+    from ...errors import ConfigError
+    from ...evaluation import translate_set
+    from ...evaluation.held_out import common_held_out_pairs
+    from ...translator import Translator
+    from .screen import progress
+
+    try:
+        pairs = common_held_out_pairs([run, other])
+    except ConfigError as error:
+        raise ConfigError(f"{error}; or leave out --test, to compare validation pairs") from error
+    both = []
+    for folder in (run, other):
+        translator = Translator.load(folder, device="cpu")
+        with progress("translating", total=len(pairs)) as done:
+            both.append(translate_set(translator, pairs, on_progress=done).samples())
+    return both[0], both[1]

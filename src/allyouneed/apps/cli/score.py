@@ -1,0 +1,175 @@
+"""`allyouneed score`: existing translations, by their log-probabilities or against references."""
+
+from math import isfinite
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .model_options import DeviceOption
+from .score_options import (
+    AtLeastOption,
+    AtMostOption,
+    CometOption,
+    MetricsOption,
+    NoWorseOption,
+    TokenizeOption,
+    WrongOption,
+    check_wrong_file,
+    make_chosen_metrics,
+    parse_limits,
+    refuse_few_pairs,
+    warn_of_tokenized,
+)
+
+
+def score(
+    target: Annotated[
+        list[Path],
+        typer.Option(
+            help="The translations, a sentence a line; with --reference twice, to compare two systems.",
+            show_default=False,
+        ),
+    ],
+    bundle: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BUNDLE",
+            help="The folder of a trained model; several, separated by commas, are an ensemble. Not with --reference.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[Path | None, typer.Option(help="The texts, a sentence a line.", show_default=False)] = None,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Score against these translations, a sentence a line, without a model. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="A JSON object a line, with the log-probability of every token; with --reference one object.",
+        ),
+    ] = False,
+    metrics: MetricsOption = None,
+    tokenize: TokenizeOption = "13a",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    wrong: WrongOption = "",
+    at_least: AtLeastOption = None,
+    at_most: AtMostOption = None,
+    no_worse: NoWorseOption = False,
+    comet: CometOption = None,
+    batch_size: Annotated[int | None, typer.Option(help="Pairs scored together.", show_default=False)] = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Score existing translations.
+
+    With a model: for each pair a line with its log-probability and the mean of its tokens, in nats; with --json, every
+    token has its log-probability too.
+
+    With --reference: BLEU, chrF2, chrF++, TER, character error rate and exact match with 95 % intervals, of whatever
+    program the translations are; two --target are compared, as by `allyouneed evaluate`.
+
+    [bold]Examples[/bold]
+
+      allyouneed score runs/mine --source test.en --target test.de
+
+      allyouneed score runs/mine --source test.en --target test.de --json
+
+      allyouneed score --target ours.de --reference test.de --at-least chrf=55
+
+      allyouneed score --target old.de --target new.de --reference test.de
+    """
+    from ...errors import ConfigError
+    from .screen import announce_pipes
+
+    announce_pipes(source, *target, *(reference or ()))
+    if not reference:
+        for_references = {
+            "--wrong": wrong, "--at-least": at_least, "--at-most": at_most, "--no-worse": no_worse, "--comet": comet,
+            "--metrics": metrics, "--tokenize": tokenize != "13a", "--overwrite": overwrite,
+        }  # fmt: skip
+        if useless := [name for name, value in for_references.items() if value]:
+            raise ConfigError(f"{', '.join(useless)}: this compares with references; name them by --reference")
+        if not bundle or not source or len(target) != 1:
+            raise ConfigError(
+                "name BUNDLE, --source and one --target for log-probabilities, or --target and --reference for BLEU "
+                "and other metrics"
+            )
+        _score_with_model(bundle, source, target[0], as_json=as_json, batch_size=batch_size, device=device)
+        return
+    if useless := [name for name, value in {"--batch-size": batch_size, "--device": device != "auto"}.items() if value]:
+        raise ConfigError(f"{', '.join(useless)}: this is for a model; leave out --reference")
+    if bundle:
+        raise ConfigError(f"--reference scores without a model; leave out {bundle} (evaluate translates and scores)")
+    if len(target) > 2 or (no_worse and len(target) == 1):
+        raise ConfigError(f"--reference scores one --target, or compares two; got {len(target)}")
+    check_wrong_file(wrong, overwrite=overwrite, others=[source, *target, *reference])
+
+    from ...data.readers import pair_lines
+    from ...evaluation import TranslatedSet
+    from .score_output import count_and_show
+
+    if comet and not source:
+        raise ConfigError("COMET reads the source too; name it by --source")
+    pairs = pair_lines(target[0], reference[0])
+    outputs = [[pair.source for pair in pairs], *(_aligned_lines(path, len(pairs)) for path in target[1:])]
+    others = [_aligned_lines(path, len(pairs)) for path in reference[1:]]
+    references = list(zip([pair.target for pair in pairs], *others, strict=True))
+    sources = _aligned_lines(source, len(pairs)) if source else [""] * len(pairs)
+    counted = make_chosen_metrics(metrics, comet, sources, tokenize=tokenize)
+    warn_of_tokenized(references, tokenize)
+    if no_worse:
+        refuse_few_pairs(len(sources))
+    limits = parse_limits(counted, at_least, at_most)
+    names = [str(path) for path in target]
+    systems = [TranslatedSet(name, sources, references, texts) for name, texts in zip(names, outputs, strict=True)]
+    count_and_show(systems, counted, limits, as_json=as_json, wrong=wrong, no_worse=no_worse)
+
+
+def _aligned_lines(path: Path, count: int) -> list[str]:
+    """The lines of a file; one with more or fewer than `count` is refused."""
+    from ...data.readers import read_lines
+    from ...errors import DataError
+
+    lines = read_lines(path)
+    if len(lines) != count:
+        raise DataError(f"{path} has {len(lines)} lines but the first --target has {count}; line n belongs to line n")
+    return lines
+
+
+def _score_with_model(
+    bundle: str, source: Path, target: Path, *, as_json: bool, batch_size: int | None, device: str
+) -> None:
+    from ...data.readers import pair_lines
+    from ...errors import InputError
+    from ...files import named_folders, to_json
+    from ...translator import Translator
+
+    pairs = pair_lines(source, target)
+    translator = Translator.load(*named_folders(bundle), device=device, precision="float32", batch_size=batch_size)
+    try:
+        for scored in translator.score(pairs):
+            mean = scored.log_probability / len(scored.log_probabilities)
+            if as_json:
+                row = {
+                    "source": scored.source,
+                    "target": scored.target,
+                    "log_probability": _rounded(scored.log_probability),
+                    "tokens": [
+                        [piece, _rounded(value)]
+                        for piece, value in zip(scored.pieces, scored.log_probabilities, strict=True)
+                    ],
+                }
+                print(to_json(row))
+            else:
+                print(f"{scored.log_probability:.4f}\t{mean:.4f}")
+    except InputError as error:
+        raise InputError(f"{source} or {target}, line {error.line}: {error}") from error
+
+
+def _rounded(log_probability: float) -> float | None:
+    return round(log_probability, 6) if isfinite(log_probability) else None  # JSON has no infinity

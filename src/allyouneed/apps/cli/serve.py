@@ -1,0 +1,80 @@
+"""`allyouneed serve`: translations over HTTP."""
+
+from typing import Annotated, Any
+
+import typer
+
+from ...config import DecodeConfig
+from ...errors import AllYouNeedError, MissingExtraError
+from ...language_tags import language_name
+from ..serve.options import ServeConfig
+from .config_options import with_config_options
+from .search_options import SearchSettings
+
+SERVE_PANELS = {
+    "Models": ("preload", "max_loaded_memory", "device", "precision", "workers", "reload_every"),
+    "Keys and limits": (
+        "keys", "key_optional", "key_url", "requests_per_minute", "ban_after", "max_queue", "request_timeout",
+        "header_timeout", "body_timeout", "max_body", "max_texts", "max_characters", "max_alternatives", "max_terms",
+        "allowed_hosts", "cors_origins",
+    ),
+    "Documents, suggestions and glossaries": (
+        "files", "max_file", "file_lifetime", "max_files_size", "suggestions", "max_suggestions_size", "glossaries",
+    ),
+    "Watching and stopping": ("metrics_token", "log_requests", "log_text", "drain_timeout"),
+}  # fmt: skip
+_SEARCH_PANELS = {"Search, instead of the settings of the bundles": tuple(DecodeConfig.__dataclass_fields__)}
+
+
+@with_config_options(ServeConfig, "options", panels=SERVE_PANELS, variables="ALLYOUNEED_SERVE_")
+@with_config_options(DecodeConfig, "decode", panels=_SEARCH_PANELS)
+def serve(
+    bundles: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BUNDLE",
+            help="Folders of trained models; BUNDLE=en-it names its languages, and A,B is an ensemble.",
+            show_default=False,
+        ),
+    ],
+    *,
+    options: dict[str, Any],
+    decode: SearchSettings,
+) -> None:
+    """Serve models over HTTP, until Ctrl-C or SIGTERM.
+
+    Every option of the server is an environment variable too: ALLYOUNEED_SERVE_PORT for --port.
+
+    [bold]Examples[/bold]
+
+      allyouneed serve runs/en-it
+
+      allyouneed serve runs/en-it runs/it-en --port 8000
+
+      allyouneed serve runs/dates=en-it
+    """
+    from .screen import console
+
+    config = ServeConfig(**options)
+    try:
+        from ..serve.access import exposure_warnings
+        from ..serve.app import create_app
+        from ..serve.server import listen, run_server, url
+    except ImportError as error:
+        if isinstance(error, AllYouNeedError):
+            raise
+        raise MissingExtraError("allyouneed serve", "serve") from error
+
+    app = create_app(bundles, config, decode=decode)
+    listener = listen(config.host, config.port)
+    pairs = ", ".join(
+        f"{language_name(source)} → {language_name(target)} ({source}-{target})"
+        for source, target in app.state.server.models.pairs()
+    )
+
+    def announce() -> None:
+        console.print(f"Serving {pairs}\nat {url(listener)}; Ctrl-C stops it.", highlight=False)
+        for warning in exposure_warnings(config):
+            console.print(f"Warning: {warning}.", highlight=False)
+
+    run_server(app, listener, config, on_ready=announce)

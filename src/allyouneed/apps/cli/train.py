@@ -1,0 +1,257 @@
+"""`allyouneed train`: trains a bundle from text pairs or a recipe."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .recipe_argument import PairsOrRecipe, SecondFileOrSettings, default_output, recipe_from_arguments
+
+if TYPE_CHECKING:
+    from ...bundle import Bundle
+    from ...config import Recipe
+    from ...run import Draft, Stopwatch
+
+NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
+
+
+def train(
+    what: PairsOrRecipe,
+    more: SecondFileOrSettings = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The folder of the run and its model; default: runs/NAME.", show_default=False
+        ),
+    ] = None,
+    init_from: Annotated[
+        str,
+        typer.Option(
+            "--init-from",
+            metavar="BUNDLE",
+            help="Start with the weights and the vocabulary of this model.",
+            show_default=False,
+        ),
+    ] = "",
+    tokenizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="FILE",
+            help="Use the vocabulary of this tokenizer.json, SentencePiece model or bundle; "
+            "twice: of the source and of the target.",
+            show_default=False,
+        ),
+    ] = None,
+    languages: Annotated[
+        str,
+        typer.Option(
+            "--languages",
+            metavar="en-it",
+            help="What the model translates from and into, for its card and for `allyouneed serve`.",
+            show_default=False,
+        ),
+    ] = "",
+    teacher: Annotated[
+        str,
+        typer.Option(
+            "--teacher",
+            metavar="BUNDLE",
+            help="Train on translations of the training sources by this model, or by an ensemble, A,B.",
+            show_default=False,
+        ),
+    ] = "",
+    auto: Annotated[
+        bool,
+        typer.Option(
+            "--auto",
+            help="Choose the settings that the recipe leaves out by what the pairs are like, as for a file of pairs.",
+        ),
+    ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="N",
+            help="A time budget: the whole run ends within N minutes, with the learning rate at zero; "
+            "the same as train.minutes=N.",
+            show_default=False,
+        ),
+    ] = None,
+    film: Annotated[
+        str,
+        typer.Option(
+            "--film",
+            metavar="TEXT",
+            help="Film how the model learns to translate this text: its output and attention, from the first update "
+            "to the last, in the report.",
+            show_default=False,
+        ),
+    ] = "",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop."),
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")] = False,
+) -> None:
+    """Train a model on text pairs, or as a recipe describes.
+
+    For a file of pairs, settings that are not given are chosen by what the pairs are like, each with a message.
+
+    Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
+    tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
+
+    With --minutes the run ends in time, however busy the machine is: the number of updates follows from their speed,
+    which is measured all the while. --resume continues with the rest of the time.
+
+    Ctrl-C (or SIGTERM) saves a checkpoint and exits with code 130 (143); --resume continues from it.
+
+    [bold]Examples[/bold]
+
+      allyouneed train pairs.tsv --output runs/mine
+
+      allyouneed train pairs.tsv --output runs/mine --minutes 10
+
+      allyouneed train pairs.tsv --output runs/mine --minutes 10 --dry-run
+
+      allyouneed train train.en train.de --output runs/mine train.steps=2000
+
+      allyouneed train dates train.seed=2
+
+      allyouneed train dates --film 1845-01-05
+
+      allyouneed train my.toml --output runs/mine --resume
+
+      allyouneed train special.tsv --init-from runs/mine --output runs/special
+
+      allyouneed train pairs.tsv --tokenizer tokenizer.json --output runs/mine
+
+      allyouneed train pairs.tsv --teacher runs/large -o runs/small
+    """
+    begun = time.monotonic()  # the imports below take seconds
+    from contextlib import nullcontext
+    from functools import partial
+
+    from ...errors import ConfigError
+    from ...files import followed, named_folders
+    from .program import shell_command
+    from .screen import TrainingScreen, console
+
+    if teacher and overwrite:
+        raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
+    path = followed(output or default_output(what))
+    more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
+    recipe = recipe_from_arguments(
+        what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto,
+        resumed=path if resume and not overwrite else None,
+    )  # fmt: skip
+
+    from ...auto import preliminary_recipe
+    from ...device import configure_process
+    from ...evaluation.held_out import find_held_out_pairs
+    from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
+    from ..explain.film import film_frame
+    from ..reports import fit
+    from ..transfer.distillation import with_teacher
+
+    configure_process(preliminary_recipe(recipe).train.threads)
+    if is_follower():
+        _follow(recipe, path)
+        return
+    if dry_run:
+        if resume or overwrite or teacher:
+            raise ConfigError("--dry-run starts no run; leave out --resume, --overwrite and --teacher")
+        _preview(recipe, path)
+        return
+    resume = resume or was_restarted()
+    stopwatch = Stopwatch(begun=begun, closing=True)
+    sources = [*source_paths(recipe), Path(what)]
+    making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
+    with making as folder, TrainingScreen() as screen:
+        if folder != path:
+            screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
+        if teacher:
+            recipe = with_teacher(recipe, named_folders(teacher), folder, callback=screen, resume=resume)
+        bundle = fit(
+            recipe, folder, callback=screen, resume=resume, stopwatch=stopwatch,
+            film=partial(film_frame, text=film) if film else None,
+        )  # fmt: skip
+    console.print(f"\nThe model is in {path}; {path}/report.html describes the run.")
+    has_test = bool(find_held_out_pairs(path))
+    for line in (
+        *(line for line in bundle.card.split("\n") if line.startswith(("Untrained", "Validation "))),
+        *(_final_test(bundle, path, stopwatch) if has_test else [NO_TEST_SCORES]),
+    ):
+        console.print(f"  {line}")
+    if film:
+        _show_film(path)
+    evaluate = f"{shell_command('evaluate', path)}{'' if has_test else ' FILE'}"
+    console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {evaluate}")
+
+
+def _show_film(run: Path) -> None:
+    """Write the report again, with the film."""
+    from ..explain.film import film_part
+    from ..reports.report import write_report
+
+    write_report(run, film=film_part(run))
+
+
+def _preview(recipe: "Recipe | Draft", path: Path) -> None:
+    """Print what a run would do."""
+    from ...evaluation import evaluate_greedily
+    from ...evaluation.user_metrics import with_stopping_metric
+    from ...run import Draft, preview_training
+    from .screen import TrainingScreen, console
+
+    stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
+    evaluate = with_stopping_metric(evaluate_greedily, {}, stopping)
+    with TrainingScreen() as screen:
+        preview_training(recipe, path, callback=screen, evaluate=evaluate)
+    console.print("\nNothing was trained; the same command without --dry-run trains.")
+
+
+def _follow(recipe: "Recipe | Draft", path: Path) -> None:
+    """Take part in a run as a worker that torchrun has started; the first worker prints what there is to say."""
+    import sys
+
+    from ...errors import AllYouNeedError, Interrupted
+    from ..reports import fit
+
+    try:
+        fit(recipe, path)
+    except Interrupted as stopped:
+        sys.exit(128 + stopped.signal)
+    except AllYouNeedError:
+        sys.exit(2)
+
+
+def _final_test(bundle: "Bundle", run: Path, stopwatch: "Stopwatch") -> Iterator[str]:
+    """The test scores of a finished run beside its baselines, and what to try next if they are poor."""
+    from ...config import Recipe
+    from ...errors import AllYouNeedError
+    from ..reports import evaluate_run
+    from ..reports.final_test import FINAL_TEST_SECONDS
+    from ..reports.held_out_result import SAMPLES_FILE
+    from ..reports.record import RunRecord
+
+    minutes = Recipe.read(run / "recipe.toml").train.minutes
+    seconds = min(FINAL_TEST_SECONDS, max(1.0, stopwatch.left(minutes))) if minutes else FINAL_TEST_SECONDS
+    try:
+        # That of a run that was finished before stays as it is.
+        result = RunRecord.read(run).test or evaluate_run(bundle, run, seconds=seconds)
+    except AllYouNeedError as error:
+        yield f"No test scores: {error}."
+        return
+    for first, *cells in (result.header(), *result.rows()):
+        yield f"{first:<25}" + "".join(f"{cell:<20}" for cell in cells).rstrip()
+    yield from (f"{note}." for note in result.notes)
+    yield f"In brackets: 95 % intervals. {len(result.samples)} translations: {run / SAMPLES_FILE}"
+    if result.advice:
+        yield "What to try next:"
+        yield from (f"- {line}" for line in result.advice)

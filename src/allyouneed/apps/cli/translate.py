@@ -1,0 +1,275 @@
+"""`allyouneed translate`: one output line for every input line."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from . import document as documents
+from .model_options import BundleFolders, CompiledOption, DeviceOption, GlossaryOption, PrecisionOption
+from .search_options import SearchSettings, with_search_options
+
+if TYPE_CHECKING:
+    from ...errors import DataError, InputError
+    from ...translator import Translator
+    from .flow import Chunk
+
+
+@with_search_options
+def translate(
+    bundle: BundleFolders,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Text, a sentence a line, plain or compressed, or a document; - is standard input."
+        ),
+    ] = "-",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write to this file; it is FILE.partial until it is complete.", show_default=False
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted output.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output file.")] = False,
+    skip_refused: Annotated[
+        bool,
+        typer.Option(
+            "--skip-refused",
+            help="Leave an empty line where one cannot be translated, say why, and exit with code 3 at the end.",
+        ),
+    ] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="A JSON object a line: source, text, confidence, flags; alternatives and alignment if set."
+        ),
+    ] = False,
+    align: Annotated[
+        str | None,
+        typer.Option(
+            "--alignments",
+            help="Alignment of words or tokens, after a tab: i-j is number i of the source, number j of the target.",
+            show_default=False,
+        ),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show each translation while it is generated: greedy, or with --sample.")
+    ] = False,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    compiled: CompiledOption = None,
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Translate on the Ray cluster at this address; local: on one of this machine.",
+            show_default=False,
+        ),
+    ] = "",
+    glossary: GlossaryOption = None,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            help="Beginning of every translation, without blanks around it.",
+            show_default=False,
+            rich_help_panel="Constraints",
+        ),
+    ] = "",
+    alternatives: Annotated[
+        int,
+        typer.Option(
+            help="Number of continuations of the prefix, separated by tabs.",
+            min=0,
+            show_default=False,
+            rich_help_panel="Constraints",
+        ),
+    ] = 0,
+    form: documents.DocumentFormat = None,
+    target_language: documents.TargetLanguage = "",
+    encoding: documents.Encoding = "",
+    column: documents.Column = "",
+    into: documents.Into = "",
+    keys: documents.Keys = None,
+    numbers: documents.Numbers = False,
+    min_confidence: documents.MinConfidence = None,
+    review: documents.Review = None,
+    *,
+    decode: SearchSettings,
+) -> None:
+    """Translate text: line n of the output belongs to line n of the input, and an empty line stays empty.
+
+    Files of any size are read and written a chunk at a time. An interrupted command continues with --resume.
+    Search settings that are left out have the values stored in the bundle.
+
+    A document (HTML, DOCX, PO, …) keeps its structure, its markup and what is translated already. It is written
+    whole or not at all.
+
+    [bold]Examples[/bold]
+
+      echo 1845-01-05 | allyouneed translate runs/dates
+
+      allyouneed translate runs/mine news.en --output news.de --beam 5
+
+      allyouneed translate runs/mine news.en --output news.de --resume
+
+      allyouneed translate runs/mine a.en --glossary terms.tsv --copy-spans urls
+
+      allyouneed translate runs/mine news.en --nbest 4 --json
+
+      allyouneed translate runs/mine news.en --alignments words
+
+      allyouneed translate runs/mine manual.docx --output manual.it.docx
+
+      allyouneed translate runs/seed1,runs/seed2 news.en --output news.de
+
+      allyouneed translate runs/mine news.en --output news.de --ray 10.0.0.1:6379
+    """  # fmt: skip
+    from contextlib import nullcontext, redirect_stdout
+    from dataclasses import asdict
+    from functools import partial
+
+    from ...checksums import files_digest
+    from ...cluster import cluster_map
+    from ...errors import ConfigError
+    from ...files import check_output_file, named_folders
+    from ...text.glossary import Glossary
+    from ..documents import DocumentOptions
+    from .flow import read_chunks
+    from .resumable import check_output, partial_path, row_writer
+    from .rows import RowOptions, row_maker
+    from .screen import announce_pipes, console, progress, prompt
+
+    prefix = prefix.strip()
+    if stream:
+        _refuse_beside_stream(
+            {"--output": output, "--json": json, "--alignments": align, "--alternatives": alternatives,
+             "--prefix": prefix,
+             "--ray": ray,
+             **{f"--{name.replace('_', '-')}": decode.get(name) for name in ("nbest", "beam", "beam_groups")}}
+        )  # fmt: skip
+    if resume and (output is None or overwrite):
+        raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
+    kind = documents.document_kind(file, form)
+    about_document = {
+        "--target-language": target_language, "--encoding": encoding, "--column": column, "--into": into,
+        "--key": keys, "--numbers": numbers, "--min-confidence": min_confidence, "--review": review,
+    }  # fmt: skip
+    if kind is None:
+        documents.refuse_without_document(about_document)
+    else:
+        documents.refuse_beside_document(
+            output,
+            {"--stream": stream, "--json": json, "--alignments": align, "--alternatives": alternatives,
+             "--prefix": prefix, "--ray": ray, "--resume": resume, "--nbest": decode.get("nbest")},
+        )  # fmt: skip
+    inputs = [0 if file == "-" else Path(file), *filter(None, [glossary])]
+    folders = named_folders(bundle)
+    models = [path for folder in folders for ending in ("json", "safetensors") for path in folder.glob(f"*.{ending}")]
+    check_output(output, [*inputs, *models], resume=resume, overwrite=overwrite)
+    if output and resume and output.is_file():
+        console.print(f"{output} is whole already; there is nothing to go on with")
+        return
+    if review is not None:
+        check_output_file(
+            review, what="the list", overwrite=overwrite, inputs=[*inputs, *models, *filter(None, [output])]
+        )
+    announce_pipes(glossary, output, *([] if file == "-" else [Path(file)]))
+    terms = Glossary.read(glossary) if glossary else None
+
+    from ...bundle import model_files, read_languages
+    from ...device import retain_freed_memory
+    from ...translator import WINDOW, Translator
+
+    retain_freed_memory()
+    load = partial(
+        Translator.load,
+        *(folder.resolve() for folder in folders),
+        device=device,
+        precision=precision,
+        compiled="auto" if compiled is None else compiled,
+        glossary=terms,
+        **decode,
+    )
+    if kind and output:
+        options = DocumentOptions(
+            target_language or read_languages(folders[0])[1], encoding, column, into, tuple(keys or ()), numbers=numbers
+        )
+        document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
+        code = documents.translate_file(
+            document, load(), output, min_confidence=min_confidence, review=review, skip_refused=skip_refused,
+            numbers=numbers,
+        )  # fmt: skip
+        raise typer.Exit(code)
+
+    translator = load()
+    name = "standard input" if file == "-" else file
+    row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
+    provenance = {
+        "model": files_digest(*(path for folder in folders for path in model_files(folder))),
+        "precision": translator.precision, "compiled": "auto" if compiled is None else compiled,
+        "glossary": terms and terms.fingerprint(), "prefix": prefix, "alternatives": alternatives,
+        "alignments": align, "format": "JSON" if json else "text", "skip_refused": skip_refused,
+        **asdict(translator.decode),
+    } if output else {}  # fmt: skip
+    size = WINDOW * translator.decode.batch_size
+    asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
+    with (
+        row_writer(output, provenance=provenance, resume=resume) as out,
+        redirect_stdout(sys.stderr) if ray else nullcontext(),  # Ray prints there that a process has ended
+        cluster_map(partial(row_maker, load if ray else lambda: translator, row_options), ray) as with_rows,
+        asking as done,
+    ):
+        chunks = out.missing(read_chunks(file, size=size, live=output is None, skip_refused=skip_refused), done)
+        for chunk in _streamed(chunks, translator, out.file, skip_refused) if stream else with_rows(chunks):
+            out.write(chunk)
+            for number, reason in sorted(chunk.refused.items()):
+                console.print(f"{name}, line {number}, left out: {reason}")
+            if chunk.error:
+                raise locate_error(chunk.error, name, partial_path(output) if output and out.lines else None)
+            done(len(chunk.lines))
+    if out.refused:
+        lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
+        console.print(f"{lines} refused and left empty")
+        raise typer.Exit(3)
+
+
+def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":
+    """The error with the number of its line, if it has one, and with the file of the lines before it."""
+    from ...errors import DataError
+
+    so_far = f" (the lines before are in {partial}; correct the line, then --resume)" if partial else ""
+    if isinstance(error, DataError):  # names its line
+        return DataError(f"{error}{so_far}")
+    return error if error.line is None else type(error)(f"{name}, line {error.line}: {error}{so_far}")
+
+
+def _streamed(
+    chunks: Iterable["Chunk"], translator: "Translator", file: BinaryIO, skip_refused: bool
+) -> Iterator["Chunk"]:
+    """The chunks, the pieces of whose translations have been written as they came, each line ended."""
+    from ...errors import InputError
+
+    for chunk in chunks:
+        for number, line in enumerate(chunk.lines, start=chunk.first):
+            try:
+                for piece in translator.stream(line):
+                    file.write(" ".join(piece.split("\n")).encode())
+                    file.flush()
+            except InputError as error:
+                if not skip_refused:
+                    chunk.error = InputError(str(error), line=number)
+                    break
+                chunk.refused[number] = str(error)
+            file.write(b"\n")
+        yield chunk
+
+
+def _refuse_beside_stream(options: dict[str, object]) -> None:
+    from ...errors import ConfigError
+
+    if conflicting := [name for name, value in options.items() if value]:
+        raise ConfigError(f"--stream shows one greedy translation as it is written; leave out {', '.join(conflicting)}")

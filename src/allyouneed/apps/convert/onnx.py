@@ -1,0 +1,259 @@
+"""A bundle → ONNX: an encoder, and a decoder step with its KV cache, for onnxruntime and other runtimes.
+
+    encoder.onnx    source (B, S) → memory_keys, memory_values (layers, B, H, S, K), memory_mask (B, S)
+    decoder.onnx    last (B,), keys, values (layers, B, H, T, K), memory_keys, memory_values, memory_mask
+                    → log_probabilities (B, V), keys, values (layers, B, H, T + 1, K)
+
+Ids are int64, True in the mask is a token of the source and not padding, and T, the length of the cache, is 0 in the
+first step. Log-probabilities of tokens that no search writes are minus infinity. A search selects its hypotheses on
+axis 1 of keys and values. The metadata of both graphs has the model's `max_length`, in tokens.
+`examples/onnx_greedy.py` decodes greedily with onnxruntime and NumPy alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ...bundle import Bundle
+from ...config import DecodeConfig, ModelConfig
+from ...decode import SearchLimits, search
+from ...errors import MissingExtraError
+from ...nn import Transformer
+from ...nn.decoder import DecoderState, LayerState
+from ...younger import rotary
+from .exported_tokenizer import save_tokenizers
+from .precision import ExportPrecision
+from .proof import ConvertedModel, banned_ids
+
+NumPyArray = np.ndarray[Any, np.dtype[Any]]
+ENCODER_OUTPUTS = ("memory_keys", "memory_values", "memory_mask")
+DECODER_INPUTS = ("last", "keys", "values", *ENCODER_OUTPUTS)
+DECODER_OUTPUTS = ("log_probabilities", "new_keys", "new_values")
+
+
+class ONNXEncoder(nn.Module):
+    """Ids of sources → the keys and values of the memory for every layer of the decoder."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        model = self.model
+        mask = source != model.config.pad_id
+        x = F.embedding(source, model.source_embedding.table) * math.sqrt(model.config.d_model)
+        x = x + model.source_position.encoding[: source.size(1)]
+        attn_mask = mask[:, None, None, :]
+        layers = model.decoder.start(model.encoder(x, attn_mask), attn_mask).layers
+        return (
+            torch.stack([layer.memory_keys for layer in layers]),
+            torch.stack([layer.memory_values for layer in layers]),
+            mask,
+        )
+
+
+class ONNXDecoderStep(nn.Module):
+    """The last ids and the KV cache → log-probabilities of the next, and the longer cache."""
+
+    bias: Tensor
+
+    def __init__(self, model: Transformer, banned: tuple[int, ...]) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("bias", torch.zeros(model.config.effective_target_vocab_size), persistent=False)
+        self.bias[list(banned)] = -torch.inf
+
+    def forward(
+        self, last: Tensor, keys: Tensor, values: Tensor, memory_keys: Tensor, memory_values: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        model = self.model
+        x = F.embedding(last[:, None], model.target_embedding.table) * math.sqrt(model.config.d_model)
+        x = x + model.target_position.encoding[keys.size(3)]
+        past = tuple(LayerState(keys[i], values[i], memory_keys[i], memory_values[i]) for i in range(len(keys)))
+        x, state = model.decoder.step(x, DecoderState(past, mask[:, None, None, :]))
+        logits = model.projection(x)[:, 0] + self.bias
+        return (
+            logits.log_softmax(-1),
+            torch.stack([layer.keys for layer in state.layers]),
+            torch.stack([layer.values for layer in state.layers]),
+        )
+
+
+class ONNXExporter:
+    """An `Exporter` for onnxruntime."""
+
+    program = "onnxruntime"
+    precisions: tuple[ExportPrecision, ...] = ("float32",)
+
+    def default_precision(self, config: ModelConfig) -> ExportPrecision:
+        """That of the bundle."""
+        return "float32"
+
+    def require_library(self) -> None:
+        """Refuse to go on without the extra."""
+        _library()
+
+    def write(self, bundle: Bundle, folder: Path, precision: ExportPrecision) -> None:
+        """Write both graphs and the tokenizer."""
+        _write_graphs(bundle, folder)
+        save_tokenizers(bundle, folder)
+
+    def load(self, folder: Path, bundle: Bundle, precision: ExportPrecision) -> ConvertedModel:
+        """The folder at work in onnxruntime."""
+        return ONNXFolder(folder, bundle)
+
+
+@dataclass(frozen=True, slots=True)
+class ONNXState:
+    """The KV cache and the memory of one sentence's hypotheses, as the decoder takes them."""
+
+    keys: NumPyArray
+    values: NumPyArray
+    memory: tuple[NumPyArray, NumPyArray, NumPyArray]
+
+    def reorder(self, hypotheses: Tensor) -> ONNXState:
+        """As in `decode.State`."""
+        rows = hypotheses.numpy()
+        keys, values, mask = self.memory
+        return ONNXState(self.keys[:, rows], self.values[:, rows], (keys[:, rows], values[:, rows], mask[rows]))
+
+    def keep(self, sentences: Tensor) -> ONNXState:
+        """As in `decode.State`, for one sentence."""
+        assert sentences.tolist() == [0]
+        return self
+
+
+class ONNXFolder:
+    """An exported folder at work in onnxruntime; see `ConvertedModel`."""
+
+    def __init__(self, folder: Path, bundle: Bundle) -> None:
+        library = _library()
+        self._encoder = library.InferenceSession(str(folder / "encoder.onnx"), providers=["CPUExecutionProvider"])
+        self._decoder = library.InferenceSession(str(folder / "decoder.onnx"), providers=["CPUExecutionProvider"])
+        self._tokenizer = bundle.target_tokenizer
+
+    def start(self, source: list[int]) -> ONNXState:
+        """The state of one sentence before its first token."""
+        keys, values, mask = self._encoder.run(None, {"source": np.array([source], np.int64)})
+        return ONNXState(keys[:, :, :, :0], values[:, :, :, :0], (keys, values, mask))
+
+    def step(self, last: Tensor, state: ONNXState) -> tuple[Tensor, ONNXState]:
+        """A `decode.Step`."""
+        inputs = dict(zip(DECODER_INPUTS, (last.numpy(), state.keys, state.values, *state.memory), strict=True))
+        log_probabilities, keys, values = self._decoder.run(None, inputs)
+        return torch.from_numpy(log_probabilities), ONNXState(keys, values, state.memory)
+
+    def translate(self, sources: list[list[int]], *, beam: int, max_length: int) -> list[list[int]]:
+        """As in `ConvertedModel`."""
+        written = []
+        for source in sources:
+            ((best,),) = search(
+                self.step,
+                self.start(source),
+                DecodeConfig(beam=beam, alpha=0.0),
+                SearchLimits(
+                    sos_id=self._tokenizer.sos_id, eos_id=self._tokenizer.eos_id, max_lengths=torch.tensor([max_length])
+                ),
+            )
+            written.append(best.ids)
+        return written
+
+    def log_probabilities(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """As in `ConvertedModel`."""
+        gains = []
+        for source, target in zip(sources, targets, strict=True):
+            state, gained = self.start(source), []
+            for last, token in pairwise(target):
+                log_probabilities, state = self.step(torch.tensor([last]), state)
+                gained.append(float(log_probabilities[0, token]))
+            gains.append(gained)
+        return gains
+
+
+def _write_graphs(bundle: Bundle, folder: Path) -> None:
+    """Trace both parts with two sentences of up to four tokens; every axis of those is free in the graphs."""
+    from torch.export import Dim
+
+    model = bundle.model
+    encoder = ONNXEncoder(model).eval()
+    decoder = ONNXDecoderStep(model, banned_ids(bundle)).eval()
+    source = torch.full((2, min(4, model.config.max_length)), bundle.source_tokenizer.eos_id)
+    with torch.inference_mode():
+        memory_keys, memory_values, mask = encoder(source)
+    keys, values = memory_keys[:, :, :, 1:], memory_values[:, :, :, 1:]
+    batch, length, cached = Dim("batch"), Dim("source_length"), Dim("cached")
+    memory_axes, cache_axes = {1: batch, 3: length}, {1: batch, 3: cached}
+    memory_names = dict(zip(ENCODER_OUTPUTS, (memory_axes, memory_axes, {0: batch, 1: length}), strict=True))
+    encoder_axes = {"source": {0: batch, 1: length}}
+    decoder_axes = {"last": {0: batch}, "keys": cache_axes, "values": cache_axes, **memory_names}
+    with _constant_angles(model.config):
+        graphs = {
+            "encoder.onnx": _trace(encoder, (source,), encoder_axes, ENCODER_OUTPUTS),
+            "decoder.onnx": _trace(
+                decoder, (source[:, 0], keys, values, memory_keys, memory_values, mask), decoder_axes, DECODER_OUTPUTS
+            ),
+        }
+    for name, program in graphs.items():
+        program.model.metadata_props["max_length"] = str(model.config.max_length)
+        program.save(str(folder / name))
+
+
+@contextmanager
+def _constant_angles(config: ModelConfig) -> Iterator[None]:
+    """Make rotary positions cut their sines and cosines from constants of the graph.
+
+    The graph would compute them in float64, which not every runtime has.
+    """
+    if config.positions != "rotary":
+        yield
+        return
+    tables = rotary.turns(config.max_length, config.d_k or config.d_model // config.heads, torch.device("cpu"))
+    tables = tables[0][: config.max_length].clone(), tables[1][: config.max_length].clone()
+    with patch.object(rotary, "turns", lambda *_: tables):
+        yield
+
+
+def _trace(
+    module: nn.Module, inputs: tuple[Tensor, ...], axes: dict[str, dict[int, Any]], outputs: Sequence[str]
+) -> Any:
+    """The graph of a module, with names for its inputs and outputs; the axes named in `axes` are free."""
+    exporter = logging.getLogger("torch.onnx")
+    level = exporter.level
+    exporter.setLevel(logging.ERROR)  # it reports which other libraries are not installed
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter's own use of PyTorch
+            return torch.onnx.export(
+                module,
+                inputs,
+                dynamo=True,
+                input_names=list(axes),
+                output_names=outputs,
+                dynamic_shapes=tuple(axes.values()),
+                verbose=False,
+            )
+    finally:
+        exporter.setLevel(level)
+
+
+def _library() -> Any:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  the exporter of torch needs it
+    except ImportError as error:
+        raise MissingExtraError("ONNX", "onnx") from error
+    return onnxruntime

@@ -1,0 +1,131 @@
+"""A bundle in JavaScript: the code of the model, and a bundle's weights, vocabulary and settings for it.
+
+In `web/`, `transformer.js` is Figure 1, `search.js` greedy and beam search, and `kernels.wat` the products of
+matrices in WebAssembly; `tokenizer.js` is the vocabulary, with the normalizers of `characters.js` and the models of
+`subwords.js`. `translator.js` joins them and says how to use them, in the exported page or in any other.
+"""
+
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from ...bundle import Bundle
+from ...inference.quantization import quantize
+from ...nn import EncoderBlock
+from ...nn.weights import weights
+from ...younger.query_key_norm import EPS
+from .precision import ExportPrecision
+from .proof import banned_ids
+
+WEB = Path(__file__).with_name("web")
+LIBRARY = (
+    "kernels.js",
+    "weights.js",
+    "characters.js",
+    "subwords.js",
+    "tokenizer.js",
+    "transformer.js",
+    "search.js",
+    "translator.js",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebModel:
+    """What `new Translator(bundle, weights)` of the JavaScript takes: JSON, and base64."""
+
+    bundle: str
+    weights: str
+
+
+def web_model(bundle: Bundle, precision: ExportPrecision) -> WebModel:
+    """A bundle for the JavaScript of `library`; the JSON may stand in a `<script>`."""
+    index, blob, shared = _pack(bundle, precision)
+    text = json.dumps(_describe(bundle, index, shared), ensure_ascii=False, separators=(",", ":"))
+    return WebModel(text.replace("<", "\\u003c"), b64encode(blob).decode())
+
+
+def web_library() -> str:
+    """The JavaScript of the model: one script that defines `Translator` and touches no page."""
+    instructions = b64encode((WEB / "kernels.wasm").read_bytes()).decode()
+    return "\n".join([f'const KERNELS = "{instructions}";', *(read_web_file(name) for name in LIBRARY)])
+
+
+def read_web_file(name: str) -> str:
+    """The text of a file of `web/`."""
+    return (WEB / name).read_text(encoding="utf-8")
+
+
+def _describe(bundle: Bundle, index: list[dict[str, Any]], shared: dict[str, str]) -> dict[str, Any]:
+    """What the page has to know, as JSON."""
+    model, decode, target = bundle.model.config, bundle.decode, bundle.target_tokenizer
+    first = cast(EncoderBlock, bundle.model.encoder.layers[0])
+    limit = min(model.max_length, decode.max_length or model.max_length)
+    config = {
+        "d_model": model.d_model,
+        "heads": model.heads,
+        "encoder_layers": model.encoder_layers,
+        "decoder_layers": model.decoder_layers,
+        "activation": model.activation,
+        "norm": model.norm,
+        "norm_eps": first.attention_residual.norm.eps,
+        "positions": model.positions,
+        "query_key_norm_eps": EPS,
+        "max_length": model.max_length,
+        "sos_id": target.sos_id,
+        "eos_id": target.eos_id,
+        "banned_ids": list(banned_ids(bundle)),
+        "decode": {
+            "alpha": decode.alpha,
+            "length_penalty": decode.length_penalty,
+            "patience": decode.patience,
+            "length_ratio": decode.length_ratio,
+            "extra_length": decode.extra_length,
+            "max_length": limit,
+            "min_length": decode.min_length,
+            "min_ratio": decode.min_ratio,
+            "no_repeat_ngram_size": decode.no_repeat_ngram_size,
+            "renormalize_logits": decode.renormalize_logits,
+        },
+        "source_specials": bundle.source_tokenizer.start_length + 1,
+    }
+    joint = bundle.source_tokenizer is target
+    return {
+        "config": config,
+        "normalization": {"unicode": bundle.normalization.unicode, "strip_control": bundle.normalization.strip_control},
+        "tensors": index,
+        "shared": shared,
+        "source_tokenizer": json.loads(bundle.source_tokenizer.to_json()),
+        "target_tokenizer": None if joint else json.loads(target.to_json()),
+    }
+
+
+def _pack(bundle: Bundle, precision: ExportPrecision) -> tuple[list[dict[str, Any]], bytes, dict[str, str]]:
+    """All weights as one block of bytes, where each is in it, and the names of those that are stored as another."""
+    stored = weights(bundle.model)
+    index, blob = [], bytearray()
+
+    def append(tensor: Tensor) -> int:
+        blob.extend(bytes(-len(blob) % 4))
+        offset = len(blob)
+        blob.extend(tensor.numpy().tobytes())
+        return offset
+
+    for name, tensor in stored.items():
+        entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "dtype": "float32"}
+        if tensor.dim() == 2 and precision == "int8" and not name.endswith("position.encoding"):
+            numbers, scales = quantize(tensor)
+            entry |= {"dtype": "int8", "offset": append(numbers), "scales": append(scales)}
+        elif precision == "float32":
+            entry["offset"] = append(tensor)
+        else:
+            entry |= {"dtype": "float16", "offset": append(tensor.to(torch.float16))}
+        index.append(entry)
+    table = "target_embedding.table" if "target_embedding.table" in stored else "source_embedding.table"
+    shared = {"target_embedding.table": table, "projection.table": table}
+    return index, bytes(blob), {name: original for name, original in shared.items() if name not in stored}

@@ -1,0 +1,65 @@
+"""Documents: files with markup, or with translations beside their sources ↔ units to translate."""
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import PurePath
+from typing import cast
+
+from ...errors import DocumentError
+from .unit import Document, DocumentOptions, Mark, Reader, TranslationUnit, UnitTranslation, interleave
+
+__all__ = [
+    "FORMATS", "Document", "DocumentOptions", "Mark", "Reader", "TranslationUnit", "UnitTranslation", "document_format",
+    "interleave", "read_document", "readable_endings",
+]  # fmt: skip
+
+# Format → the endings of its files. The reader is `read_NAME_document` in `NAME_format.py`, imported when it is used.
+FORMATS: dict[str, tuple[str, ...]] = {
+    "txt": (".txt",),
+    "srt": (".srt",),
+    "vtt": (".vtt",),
+    "po": (".po", ".pot"),
+    "xliff": (".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "json": (".json", ".arb"),
+    "jsonl": (".jsonl", ".ndjson"),
+    "docx": (".docx", ".docm", ".dotx"),
+    "md": (".md", ".markdown"),
+    "odt": (".odt", ".ott"),
+    "html": (".html", ".htm", ".xhtml"),
+}
+_NUMBERS_ARE_COPIED = frozenset(["po", "xliff", "srt", "vtt"])
+
+
+def document_format(name: str) -> str | None:
+    """The format of a file, by the ending of its name; None if no format has this ending."""
+    ending = PurePath(name).suffix.lower()
+    return next((form for form, endings in FORMATS.items() if ending in endings), None)
+
+
+def readable_endings() -> list[str]:
+    """The endings of all formats."""
+    return [ending for endings in FORMATS.values() for ending in endings]
+
+
+def read_document(
+    data: bytes, kind: str, options: DocumentOptions | None = None, *, name: str = "the document"
+) -> Document:
+    """The document in `data`. Refuses, as a `DocumentError`, data that is not of the format `kind`.
+
+    `kind` is one of `FORMATS`; `name` is that of the file, for messages. Subtitles and what has translations beside
+    their sources have no option `numbers`.
+    """
+    if kind not in FORMATS:
+        raise DocumentError(f"{kind!r} is no format of documents; known are {', '.join(FORMATS)}")
+    if options and options.numbers and kind in _NUMBERS_ARE_COPIED:
+        raise DocumentError(
+            f"{name} is of the format {kind}, whose numbers are the same in every language; leave out --numbers"
+        )
+    reader = cast(Reader, getattr(import_module(f".{kind}_format", __name__), f"read_{kind}_document"))
+    try:
+        document = reader(data, options or DocumentOptions())
+    except DocumentError as error:
+        raise DocumentError(f"{name} {error}") from error
+    return replace(document, copies_numbers=kind in _NUMBERS_ARE_COPIED)

@@ -1,0 +1,75 @@
+"""Documents that are zip archives: their parts, with limits, and the archive with some parts replaced."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+from copy import copy
+from struct import error as StructError
+
+from ...errors import DocumentError
+
+MAX_PARTS = 10_000
+MAX_SIZE = 512 << 20  # bytes of all parts unpacked
+MAX_RATIO = 200  # unpacked bytes for one packed; text and markup come to 10 to 30
+ALWAYS_ALLOWED = 2 << 20  # bytes unpacked that are allowed whatever the ratio
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # those of office files; others cannot be unpacked in pieces
+
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    StructError,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+class Archive:
+    """A zip archive in memory. Refuses, as a `DocumentError`, what is none, or would be too large unpacked.
+
+    The sizes are those that the archive itself states; no part is unpacked further than the size stated for it.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except _BROKEN as error:
+            raise DocumentError(f"is no zip archive, as a file of its format is: {error}") from error
+        self._infos = self._zip.infolist()
+        names = [info.filename for info in self._infos]
+        size = sum(info.file_size for info in self._infos)
+        if len(names) > MAX_PARTS:
+            raise DocumentError(f"has {len(names):,} parts; at most {MAX_PARTS:,} are read")
+        if size > MAX_SIZE or size > max(ALWAYS_ALLOWED, MAX_RATIO * len(data)):
+            raise DocumentError(f"would be {size >> 20:,} MiB unpacked, which is too much for {len(data):,} bytes")
+        if len(set(names)) < len(names):
+            raise DocumentError("has two parts of the same name")
+        if not {info.compress_type for info in self._infos} <= METHODS:
+            raise DocumentError("is compressed in a way that office programs do not read; save it with one again")
+        self.names = frozenset(names)
+
+    def read(self, name: str) -> bytes:
+        """A part unpacked. Refuses one that is not there, damaged, or encrypted."""
+        if name not in self.names:
+            raise DocumentError(f"has no part {name}, which a file of its format has")
+        try:
+            with self._zip.open(name) as part:
+                # Without a number it would be unpacked as far as it goes before its size is compared.
+                return part.read(self._zip.getinfo(name).file_size + 1)
+        except _BROKEN as error:
+            raise DocumentError(f"is damaged: {name}: {error}") from error
+
+    def replaced(self, parts: Mapping[str, bytes]) -> bytes:
+        """The archive with these parts replaced; all others, their order and their times stay."""
+        if not parts:
+            return self._data
+        output = io.BytesIO()
+        with zipfile.ZipFile(output, "w") as written:
+            for info in self._infos:
+                content = parts[info.filename] if info.filename in parts else self.read(info.filename)
+                written.writestr(copy(info), content, compress_type=info.compress_type)
+        return output.getvalue()

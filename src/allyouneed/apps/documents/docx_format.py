@@ -1,0 +1,275 @@
+"""Word documents (.docx): the text of paragraphs, also in tables, headers, footers, notes and text boxes.
+
+Runs of one format are joined, as Word cuts them without a reason that a reader sees. Of the formats in a paragraph
+the most frequent is that of its text; each other one is a tag. Every part without translated text stays as it is.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lxml import etree
+
+from ...errors import DocumentError
+from .archive import Archive
+from .inline_runs import InlineRun, inline_runs
+from .office_document import office_document
+from .pieces import Piece
+from .safe_xml import only_xml, parse_xml
+from .unit import Document, DocumentOptions
+
+_PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
+# Elements around runs whose content is text of the paragraph.
+_WRAPPERS = frozenset({"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "fldSimple", "sdt"})
+_NO_CONTENT = frozenset({"proofErr", "lastRenderedPageBreak", "softHyphen"})
+_NO_FORMAT = frozenset({"lang", "noProof", "rsid"})  # not seen by a reader
+_RANGE_END = re.compile(r"(?:Start|End)$")  # of a bookmark, a comment and others
+_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+
+
+class RunFormat(NamedTuple):
+    """The properties of a run (`w:rPr`), and the same as a key to compare them by."""
+
+    key: str
+    element: etree._Element | None
+
+
+class Wrapper(NamedTuple):
+    """An element around runs, and the element in it that holds them."""
+
+    element: etree._Element
+    content: etree._Element
+
+
+class RunChild(NamedTuple):
+    """An element in a run, such as a line break, with the format of its run."""
+
+    format: RunFormat
+    element: etree._Element
+
+
+Elements = list[etree._Element | RunChild]  # what a point, or one side of a field, is written as
+
+
+@dataclass(slots=True)
+class OpenField:
+    """The elements of a field whose instructions are being read; `depth` counts the fields among them."""
+
+    elements: Elements
+    depth: int = 0
+
+    def taken(self) -> Elements:
+        """The elements, which are no longer being read."""
+        elements, self.elements, self.depth = self.elements, [], 0
+        return elements
+
+
+class Paragraph(NamedTuple):
+    """A paragraph, its content as pieces, its units, and the format of its text."""
+
+    element: etree._Element
+    pieces: list[Piece]
+    base: RunFormat | None
+    runs: list[InlineRun]
+
+
+def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
+    """A Word document. Refuses what is no such archive, or has no document in it.
+
+    Not translated: comments, deleted text, formulas, charts, and the instructions of fields.
+    """
+    archive = Archive(data)
+    names = _text_parts(archive)
+    return office_document(
+        archive,
+        names,
+        lambda name: _paragraphs(archive, name, numbers=options.numbers),
+        _build,
+        lambda root: etree.tostring(root, xml_declaration=True, encoding="UTF-8", standalone=True),
+    )
+
+
+def _text_parts(archive: Archive) -> list[str]:
+    """The names of the parts with text, the main one first."""
+    types = parse_xml(archive.read("[Content_Types].xml"))
+    names = [
+        (not _PART.search(content).group().endswith("main+xml"), str(one.get("PartName", "")).lstrip("/"))  # type: ignore[union-attr]
+        for one in types
+        if _PART.search(content := str(one.get("ContentType", "")))
+    ]
+    if not any(not is_other for is_other, _ in names):
+        raise DocumentError("has no Word document in it")
+    return [name for _, name in sorted(names)]
+
+
+def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[Paragraph]]:
+    root = parse_xml(archive.read(name))
+    part = name.rpartition("/")[2].removesuffix(".xml")
+    where = "" if part.startswith("document") else f"{part}, "
+    paragraphs = []
+    for number, element in enumerate(list(root.iter(f"{{{_namespace(root)}}}p")), start=1):
+        field = OpenField([])
+        items = list(_items(element, _namespace(root), field))
+        if field.elements:  # it goes on in the next paragraph
+            items.append(Piece("boundary", source=field.taken()))
+        base = _most_frequent(items)
+        pieces = list(_formatted(items, base))
+        runs = list(inline_runs(pieces, collapse=False, key=f"{where}paragraph {number}", numbers=numbers))
+        paragraphs.append(Paragraph(element, pieces, base, runs))
+    return root, paragraphs
+
+
+def _namespace(root: etree._Element) -> str:
+    return etree.QName(root).namespace or ""
+
+
+def _name(element: etree._Element, namespace: str) -> str:
+    """The local name of an element of WordprocessingML; "" of comments and of elements of other namespaces."""
+    if not isinstance(element.tag, str) or (name := etree.QName(element)).namespace != namespace:
+        return ""
+    return name.localname
+
+
+def _items(parent: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:
+    """The content of a paragraph; the source of a text is its `RunFormat`."""
+    for child in parent:
+        name = _name(child, namespace)
+        if name == "r":
+            yield from _run_items(child, namespace, field)
+        elif not isinstance(child.tag, str) or name.endswith("Pr") or name in _NO_CONTENT:
+            continue
+        elif field.elements:
+            field.elements.append(child)
+        elif name in _WRAPPERS:
+            content = child.find(f"{{{namespace}}}sdtContent") if name == "sdt" else child
+            if content is not None:
+                yield Piece("open", name=name, source=Wrapper(child, content))
+                yield from _items(content, namespace, field)
+                yield Piece("close", name=name, source=Wrapper(child, content))
+        else:
+            kind, is_end = _RANGE_END.subn("", name)
+            yield Piece("point", source=[child], range=f"{kind} {child.get(f'{{{namespace}}}id')}" if is_end else "")
+
+
+def _run_items(run: etree._Element, namespace: str, field: OpenField) -> Iterator[Piece]:
+    form = _read_format(run.find(f"{{{namespace}}}rPr"), namespace)
+    for child in run:
+        name = _name(child, namespace)
+        if name == "rPr" or name in _NO_CONTENT or not isinstance(child.tag, str):
+            continue
+        kind = child.get(f"{{{namespace}}}fldCharType", "") if name == "fldChar" else ""
+        single: Elements = [RunChild(form, child)]
+        if kind == "begin" or field.elements:
+            field.elements += single
+            field.depth += (kind == "begin") - (kind == "end")
+            if field.depth == 0:
+                yield Piece("point", source=field.taken())
+            elif kind == "separate" and field.depth == 1:
+                yield Piece("open", name="field", source=field.taken())
+        elif kind == "end":
+            yield Piece("close", name="field", source=single)
+        elif name == "t":
+            yield Piece("text", child.text or "", source=form)
+        elif name == "noBreakHyphen":
+            yield Piece("text", "\N{NON-BREAKING HYPHEN}", source=form)
+        elif name in ("tab", "ptab") or child.get(f"{{{namespace}}}type") in ("page", "column"):
+            yield Piece("boundary", source=single)
+        else:
+            yield Piece("point", source=single, stands_for="break" if name in ("br", "cr") else "")
+
+
+def _read_format(element: etree._Element | None, namespace: str) -> RunFormat:
+    properties = [
+        (str(one.tag), *sorted((str(name), str(value)) for name, value in one.items()))
+        for one in (element if element is not None else ())
+        if _name(one, namespace) not in _NO_FORMAT
+    ]
+    return RunFormat(repr(properties), element)
+
+
+def _most_frequent(items: Sequence[Piece]) -> RunFormat | None:
+    """The format of most characters."""
+    sizes, forms = Counter[str](), dict[str, RunFormat]()
+    for item in items:
+        if item.kind == "text":
+            sizes[item.source.key] += len(item.text)
+            forms.setdefault(item.source.key, item.source)
+    return forms[sizes.most_common(1)[0][0]] if sizes else None
+
+
+def _formatted(items: Sequence[Piece], base: RunFormat | None) -> Iterator[Piece]:
+    """The items with tags around neighbouring texts of a format that is not the base."""
+    current: Piece | None = None  # the open tag of a format
+    waiting: list[Piece] = []  # points after its text, which are inside if more text of this format follows
+    for item in items:
+        if current and item.kind == "point":
+            waiting.append(item)
+            continue
+        same = current is not None and item.kind == "text" and item.source.key == current.source.key
+        if current and not same:
+            yield current._replace(kind="close")
+            current = None
+        yield from waiting
+        waiting = []
+        if item.kind == "text" and current is None and base is not None and item.source.key != base.key:
+            current = Piece("open", name="format", source=item.source)
+            yield current
+        yield item
+    if current:
+        yield current._replace(kind="close")
+    yield from waiting
+
+
+def _build(paragraph: Paragraph, pieces: Sequence[Piece]) -> None:
+    """Replace the content of a paragraph."""
+    element, namespace = paragraph.element, _namespace(paragraph.element)
+    parts = [element]
+    formats = [paragraph.base]
+    _clear(element, namespace)
+    for piece in pieces:
+        source = piece.source
+        if piece.kind == "text":
+            if piece.text:
+                parts[-1].append(_text_run(element, namespace, formats[-1], piece.text))
+        elif isinstance(source, RunFormat):
+            if piece.kind == "close" or (piece.kind == "boundary" and formats[-1] is source):
+                formats.pop()
+            else:
+                formats.append(source)
+        elif isinstance(source, Wrapper):
+            if parts[-1] is source.content:
+                parts.pop()
+            else:
+                _clear(source.content, namespace)
+                parts[-1].append(source.element)
+                parts.append(source.content)
+        else:
+            for one in source:
+                child = _run_with(element, namespace, one) if isinstance(one, RunChild) else one
+                child.tail = None
+                parts[-1].append(child)
+
+
+def _clear(element: etree._Element, namespace: str) -> None:
+    """Remove all but the properties."""
+    for child in list(element):
+        if not _name(child, namespace).endswith("Pr"):
+            element.remove(child)
+
+
+def _run_with(parent: etree._Element, namespace: str, single: RunChild) -> etree._Element:
+    run = parent.makeelement(f"{{{namespace}}}r")
+    if single.format.element is not None:
+        run.append(deepcopy(single.format.element))
+    run.append(single.element)
+    return run
+
+
+def _text_run(parent: etree._Element, namespace: str, form: RunFormat | None, content: str) -> etree._Element:
+    text = parent.makeelement(f"{{{namespace}}}t")
+    text.text = only_xml(content)
+    text.set(_SPACE, "preserve")
+    return _run_with(parent, namespace, RunChild(form or RunFormat("", None), text))

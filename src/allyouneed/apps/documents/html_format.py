@@ -1,0 +1,268 @@
+"""HTML pages: the text of paragraphs, headings, cells …, and of some attributes; all else stays as it is, to the byte.
+
+The page is not parsed into a tree and written again: the translations replace characters of the page.
+"""
+
+import codecs
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from html import escape, unescape
+
+from ...errors import DocumentError
+from .html_tokens import Attribute, Token, html_tokens, is_empty_tag, tag_attributes
+from .inline_runs import InlineRun, inline_runs
+from .page_edits import Edit, Slice, edited
+from .pieces import BLANK_PARTS, LONE_SURROGATE, Piece, StandsFor, is_translatable, opaque_point
+from .tag_rules import TagRules
+from .unit import Document, DocumentOptions, LeftOutText, TranslationUnit, UnitTranslation
+
+INLINE = frozenset({
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",
+    "mark", "nobr", "q", "ruby", "rb", "rt", "rp", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
+    "u",
+})  # fmt: skip
+POINTS: dict[str, StandsFor] = {"br": "break", "img": "word", "input": "word", "wbr": "", "embed": "word"}
+# Code, formulas and drawings within a sentence, and what a browser shows in place of a text; blocks of code.
+KEPT_INLINE = frozenset(["code", "kbd", "samp", "var", "svg", "math", "canvas", "object", "audio", "video"])
+KEPT_BLOCKS = frozenset(["pre", "textarea", "listing", "template"])
+# Elements that may have no end tag: the tags that end them, and the elements in which these do not.
+_IMPLIED_ENDS = {
+    name: (frozenset(ending.split()), tuple(inside.split()))
+    for names, ending, inside in (
+        ("li", "li", "ul ol menu"),
+        ("dt dd", "dt dd", "dl"),
+        ("td th", "td th tr tbody thead tfoot", "table"),
+        ("tr", "tr tbody thead tfoot", "table"),
+        ("option", "option optgroup", "select"),
+        ("optgroup", "optgroup", "select"),
+        ("p", "address article aside blockquote center details dialog dir div dl dd dt fieldset figcaption figure "
+         "footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary "
+         "table ul xmp", "button object"),
+    )
+    for name in names.split()
+}  # fmt: skip
+_VOID = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+})  # fmt: skip
+ATTRIBUTES = frozenset(["alt", "title", "placeholder", "aria-label", "aria-description"])
+_BUTTONS = frozenset(["submit", "button", "reset"])
+_META = frozenset(["description", "og:title", "og:description", "twitter:title", "twitter:description"])
+_CHARSET = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+# What browsers read instead of an encoding that a page names: https://encoding.spec.whatwg.org/#names-and-labels.
+_WIDER_ENCODINGS = {
+    name: wider
+    for wider, names in {
+        "cp1252": "ascii us-ascii iso-8859-1 iso8859-1 latin1 latin-1 l1",
+        "cp1254": "iso-8859-9 iso8859-9 latin5 latin-5 l5",
+        "cp932": "shift-jis sjis x-sjis ms-kanji windows-31j",
+        "cp949": "euc-kr korean ks-c-5601-1987 ksc5601",
+        "gb18030": "gb2312 gb-2312-80 gbk x-gbk chinese",
+    }.items()
+    for name in names.split()
+}
+_WRONG_BYTES = "has bytes that are not of the encoding of the page"
+
+
+def read_html_document(data: bytes, options: DocumentOptions) -> Document:
+    """A page. Refuses one whose encoding is not known or not the one that it names.
+
+    Not translated: scripts, styles, code, `pre`, `textarea`, and what has translate="no" or the class notranslate.
+    With a target language the `lang` of the page becomes this.
+    """
+    page, encoding = decode_page(data, options.encoding)
+    pieces, attributes, languages = _read(page, options.tags.for_html())
+    items: list[InlineRun | Attribute] = [*inline_runs(pieces, collapse=True, numbers=options.numbers), *attributes]
+    items.sort(key=_position)
+    line_starts = [0, *(match.end() for match in re.finditer("\n", page))]
+    units = tuple(_unit(item, bisect_right(line_starts, _position(item).start)) for item in items)
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        changed = [
+            (item, translation)
+            for item, unit, translation in zip(items, units, translations, strict=True)
+            if translation and translation.changes(unit)
+        ]
+        new_values = [(item, one.text) for item, one in changed if isinstance(item, Attribute)]
+        if options.target_language and any(translations):
+            new_values += [(attribute, options.target_language) for attribute in languages]
+        edits = sorted(Edit(item.start, item.end, f'"{escape(text)}"') for item, text in new_values)
+
+        def written(piece: Piece) -> str:
+            if piece.kind == "text":
+                return escape(piece.text, quote=False).replace("\xa0", "&#160;" if is_xhtml(page) else "&nbsp;")
+            return edited(page, piece.source, edits)
+
+        texts = [
+            Edit(*_position(item), "".join(written(piece) for piece in item.translated(translation)))
+            for item, translation in changed
+            if isinstance(item, InlineRun)
+        ]
+        return encode_page(edited(page, Slice(0, len(page)), sorted([*texts, *edits])), encoding)
+
+    left_out = (
+        LeftOutText(f"line {bisect_right(line_starts, piece.source.start)}", text, _WRONG_BYTES)
+        for piece in pieces
+        if piece.kind == "text" and (text := LONE_SURROGATE.sub("\ufffd", piece.text)) != piece.text
+        if is_translatable(text, numbers=options.numbers)
+    )
+    return Document(units, write, left_out=tuple(left_out))
+
+
+def is_xhtml(page: str) -> bool:
+    """Whether a page is XML, by its first characters or its namespace."""
+    return page.lstrip("\ufeff \t\r\n").startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2_048]
+
+
+def decode_page(data: bytes, encoding: str = "") -> tuple[str, str]:
+    """The characters of a page and its encoding: by its byte order mark, `encoding`, its declaration, else UTF-8."""
+    marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+    encoding, is_given = next((name for mark, name in marks.items() if data.startswith(mark)), encoding), True
+    if not encoding:
+        is_given = False
+        declared = _CHARSET.search(data[:2048])
+        encoding = declared[1].decode() if declared else "utf-8"
+    for name in dict.fromkeys([_WIDER_ENCODINGS.get(encoding.lower().replace("_", "-"), encoding), encoding]):
+        try:
+            page = data.decode(name, "surrogateescape")
+            is_lossless = page.encode(name, "surrogateescape") == data
+        except LookupError:
+            says = "cannot be read as" if is_given else "names the encoding"
+            raise DocumentError(f"{says} {name!r}, which is no encoding known here; convert it to UTF-8") from None
+        except UnicodeError as error:
+            says = "" if is_given else ", as it says it is"
+            raise DocumentError(f"is not text in {name}{says}; convert it to UTF-8") from error
+        if "\0" in page:
+            line = page.count("\n", 0, page.index("\0")) + 1
+            raise DocumentError(
+                f"has a zero byte, at line {line}: it is in another encoding, or no page; convert it to UTF-8"
+            )
+        if is_lossless:
+            return page, name
+    raise DocumentError(f"is not text in {encoding}; convert it to UTF-8")
+
+
+def encode_page(page: str, encoding: str) -> bytes:
+    """The bytes of a page; what the encoding lacks becomes a character reference."""
+    try:
+        return page.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        return b"".join(
+            character.encode(encoding, "surrogateescape" if LONE_SURROGATE.match(character) else "xmlcharrefreplace")
+            for character in page
+        )
+
+
+def _read(page: str, rules: TagRules) -> tuple[list[Piece], list[Attribute], list[Attribute]]:
+    """The pieces of a page, the attributes to translate, and those that name the language of the page."""
+    pieces: list[Piece] = []
+    attributes: list[Attribute] = []
+    languages: list[Attribute] = []
+    tokens = list(html_tokens(page, is_xhtml=is_xhtml(page)))
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
+        values = tag_attributes(page, token) if token.kind == "start" else {}
+        if token.kind == "text":
+            pieces += _text_pieces(page, token)
+        elif token.kind in ("start", "end") and _is_kept(token, values, rules):
+            first = index
+            if not is_empty_tag(page, token):
+                index = _after_element(tokens, index, token.name)
+            span = Slice(token.start, tokens[index - 1].end)
+            is_inline = token.name in INLINE | KEPT_INLINE | rules.ignored
+            content = "".join(unescape(page[one.start : one.end]) for one in tokens[first:index] if one.kind == "text")
+            pieces.append(opaque_point(content, span) if is_inline else Piece("boundary"))
+        else:
+            pieces.append(_tag_piece(page, token, rules))
+            attributes += _translatable(token, values)
+            if token.name == "html":
+                languages += [values[name] for name in ("lang", "xml:lang") if name in values]
+    return pieces, attributes, languages
+
+
+def _text_pieces(page: str, token: Token) -> Iterator[Piece]:
+    for match in BLANK_PARTS.finditer(page, token.start, token.end):
+        yield Piece("text", unescape(match.group()), source=Slice(*match.span()))
+
+
+def _tag_piece(page: str, token: Token, rules: TagRules) -> Piece:
+    span = Slice(token.start, token.end)
+    if token.kind == "comment" and page.startswith("<!--", token.start):
+        return Piece("point", source=span)
+    if token.name in rules.splitting:
+        return Piece("boundary")
+    if token.name in POINTS:
+        return Piece("point", source=span, stands_for=POINTS[token.name])
+    if token.name not in INLINE | rules.non_splitting:
+        return Piece("boundary")
+    if token.kind == "end":
+        return Piece("close", name=token.name, source=span)
+    if is_empty_tag(page, token):
+        return Piece("point", source=span)
+    return Piece("open", name=token.name, source=span)
+
+
+def _is_kept(token: Token, values: Mapping[str, Attribute], rules: TagRules) -> bool:
+    """Whether the content of an element is not translated."""
+    if token.kind == "end" or token.name in _VOID:
+        return False
+    return token.name in KEPT_INLINE | KEPT_BLOCKS | rules.ignored or _says_no(values)
+
+
+def _says_no(values: Mapping[str, Attribute]) -> bool:
+    nothing = Attribute("", 0, 0)
+    classes = values.get("class", nothing).value.split()
+    return values.get("translate", nothing).value.lower() == "no" or "notranslate" in classes
+
+
+def _after_element(tokens: Sequence[Token], index: int, name: str) -> int:
+    """The index after the end of the element `name`, whose content begins at `index`."""
+    open_tags = Counter([name])
+    ending, containers = _IMPLIED_ENDS.get(name, (None, ()))
+    for number in range(index, len(tokens)):
+        token = tokens[number]
+        is_direct = not any(open_tags[container] for container in containers)
+        if token.kind == "start":
+            if ending and is_direct and token.name in ending:
+                return number
+            open_tags[token.name] += token.name not in _VOID
+        elif token.kind == "end":
+            if ending and not open_tags[token.name]:
+                return number
+            open_tags[token.name] -= 1
+            if token.name == name and is_direct and (ending or open_tags[name] == 0):
+                return number + 1
+    return len(tokens)
+
+
+def _translatable(token: Token, values: Mapping[str, Attribute]) -> Iterator[Attribute]:
+    """The attributes of a tag that are read or heard."""
+    nothing = Attribute("", 0, 0)
+    if _says_no(values):
+        return
+    for name, attribute in values.items():
+        is_button = token.name == "input" and values.get("type", nothing).value.lower() in _BUTTONS
+        described = values.get("name", values.get("property", nothing)).value.lower()
+        is_read = (
+            name in ATTRIBUTES
+            or (name == "value" and is_button)
+            or (name == "content" and token.name == "meta" and described in _META)
+        )
+        if is_read and is_translatable(attribute.value):
+            yield attribute
+
+
+def _position(item: InlineRun | Attribute) -> Slice:
+    if isinstance(item, Attribute):
+        return Slice(item.start, item.end)
+    return Slice(item.pieces[0].source.start, item.pieces[-1].source.end)
+
+
+def _unit(item: InlineRun | Attribute, line: int) -> TranslationUnit:
+    if isinstance(item, Attribute):
+        return TranslationUnit(text=item.value, key=f"line {line}")
+    return replace(item.unit, key=f"line {line}")

@@ -1,0 +1,153 @@
+"""JSON: its string values are units. Python's json module checks the document; here, positions are read.
+
+Only strings that change are rewritten, as the document writes its strings; everything else (order, indentation,
+numbers, keys that occur twice) keeps its bytes.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ...errors import DocumentError
+from ...files import parse_json
+from .encoded_text import EncodedText, decode_text
+from .string_unit import StringUnit
+from .unit import Document, DocumentOptions, UnitTranslation
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class JsonPart(NamedTuple):
+    """A part of a file that is valid JSON, and where it starts; `where` names it, if there are several."""
+
+    text: str
+    start: int = 0
+    where: str = ""
+
+
+class JsonString(NamedTuple):
+    """A string value: the keys and indexes that lead to it, and the characters it takes with its quotes."""
+
+    path: tuple[str, ...]
+    start: int
+    end: int
+
+
+def read_json_document(data: bytes, options: DocumentOptions) -> Document:
+    """The string values whose path (`menu.items.0`) matches one of the options' `keys`, or all.
+
+    Without `keys`, what ARB files say about their messages is left out: values under a key that begins with "@". Their
+    "@@locale" becomes the target language, if this is known and a string was translated.
+    """
+    encoded = decode_text(data, options.encoding)
+    try:
+        parse_json(encoded.text)
+    except ValueError as error:
+        raise DocumentError(str(error)) from error
+    return json_document(encoded, [JsonPart(encoded.text)], options)
+
+
+def json_document(encoded: EncodedText, parts: Iterable[JsonPart], options: DocumentOptions) -> Document:
+    """The document of a file whose `parts` are JSON."""
+    strings: list[tuple[JsonString, StringUnit]] = []
+    keys: list[str] = []  # of the units
+    locales: list[JsonString] = []
+    for part in parts:
+        for value in _find_strings(part):
+            if value.path == ("@@locale",):
+                locales.append(value)
+                continue
+            string = json.loads(encoded.text[value.start : value.end], strict=False)
+            if _is_chosen(value.path, options.keys) and not _SURROGATE.search(string):
+                strings.append((value, StringUnit(string, numbers=options.numbers)))
+                keys.append(": ".join(filter(None, (part.where, ".".join(value.path)))))
+    if options.keys and not strings:
+        raise DocumentError(f"has no string whose keys match {' or '.join(options.keys)}")
+    units = tuple(string.unit(key) for (_, string), key in zip(strings, keys, strict=True) if string.has_words)
+    strings = [(value, string) for value, string in strings if string.has_words]
+    style = _StringStyle.detect(encoded.text)
+
+    def write(translations: Sequence[UnitTranslation | None]) -> bytes:
+        new_strings = [
+            (value, string.translated(new)) for (value, string), new in zip(strings, translations, strict=True) if new
+        ]
+        if options.target_language and any(translations):
+            new_strings += [(value, options.target_language.replace("-", "_")) for value in locales]
+        return encoded.replaced(
+            (value.start, value.end, style.write(text, encoded.text[value.start : value.end]))
+            for value, text in new_strings
+        )
+
+    return Document(units, write)
+
+
+def _find_strings(part: JsonPart) -> Iterator[JsonString]:
+    """The string values of a part; its keys are none."""
+    path: list[str | int] = []  # for every object and list around a value, its key or index there
+    expects_key = False
+    for token in _TOKEN.finditer(part.text):
+        match token.group():
+            case "{" | "[" as opening:
+                expects_key = opening == "{"
+                path.append("" if expects_key else 0)
+            case "}" | "]":
+                path.pop()
+                expects_key = False
+            case ",":
+                index = path[-1]
+                expects_key = isinstance(index, str)
+                if isinstance(index, int):
+                    path[-1] = index + 1
+            case ":":
+                expects_key = False
+            case string if string[0] == '"':
+                if expects_key:
+                    path[-1] = json.loads(string, strict=False)
+                else:
+                    start, end = token.span()
+                    yield JsonString(tuple(map(str, path)), part.start + start, part.start + end)
+
+
+def _is_chosen(path: tuple[str, ...], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not any(key.startswith("@") for key in path)
+    return any(fnmatchcase(".".join(path), pattern) for pattern in patterns)
+
+
+class _StringStyle(NamedTuple):
+    """What strings escape beyond the need. None: a string does not show it."""
+
+    ascii_only: bool | None
+    slashes: bool | None  # "/" as "\/", as PHP writes it
+    html: bool | None  # "<", ">" and "&" as "\u003c", "\u003e" and "\u0026", as Go writes them
+
+    @classmethod
+    def detect(cls, written: str) -> "_StringStyle":
+        """That of a string, or of a whole document."""
+        written = written.replace("\\\\", "")  # backslashes themselves
+        return cls(
+            _escaped(written, r"\\u(?!00[0-7])", r"[^\x00-\x7f]"),
+            _escaped(written, r"\\/", r"(?<!\\)/"),
+            _escaped(written, r"\\u00(?:26|3[ceCE])", r"[<>&]"),
+        )
+
+    def write(self, text: str, previous: str) -> str:
+        """A string in the style of the one that stood there, and where that does not show it, of the document."""
+        this = _StringStyle.detect(previous)
+        style = _StringStyle(*(one if one is not None else whole for one, whole in zip(this, self, strict=True)))
+        string = json.dumps(text, ensure_ascii=bool(style.ascii_only))
+        if style.slashes:
+            string = string.replace("/", r"\/")
+        if style.html:
+            string = re.sub(r"[<>&]", lambda match: rf"\u{ord(match.group()):04x}", string)
+        return string
+
+
+def _escaped(written: str, escape: str, bare: str) -> bool | None:
+    """Whether a sign is written as an escape, and not bare; None if it does not occur."""
+    if re.search(bare, written):
+        return False
+    return True if re.search(escape, written) else None

@@ -1,0 +1,87 @@
+"""What a model makes of one text at a moment of its training, for a film of the run."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...bundle import Bundle
+from ...decode import SearchLimits, alignment_layer, greedy_search, make_step
+from ...decode.eval_copy import eval_copy
+from ...files import to_json
+from ...run.film import FILM_FILE
+from ...run.log import read_jsonl_lines
+from ..reports.report_page import NOTHING_MOVES, PagePart
+from .page import explanation_style, film_script
+from .recording import recorded_attention
+
+MAX_TOKENS = 48  # of a translation and of what is drawn: a model that has learned nothing writes on and on
+
+
+@torch.inference_mode()
+def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str, Any]:
+    """The greedy translation of `text`, and the attention of one pass over `text` and `target`.
+
+    `target` is by default that translation. The attentions are the mean over the heads of the cross-attention that
+    aligns and of the decoder's first self-attention, of at most 48 tokens a side, as shares of 255. The model may be
+    in training: it stays as it is. Refuses a text that the vocabulary cannot spell.
+    """
+    model, tokenizer = eval_copy(bundle.model), bundle.target_tokenizer
+    source = bundle.source_tokenizer.encode(bundle.normalization(text))
+    device = next(model.parameters()).device
+    start = model.start(torch.tensor([source], device=device))
+    longest = min(MAX_TOKENS, 2 * len(source), model.config.max_length)
+    limits = SearchLimits(
+        sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=torch.tensor([longest], device=device)
+    )
+    (found,) = greedy_search(make_step(model, banned_ids=tokenizer.banned_ids(unknown=True)), start, limits)
+    if target is None:
+        read = [tokenizer.sos_id, *found.ids, tokenizer.eos_id][: model.config.max_length + 1]
+    else:
+        read = tokenizer.encode(bundle.normalization(target))
+    with recorded_attention(model) as seen:
+        model(torch.tensor([source], device=device), torch.tensor([read[:-1]], device=device))
+    cross = f"decoder.layers.{alignment_layer(model.config.decoder_layers)}.cross_attention"
+    return {
+        "text": text,
+        "output": tokenizer.decode(found.ids),
+        "source": bundle.source_tokenizer.pieces(source)[:MAX_TOKENS],
+        "inputs": tokenizer.pieces(read[:-1])[:MAX_TOKENS],
+        "target": tokenizer.pieces(read[1:])[:MAX_TOKENS],
+        "cross": _pack(seen[cross][0].mean(0)),
+        "self": _pack(seen["decoder.layers.0.self_attention"][0].mean(0)),
+    }
+
+
+def film_part(run: Path) -> PagePart:
+    """The film in the folder of a run for its report; nothing where it has none."""
+    frames = read_jsonl_lines(run / FILM_FILE)
+    if len(frames) < 2:
+        return NOTHING_MOVES
+    texts = [{"text": frames[0]["text"], "films": [{"name": "", "frames": changes(frames)}]}]
+    data = to_json(texts, separators=(",", ":")).replace("<", "\\u003c")
+    html = (
+        f"<section><h2>From noise to translation</h2><p><bdi>{escape(frames[0]['text'])}</bdi>, translated after "
+        f"{len(frames) - 1} of the updates; in rows what the model writes, in columns what it attends to before.</p>"
+        f'<div class="look film"></div><script type="application/json" id="film">{data}</script></section>'
+    )
+    play = "showFilm(document.querySelector('.film'), JSON.parse(document.getElementById('film').textContent));"
+    return PagePart(html, explanation_style(), f"{{ {film_script()} {play} }}")
+
+
+def changes(frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each frame what differs from the one before it, which is all that a page needs."""
+    return [
+        {key: value for key, value in frame.items() if before.get(key, ...) != value}
+        for before, frame in zip([{}, *frames[:-1]], frames, strict=True)
+    ]
+
+
+def _pack(weights: Tensor) -> str:
+    """Rows of weights as bytes, 255 for a weight of 1, in base64."""
+    steps = (255 * weights[:MAX_TOKENS, :MAX_TOKENS].float().cpu()).round().to(torch.uint8)
+    return b64encode(steps.numpy().tobytes()).decode("ascii")

@@ -1,0 +1,59 @@
+"""A trace as one HTML page that needs no network and no other file; its parts are in web/."""
+
+from html import escape
+from pathlib import Path
+from string import Template
+
+from ...checksums import policy_hash
+from ...files import to_json
+from ...translator import Translator
+from .page_data import build_page_data
+from .trace import Trace
+
+_WEB = Path(__file__).with_name("web")
+COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "views.js", "explain.js")
+FILM = ("dom.js", "heatmap.js", "film.js")
+
+
+def build_page(trace: Trace, translator: Translator) -> str:
+    """The page of a trace, as HTML. `translator` is the one that was traced."""
+    data = build_page_data(trace, translator)
+    style, script = _read("page.css") + explanation_style(), explanation_script() + _read("start.js")
+    return Template(_read("explain.html")).substitute(
+        title=escape(f"{data['text']} → {data['output']}"),
+        style=style,
+        script=script,
+        style_hash=policy_hash(style),
+        script_hash=policy_hash(script),
+        data=_for_script(data),
+    )
+
+
+def explanation_script(*, live: bool = False) -> str:
+    """The JavaScript of the page's component; `live` adds what shows translations of a model that runs in the page."""
+    return "\n".join(map(_read, [*COMPONENT, *["live.js"] * live]))
+
+
+def film_script() -> str:
+    """The JavaScript of `showFilm(root, texts)`, which fills a `<div class="look film">`; film.js says with what."""
+    return "\n".join(map(_read, FILM))
+
+
+def explanation_style() -> str:
+    """The style of the component, for pages that show it."""
+    return _read("explain.css")
+
+
+def explanation_markup() -> str:
+    """The HTML of the component, `<main class="look explanation">`, which `showExplanation(root, trace)` fills."""
+    page = _read("explain.html")
+    return page[page.index("<main") : page.index("</main>") + len("</main>")]
+
+
+def _read(name: str) -> str:
+    return _WEB.joinpath(name).read_text(encoding="utf-8")
+
+
+def _for_script(data: object) -> str:
+    """JSON that cannot end the script element around it."""
+    return to_json(data, separators=(",", ":")).replace("<", "\\u003c")

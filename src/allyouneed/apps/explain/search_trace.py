@@ -1,0 +1,262 @@
+"""A record of a search: its engine is wrapped, and every prefix that the search expands is kept."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from ...config import DecodeConfig
+from ...decode import Hypothesis, Rule, apply_rules, length_divisor, sampling_probabilities
+from ...inference import AnyEngine, make_engine
+from ...translator import Segment, Translator
+from ...translator.generation import GenerationRequest, TranslationGenerator
+from ...translator.span_search import search_for_spans
+
+Prefix = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTrace:
+    """One search. `log_probabilities` maps each expanded prefix to those of the next token, (V,), in nats.
+
+    These are the model's, before the `rules` of the search. A prefix leaves out `<sos>`.
+    """
+
+    hypothesis: Hypothesis
+    log_probabilities: Mapping[Prefix, Tensor]
+    eos_id: int
+    limit: int  # tokens at most, `<eos>` included
+    config: DecodeConfig
+    constrained: bool = False  # the translation must have phrases: of a glossary, or copied spans
+    rules: Sequence[Rule] = ()
+
+    def log_probability(self, prefix: Prefix) -> float:
+        """The log-probability of a prefix that was expanded, or that continues such a one by a token."""
+        return sum(float(self.log_probabilities[prefix[:t]][token]) for t, token in enumerate(prefix))
+
+    def best(self, prefix: Prefix, count: int) -> list[tuple[int, float]]:
+        """The most probable next ids after a prefix, with their probabilities."""
+        values, ids = self.log_probabilities[prefix].topk(min(count, len(self.log_probabilities[prefix])))
+        return list(zip(ids.tolist(), values.exp().tolist(), strict=True))
+
+    def ruled(self, prefix: Prefix) -> Tensor:
+        """The log-probabilities of the next token after a prefix, as the rules of the search leave them, (V,)."""
+        row = self.log_probabilities[prefix]
+        written = torch.tensor([prefix], dtype=torch.int64, device=row.device)
+        return apply_rules(self.rules, written, torch.zeros(1, dtype=torch.int64), row[None])[0]
+
+    def ranked(self) -> list[Prefix]:
+        """The expanded prefixes: those of the translation, then the most probable ones by their mean for a token."""
+        answer = tuple(self.hypothesis.ids)
+
+        def order(prefix: Prefix) -> tuple[bool, float]:
+            return answer[: len(prefix)] != prefix, -self.log_probability(prefix) / (len(prefix) or 1)
+
+        return sorted(self.log_probabilities, key=order)
+
+    def ended(self) -> dict[Prefix, float]:
+        """The finished hypotheses with their scores, best first.
+
+        These are the prefixes that may end, and whose `<eos>` is among the `beam` best continuations of all prefixes
+        of their length. Of a search with constraints or groups, whose hypotheses do not all compete, among those of the
+        prefix itself.
+        """
+        totals = {prefix: self.ruled(prefix) + self.log_probability(prefix) for prefix in self.log_probabilities}
+        rivals: dict[int, list[Tensor]] = {}
+        for prefix, row in totals.items():
+            rivals.setdefault(len(prefix), []).append(row)
+        all_compete = not self.constrained and self.config.beam_groups == 1
+
+        def ends(prefix: Prefix) -> bool:
+            row = totals[prefix]
+            every = torch.cat(rivals[len(prefix)]) if all_compete else row
+            end = row[self.eos_id]
+            return bool(end.isfinite() and end >= every.topk(min(self.config.beam, len(every))).values[-1])
+
+        ended = {prefix: self.score((*prefix, self.eos_id)) for prefix in totals if ends(prefix)}
+        return dict(sorted(ended.items(), key=lambda item: -item[1]))
+
+    def score(self, sentence: Prefix) -> float:
+        """The log-probability divided by the length penalty. An `<eos>` that is forced has a probability of 1."""
+        finished = sentence[-1] == self.eos_id
+        is_certain = finished and self._is_forced(sentence[:-1]) and not self._is_scored_again()
+        total = self.log_probability(sentence[:-1] if is_certain else sentence)
+        if self.config.beam == 1:
+            return total
+        ids = list(sentence[:-1] if finished else sentence)
+        return total / length_divisor(self.config, Hypothesis(ids, total, total, finished=finished))
+
+    def explain_ending(self) -> str:
+        """Why the search stopped, in a sentence or two."""
+        ids, limit = tuple(self.hypothesis.ids), "1 token" if self.limit == 1 else f"{self.limit} tokens"
+        if not self.hypothesis.finished or ids not in self.log_probabilities:
+            return f"The output reached its limit of {limit} before <eos>."
+        row = self.log_probabilities[ids]
+        probability = percent(float(row[self.eos_id].exp()))
+        if self._is_forced(ids):
+            return (
+                f"The output reached its limit of {limit}, where forced_eos ends it; the model gave <eos> "
+                f"a probability of {probability}."
+            )
+        if self.config.sample and not self.constrained:
+            return self._explain_draw(ids)
+        if self.config.beam == 1 and not self.constrained:
+            allowed = "" if int(row.argmax()) == self.eos_id else " that the rules of the search allow"
+            return f"<eos> was the most probable next token{allowed} ({probability})."
+        others = [score for sentence, score in self.ended().items() if sentence != ids]
+        score = f"{self.score((*ids, self.eos_id)):.3f}"
+        rival = f"; the next best finished hypothesis has {others[0]:.3f}" if others and not self.constrained else ""
+        ending = (
+            f"<eos> had a probability of {probability}. The score of the translation, its log-probability "
+            f"divided by the length penalty, is {score}{rival}."
+        )
+        if self.constrained:
+            return f"{ending} A hypothesis without the words that the translation must contain could not end."
+        return f"{ending} {self._explain_stopping()}" if self.config.beam_groups == 1 else ending
+
+    def _explain_draw(self, ids: Prefix) -> str:
+        config, row = self.config, self.ruled(ids)[None]
+        drawn = sampling_probabilities(row, temperature=config.temperature, top_k=config.top_k, top_p=config.top_p)
+        plain = {"temperature": 1, "top_k": 0, "top_p": 1}
+        changed = [
+            f"{name}={getattr(config, name):g}" for name, value in plain.items() if getattr(config, name) != value
+        ]
+        setting = f" with {' and '.join(changed)}" if changed else ""
+        return f"<eos> was drawn; its probability{setting} was {percent(float(drawn[0, self.eos_id]))}."
+
+    def _explain_stopping(self) -> str:
+        """The rule by which a beam search stops (decode/ended.py)."""
+        beam, nbest = self.config.beam, self.config.nbest
+        if self.config.early_stopping == "beam":
+            return (
+                f"The search stops when {beam} hypotheses have finished and none of the {beam} best has a worse score "
+                "than the best unfinished one at its present length."
+            )
+        better = "still get a better score" if nbest == 1 else f"get among the {nbest} best finished ones"
+        return (
+            f"The search stops when no unfinished hypothesis can {better}, or, once "
+            f"{ceil(beam * self.config.patience)} hypotheses have finished, when none can at the next token."
+        )
+
+    def _is_forced(self, prefix: Prefix) -> bool:
+        """Whether only `<eos>` may follow a prefix, because it reaches the limit."""
+        return self.config.forced_eos and len(prefix) + 1 == self.limit
+
+    def _is_scored_again(self) -> bool:
+        """Whether the scores are those of the model without the rules (`TranslationGenerator`)."""
+        return self.config.repetition_penalty != 1 or self.config.beam_groups > 1
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1 as a percentage, as web/dom.js writes it: only 0 itself is 0 %."""
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    return f"{100 * share:.{1 if 0 < share < 0.1 else 0}f} %"
+
+
+def with_parents(prefixes: Iterable[Prefix]) -> list[Prefix]:
+    """Some prefixes and all that they continue, the shortest first."""
+    whole = {prefix[:length] for prefix in prefixes for length in range(len(prefix) + 1)}
+    return sorted(whole, key=lambda prefix: (len(prefix), prefix))
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """A state that knows the tokens of each of its hypotheses. One sentence."""
+
+    inner: Any
+    prefixes: tuple[Prefix | None, ...]  # None: nothing was read yet, not even `<sos>`
+
+    def reorder(self, hypotheses: Tensor) -> "_Traced":
+        return _Traced(self.inner.reorder(hypotheses), tuple(self.prefixes[n] for n in hypotheses.tolist()))
+
+    def keep(self, sentences: Tensor) -> "_Traced":
+        return replace(self, inner=self.inner.keep(sentences))
+
+
+class RecordingEngine:
+    """An engine that keeps the log-probabilities after every prefix that a search expands. For one sentence."""
+
+    can_be_joined = False
+
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+        self.config, self.precision, self.compiled = engine.config, engine.precision, engine.compiled
+        self.top_continuations = engine.top_continuations
+        self.by_prefix: dict[Prefix, Tensor] = {}
+
+    def begin_search(self) -> Self:
+        """As in `Engine`."""
+        return self
+
+    def start(self, source: Tensor) -> _Traced:
+        """As in `Engine`."""
+        return _Traced(self._engine.start(source), (None,) * len(source))
+
+    def step(self, last: Tensor, state: _Traced) -> tuple[Tensor, _Traced]:
+        """As in `Engine`."""
+        logits, inner = self._engine.step(last, state.inner)
+        return logits, _Traced(inner, _extend(state.prefixes, last))
+
+    def log_probabilities(self, last: Tensor, state: _Traced, banned_ids: Tensor) -> tuple[Tensor, _Traced]:
+        """As in `Engine`."""
+        rows, inner = self._engine.log_probabilities(last, state.inner, banned_ids)
+        prefixes = _extend(state.prefixes, last)
+        for prefix, row in zip(prefixes, rows, strict=True):
+            self.by_prefix.setdefault(prefix, row.cpu())
+        return rows, _Traced(inner, prefixes)
+
+
+def _extend(prefixes: tuple[Prefix | None, ...], last: Tensor) -> tuple[Prefix, ...]:
+    return tuple(
+        () if prefix is None else (*prefix, token) for prefix, token in zip(prefixes, last.tolist(), strict=True)
+    )
+
+
+class _RecordedGenerator(TranslationGenerator):
+    """A generator that keeps the settings and the rules of the search that found each hypothesis."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.searches: list[tuple[Hypothesis, DecodeConfig, Sequence[Rule]]] = []
+
+    def _search(self, requests: Sequence[GenerationRequest], config: DecodeConfig) -> list[list[Hypothesis]]:
+        results = super()._search(requests, config)
+        self.searches += [(one, config, self._rules(requests, config)) for hypotheses in results for one in hypotheses]
+        return results
+
+
+def trace_search(translator: Translator, segment: Segment) -> SearchTrace:
+    """Search for the translation of a segment as `translator` does, with all its settings, and record the search.
+
+    Where the translation is searched again (because it was repetitive, or its copied spans were wrong), every search
+    is recorded; the settings and rules are those of the one that found it. `segment` must have a translation.
+    """
+    engine = RecordingEngine(make_engine(translator.model, precision=translator.precision))
+    generator = _RecordedGenerator(
+        [translator.model],
+        engine,
+        translator.target_tokenizer,
+        translator.decode,
+        source_specials=len(translator.source_tokenizer.frame([])),
+        normal_repetition=translator.bundle.longest_repetition,
+    )
+    request = segment.request
+    (hypotheses,), _ = generator.generate([request])
+    if hypotheses and segment.constraints:
+        hypotheses = search_for_spans(
+            generator, segment.constraints, segment.text, request, hypotheses, prefix=request.prefix
+        )
+    config, rules = next((config, rules) for one, config, rules in reversed(generator.searches) if one == hypotheses[0])
+    return SearchTrace(
+        hypotheses[0],
+        engine.by_prefix,
+        translator.target_tokenizer.eos_id,
+        int(generator.limits([request]).longest),
+        config,
+        constrained=bool(request.constraints),
+        rules=rules,
+    )

@@ -1,0 +1,161 @@
+"""What is recorded of one translation, as tensors and numbers; the figures are drawn from it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...decode import alignment_layer
+from ...decode.eval_copy import eval_copy
+from ...errors import InputError
+from ...translator import Segment, Translation, Translator
+from .recording import Recording, recorded
+from .search_trace import SearchTrace, trace_search
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One sentence on its way through a model. The decoder reads `<sos> …` and predicts `… <eos>`."""
+
+    text: str
+    translation: str
+    whole_text: str  # what was given; longer than `text` if it is translated in parts
+    output: str  # what `translate` gives for it
+    source_ids: list[int]
+    target_ids: list[int]  # with <sos> and <eos>
+    source_pieces: list[str]  # the tokens of the source as text, special tokens included
+    decoder_inputs: list[str]  # what the decoder reads, position by position
+    decoder_targets: list[str]  # what it predicts
+    recording: Recording  # of this sentence, without the batch axis
+    search: SearchTrace
+    pieces: dict[int, str]  # the text of every token that a figure names
+    note: str  # what the trace leaves out of the translation, and what that must contain; may be empty
+
+
+@torch.inference_mode()
+def trace_translation(translator: Translator, text: str) -> Trace:
+    """Translate a text as `translator` does, with all its settings, and record everything.
+
+    The tensors are those of the model in float32 as it reads the source and the translation. Of a text that is
+    translated in parts, the first part is recorded; one that would be copied is translated. The note says so. Refuses
+    an empty text, an ensemble of models, and what `translator` refuses.
+    """
+    if len(translator.bundles) > 1:
+        raise InputError(
+            f"explain shows the inside of one model; this is an ensemble of {len(translator.bundles)}: name one of them"
+        )
+    if not text.strip():
+        raise InputError("explain needs a text; got an empty one")
+    tokenizer, target_tokenizer, model = translator.source_tokenizer, translator.target_tokenizer, translator.model
+    (whole,) = translator.translations([text])
+    split = translator.using(copy_untranslatable=False, recase="recased" in whole.flags).split([text])
+    segments = [segment for segment in split.segments if not segment.as_is]
+    segment = segments[0]
+    source = segment.request.source
+    search = trace_search(translator, segment)
+    target = [target_tokenizer.sos_id, *search.hypothesis.ids, target_tokenizer.eos_id][: model.config.max_length + 1]
+    device = next(model.parameters()).device
+    with recorded(read := eval_copy(model)) as recording:
+        read(torch.tensor([source], device=device), torch.tensor([target[:-1]], device=device))
+    alone = {name: (x if name.endswith(".position") else x[0]).float().cpu() for name, x in recording.items()}
+    mentioned = {token for prefix in search.log_probabilities for token, _ in search.best(prefix, 8)}
+    mentioned |= {token for prefix in search.log_probabilities for token in prefix}
+    mentioned |= {*search.hypothesis.ids, search.eos_id}
+    mentioned |= {int(i) for name, x in alone.items() if name.endswith(".logits") for i in x.argmax(-1)}
+    translation = target_tokenizer.decode(search.hypothesis.ids)
+    return Trace(
+        text=segment.text,
+        translation=translation,
+        whole_text=text,
+        output=whole.text,
+        source_ids=source,
+        target_ids=target,
+        source_pieces=tokenizer.pieces(source),
+        decoder_inputs=target_tokenizer.pieces(target[:-1]),
+        decoder_targets=target_tokenizer.pieces(target[1:]),
+        recording=alone,
+        search=search,
+        pieces=dict(zip(sorted(mentioned), target_tokenizer.pieces(sorted(mentioned)), strict=True)),
+        note=" ".join(_notes(translator, whole, translation, segments)),
+    )
+
+
+def _notes(translator: Translator, whole: Translation, traced: str, segments: Sequence[Segment]) -> Iterator[str]:
+    """What a reader must know to compare the trace with the output of `translate`."""
+    if "copied" in whole.flags:
+        yield "`translate` copies this text, as the training pairs did; here the model translates it."
+    elif len(segments) > 1:
+        yield (
+            f"The text is translated in {len(segments)} parts, because it is longer than those that the model has "
+            f"learned from. This is the first part; `translate` gives “{whole.text}” for the whole text."
+        )
+    elif "recased" in whole.flags:
+        yield (
+            "The text is in capitals, as hardly any of the training sources are. It is translated in small letters; "
+            f"`translate` gives “{whole.text}”."
+        )
+    elif whole.text != traced:
+        yield f"`translate` gives “{whole.text}” for this text."
+    constraints = segments[0].constraints
+    if constraints and (required := constraints.required_texts(segments[0].text)):
+        texts = ", ".join(" or ".join(f"“{one}”" for one in options) for options in required)
+        yield f"The translation must contain {texts}."
+    if "repeats" in whole.flags:
+        yield "The first search gave a repetitive text, so a second one had its repeated n-grams banned."
+    if "wrong_spans" in whole.flags:
+        yield "The copied spans of the translation are not those of the text."
+    if translator.precision == "int8":
+        yield "The search used int8 weights; the tensors are those of float32."
+
+
+def attentions(trace: Trace) -> dict[str, Tensor]:
+    """The weights (H, T, S) of every attention, encoder first."""
+    return {name: x for name, x in trace.recording.items() if name.endswith("attention") and x.dim() == 3}
+
+
+def attention_tokens(trace: Trace, part: str) -> tuple[list[str], list[str]]:
+    """The tokens of the rows and of the columns of an attention: of a decoder, what it predicts and what it reads."""
+    rows = trace.source_pieces if part.startswith("encoder") else trace.decoder_targets
+    return rows, trace.decoder_inputs if part.endswith("self_attention") else trace.source_pieces
+
+
+def attention_label(part: str) -> str:
+    """The label of an attention: `decoder.layers.0.cross_attention` is the decoder's layer 1."""
+    stack, _, number, what = part.split(".")
+    return f"{stack} {int(number) + 1}, {what.replace('_', '-')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The residual stream after one sublayer: the mean norm of its vectors, and their mean relative change."""
+
+    part: str
+    norm: float
+    change: float
+
+
+def residual_stream(trace: Trace, stack: str) -> list[Stage]:
+    """The residual stream of "encoder" or "decoder", from the sum of embedding and position to the last sublayer."""
+    before = trace.recording["source.sum" if stack == "encoder" else "target.sum"]
+    stages = [Stage("embedding", float(before.norm(dim=-1).mean()), 0.0)]
+    for name, after in trace.recording.items():
+        if name.startswith(f"{stack}.") and name.endswith("_residual"):
+            moved = (after - before).norm(dim=-1) / before.norm(dim=-1)
+            number, _, part = name.removeprefix(f"{stack}.layers.").removesuffix("_residual").partition(".")
+            stages.append(
+                Stage(
+                    f"{int(number) + 1} {part.replace('_', ' ')}", float(after.norm(dim=-1).mean()), float(moved.mean())
+                )
+            )
+            before = after
+    return stages
+
+
+def alignment_matrix(trace: Trace) -> Tensor:
+    """Cross-attention of target tokens to source tokens, (T, S): the mean over the heads of a layer.
+
+    The layer is the one that the alignments of a translation use.
+    """
+    crossing = [x for name, x in attentions(trace).items() if name.endswith("cross_attention")]
+    return crossing[alignment_layer(len(crossing))].mean(0)

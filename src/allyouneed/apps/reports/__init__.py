@@ -1,0 +1,6 @@
+"""What a run tells: its page, comparisons, the final test with advice; and `fit`, which trains with all of them."""
+
+from .final_test import evaluate_run
+from .fitting import fit
+
+__all__ = ["evaluate_run", "fit"]

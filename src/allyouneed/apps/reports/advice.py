@@ -1,0 +1,134 @@
+"""What to try next where a model is poor, with the reason that its run shows. The thresholds are rules of thumb."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .held_out_result import COPY, MODEL, NEAREST, SCORE_TITLES, SYSTEMS, HeldOutResult
+from .record import RunRecord
+
+METRIC = "chrf"  # by which a model is compared with the baselines
+GOOD = {"exact": 90.0, "chrf": 75.0}  # a model that reaches one of them needs no advice
+LAST_PART, FALLING = 0.2, 0.02  # the validation loss fell by 2 % in the last fifth of the updates: it still falls
+RISING = 0.05  # it is 5 % above its minimum
+LEARNED_BY_HEART = 0.6  # the training loss is this share of the validation loss
+TOO_FEW_PAIRS = 20_000
+MANY_DROPPED = 0.05  # share of the pairs that were read
+CONTRADICTED = 0.3  # share of the test sources that occur in the training pairs, of at least 20
+OUT_OF_TRAINING = ("max_train_samples", "max_valid_samples", "deduplicate")  # dropped, but no sign of noise
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How many of the test sources occur among the training pairs, and how many of these have another target there."""
+
+    seen: int = 0
+    contradicted: int = 0
+
+
+def advise(result: HeldOutResult, run: RunRecord, evidence: Evidence, *, pairs: int | None) -> list[str]:
+    """What to try next, the most promising first; nothing for a good model. `pairs` is the number it was trained on."""
+    is_good = any(result.scores[MODEL][name] >= limit for name, limit in GOOD.items())
+    if as_good := _best_baseline(result):
+        beside = (
+            f"It is not clearly better than the {SYSTEMS[as_good]} ({SCORE_TITLES[METRIC]} "
+            f"{result.scores[MODEL][METRIC]:.1f} against {result.scores[as_good][METRIC]:.1f})"
+        )
+        if result.scores[MODEL]["exact"] == 100:
+            return [f"{beside}: both are right on all of these pairs, which need no model."]
+        if is_good:
+            return [f"{beside}: either these pairs need no model, or longer training helps ({_longer(run)})."]
+        first = [f"{beside}: check that {_alignment(run)}; if so, train longer ({_longer(run)})."]
+    elif is_good:
+        return []
+    else:
+        first = list(_course(run))
+    return [*first, *_noise(run, evidence), *_few_pairs(pairs)]
+
+
+def _best_baseline(result: HeldOutResult) -> str:
+    """The better of the baselines if it is as good as the lower end of the model's interval, else nothing."""
+    baselines = {name: result.scores[name][METRIC] for name in (COPY, NEAREST) if name in result.scores}
+    best = max(baselines, key=lambda name: baselines[name])
+    return best if baselines[best] >= result.intervals[METRIC][0] else ""
+
+
+def _alignment(run: RunRecord) -> str:
+    """What holds of pairs that are aligned, in the words of their files."""
+    corpora = [run.settings.get("data", {}), *run.setting("data", "corpus", ())]
+    is_two_files = any(isinstance(one.get("train"), list) and len(one["train"]) == 2 for one in corpora)
+    if is_two_files:
+        return "line n of the source belongs to line n of the target"
+    return "both sides of each pair belong together, such as both columns of a line"
+
+
+def _course(run: RunRecord) -> Iterator[str]:
+    """Advice by training and validation loss."""
+    validations = [line for line in run.checkpoints() if line["valid_loss"] is not None]
+    if len(validations) < 3:
+        return
+    losses = [float(line["valid_loss"]) for line in validations]
+    last, lowest, training = losses[-1], min(losses), validations[-1]["loss"]
+    lowest_at = validations[losses.index(lowest)]["step"]
+    fall = _last_fall(validations)
+    if last > (1 + RISING) * lowest:
+        yield (
+            f"The validation loss was lowest after update {lowest_at:,} ({lowest:.3f}) and then rose to {last:.3f}: "
+            "the model learns its pairs by heart. Get more pairs, raise model.dropout, or take a smaller model."
+        )
+    elif fall >= FALLING:
+        yield (
+            f"The validation loss still fell by {fall:.0%} in the last fifth of the run, to {last:.3f}: train longer, "
+            f"for example twice as long ({_longer(run)})."
+        )
+    elif run.has_comparable_losses() and training is not None and training < LEARNED_BY_HEART * last:
+        yield (
+            f"The training loss, {training:.3f}, is far below the validation loss, {last:.3f}: more pairs help, or "
+            "more model.dropout."
+        )
+    else:
+        yield (
+            f"The validation loss has settled at {last:.3f}: longer training will change little. More pairs help most, "
+            "then a larger model (model.d_model, model.encoder_layers, model.decoder_layers)."
+        )
+
+
+def _last_fall(validations: list[dict[str, Any]]) -> float:
+    """By what share the lowest validation loss fell in the last fifth of the updates."""
+    begin = (1 - LAST_PART) * validations[-1]["step"]
+    before = min((line["valid_loss"] for line in validations if line["step"] <= begin), default=None)
+    after = min(line["valid_loss"] for line in validations)
+    return 0.0 if not before else float(1 - after / before)
+
+
+def _longer(run: RunRecord) -> str:
+    patience = run.setting("train", "patience", 0)
+    if patience and run.last_step() < run.setting("train", "steps", 0) and not run.setting("train", "minutes", 0):
+        return f"the same command with --resume and train.patience={2 * patience}"
+    if minutes := run.setting("train", "minutes", 0):
+        return f"--minutes {2 * minutes:g}"
+    return f"the same command with --resume and train.steps={2 * run.last_step()}"
+
+
+def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:
+    if evidence.contradicted >= max(1, 20 * CONTRADICTED) and evidence.contradicted >= CONTRADICTED * evidence.seen:
+        yield (
+            f"{evidence.contradicted:,} of the {evidence.seen:,} test sources that occur in the training pairs have "
+            "another target there. If one answer is right, clean the pairs; if several are, score with several "
+            "references (allyouneed evaluate --pairs: more columns)."
+        )
+    if run.data and (read := run.data.train.read):
+        dropped = sum(rule.count for name, rule in run.data.train.dropped.items() if name not in OUT_OF_TRAINING)
+        if dropped >= MANY_DROPPED * read:
+            yield (
+                f"{dropped / read:.0%} of the pairs were dropped as faulty ({run.data.train.sentence()}), so others "
+                "may be noisy, too: look at data-report.json, and clean the pairs."
+            )
+
+
+def _few_pairs(pairs: int | None) -> Iterator[str]:
+    if pairs is not None and pairs < TOO_FEW_PAIRS:
+        yield (
+            f"{pairs:,} training pairs are few: more pairs of the kind that fails help most; or start from a model of "
+            "the same languages (--init-from)."
+        )

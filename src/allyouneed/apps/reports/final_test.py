@@ -1,0 +1,151 @@
+"""The end of a run: its test pairs, translated and scored within a limited time, beside baselines."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...bundle import Bundle
+from ...config import Recipe
+from ...data.pair import Pair
+from ...data.prepared import open_training_ids
+from ...data.store import Side
+from ...errors import InputError
+from ...evaluation.baselines import affordable_pairs, find_nearest
+from ...evaluation.held_out import find_prepared, held_out_pairs
+from ...evaluation.model_scores import ScoredSet, TranslatedSet
+from ...metrics import QUICK_METRICS, can_rise, make_metrics
+from ...text.tokenizer import Tokenizer
+from ...translator import Translator
+from .advice import Evidence, advise
+from .held_out_result import COPY, MODEL, NEAREST, HeldOutResult
+from .record import RunRecord
+from .report import write_report
+
+FINAL_TEST_SECONDS = 60.0
+MAX_TEST_PAIRS = 500
+SHOWN_SAMPLES = 20
+FIRST_ROUND = 16  # pairs translated to measure the speed
+TRANSLATING, SEARCHING = 0.6, 0.1  # shares of the time; the rest is for scores and the report
+MAX_SEARCH_SECONDS = 3.0  # for the nearest training pairs
+
+
+def evaluate_run(
+    bundle: Bundle,
+    run: Path,
+    *,
+    seconds: float = FINAL_TEST_SECONDS,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> HeldOutResult:
+    """Score the finished `bundle` of a run on its test pairs, beside baselines, and add the result to its report.
+
+    Up to 500 test pairs, drawn at random, are translated with the settings of the bundle, or as many as `seconds`
+    allow. The scores of the model have 95 % intervals; the baselines are the source itself, and the target of the
+    nearest training pair. A text that the model refuses counts as an empty translation. Writes the result, with
+    twenty of the translations and with advice where the scores are poor, to `test.json`, `test-samples.txt` and
+    `report.html` in the folder `run`. Refuses a run without test pairs.
+    """
+    held_out = held_out_pairs(run)
+    pairs = random.Random(0).sample(held_out, min(len(held_out), MAX_TEST_PAIRS))
+    sources = [pair.source for pair in pairs]
+    outputs, refused = translate_within(Translator(bundle), sources, TRANSLATING * seconds, on_progress=on_progress)
+    notes = []
+    if len(outputs) < len(pairs):
+        notes.append(
+            f"{len(outputs):,} of {len(pairs):,} test pairs: there was no time for more in {seconds:.0f} seconds"
+        )
+    if refused:
+        notes.append(f"{refused:,} sources could not be translated, and count as wrong")
+    pairs = pairs[: len(outputs)]
+    systems = {MODEL: outputs, COPY: [pair.source for pair in pairs]}
+    evidence = Evidence()
+    if sides := open_training_ids(find_prepared(run, Recipe.read(run / "recipe.toml"))):
+        searched = affordable_pairs(len(pairs), len(sides[0]), seconds=min(MAX_SEARCH_SECONDS, SEARCHING * seconds))
+        systems[NEAREST], evidence = _nearest_targets(bundle, pairs, *sides, searched=searched)
+        if searched < len(sides[0]):
+            notes.append(f"nearest of {searched:,} training pairs, evenly spaced among {len(sides[0]):,}")
+    result = _score(bundle, pairs, systems, held_out=len(held_out), refused=refused, notes=notes)
+    record = RunRecord.read(run)
+    result = replace(
+        result, step=record.last_step(), advice=advise(result, record, evidence, pairs=len(sides[0]) if sides else None)
+    )
+    result.write(run)
+    write_report(run)
+    return result
+
+
+def translate_within(
+    translator: Translator, sources: Sequence[str], seconds: float, *, on_progress: Callable[[int], None]
+) -> tuple[list[str], int]:
+    """The translations of as many sources as the time allows, at least sixteen, and how many of them were refused."""
+    outputs: list[str] = []
+    refused: list[InputError] = []
+    begin, count = time.monotonic(), FIRST_ROUND
+    while count >= 1 and len(outputs) < len(sources):
+        some = sources[len(outputs) : len(outputs) + count]
+        translations = translator.translations(some, on_refused=refused.append, on_progress=on_progress)
+        outputs += [translation.text for translation in translations]
+        elapsed = time.monotonic() - begin
+        # Large batches are faster than the first round, so that these rounds seldom take longer than planned.
+        count = int(len(outputs) * min(4.0, (seconds - elapsed) / max(elapsed, 1e-9)))
+    return outputs, len(refused)
+
+
+def _nearest_targets(
+    bundle: Bundle, pairs: Sequence[Pair], sources: Side, targets: Side, *, searched: int
+) -> tuple[list[str], Evidence]:
+    queries = [_encode(bundle.source_tokenizer, pair.source) for pair in pairs]
+    nearest = find_nearest(queries, sources, searched=searched)
+    outputs = bundle.target_tokenizer.decode_all([targets[row] for row in nearest])
+    seen = [sources[row] == query for row, query in zip(nearest, queries, strict=True)]
+    contradicted = sum(
+        is_seen and output != pair.target for is_seen, output, pair in zip(seen, outputs, pairs, strict=True)
+    )
+    return outputs, Evidence(seen=sum(seen), contradicted=contradicted)
+
+
+def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    try:
+        return tokenizer.encode(text)
+    except InputError:  # a character that no training source has
+        return []
+
+
+def _undetected(pairs: int) -> float:
+    """The largest share of errors that leaves this number of pairs without one in 5 % of all draws."""
+    return float(1 - 0.05 ** (1 / pairs))
+
+
+def _score(
+    bundle: Bundle,
+    pairs: Sequence[Pair],
+    systems: dict[str, list[str]],
+    *,
+    held_out: int,
+    refused: int,
+    notes: Sequence[str],
+) -> HeldOutResult:
+    references = [[bundle.normalization(pair.target)] for pair in pairs]
+    metrics = {name: metric for name, metric in make_metrics(QUICK_METRICS).items() if can_rise(metric, references)}
+    scored = {
+        name: ScoredSet.count(TranslatedSet(name, [pair.source for pair in pairs], references, outputs), metrics)
+        for name, outputs in systems.items()
+    }
+    model = scored[MODEL]
+    if model.counts["exact"].score == 100:
+        notes = [
+            *notes,
+            f"no error in {len(pairs):,} pairs: up to {_undetected(len(pairs)):.1%} of others may be wrong",
+        ]
+    return HeldOutResult(
+        step=0,
+        pairs=len(pairs),
+        held_out=held_out,
+        refused=refused,
+        scores={name: {metric: counts.score for metric, counts in one.counts.items()} for name, one in scored.items()},
+        intervals={name: (interval.low, interval.high) for name, interval in model.intervals().items()},
+        signatures={name: counts.signature for name, counts in model.counts.items()},
+        samples=model.translated.samples()[:SHOWN_SAMPLES],
+        notes=notes,
+    )

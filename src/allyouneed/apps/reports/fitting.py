@@ -1,0 +1,93 @@
+"""`fit`: training that scores the model at every validation."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...auto import preliminary_recipe
+from ...bundle import Bundle
+from ...config import Recipe
+from ...errors import ConfigError
+from ...evaluation.model_scores import evaluate_greedily
+from ...evaluation.user_metrics import UserMetric, with_stopping_metric
+from ...run import Draft, Evaluator, TrainingCallback, run_training
+from ...run.budget import Stopwatch
+from ...run.film import FrameMaker
+from ...run.pairs import with_pairs
+from ...run.setup import OptimizerFactory
+from ...younger.muon import build_optimizer
+from .report import try_to_write_report
+
+
+def fit(
+    recipe: Recipe | Draft | str | Path | Sequence[str | Path] | Mapping[str, Any],
+    output: str | Path,
+    *,
+    train: Any = None,
+    valid: Any = None,
+    test: Any = None,
+    callback: TrainingCallback | None = None,
+    evaluate: Evaluator | None = evaluate_greedily,
+    metrics: Mapping[str, UserMetric] | None = None,
+    film: FrameMaker | None = None,
+    optimizer: OptimizerFactory = build_optimizer,
+    resume: bool = False,
+    stopwatch: Stopwatch | None = None,
+) -> Bundle:
+    """Train what `recipe` describes and leave it in the folder `output`; its bundle is returned.
+
+    That is a `Recipe`; a `Draft`, or the tables of one, which may leave out settings; a file of pairs, or two aligned
+    ones in a list; or the TOML file of a recipe. Settings that all but a recipe leave out are chosen from the pairs, as
+    the command does. The pairs are those of the files that `recipe` names, or
+    `train`, `valid` and `test` from memory: an iterable of (source, target) pairs or of rows, a polars or pandas frame,
+    or a data set of Hugging Face, whose two columns `data.columns` names. They are stored in `output`/pairs.
+    `callback` is informed of the progress. `evaluate` scores the model on validation pairs at every validation, by
+    default BLEU, chrF and exact match of greedy translations; with None only the loss is measured. `metrics` are
+    functions of the translations and their references that return a score, higher for the better; each is recorded
+    under its name, which `train.early_stopping_metric` may be. A recipe names such a function as "module:function".
+    `film` is called with the bundle between updates, ever more seldom; what it returns is a frame of film.jsonl.
+    `optimizer` makes the optimizer, whose learning rate follows the recipe's schedule.
+
+    With `train.minutes` the whole run ends within this time, measured by `stopwatch` (a new one, if None). A resumed
+    run has the rest of it.
+
+    With `resume`, continue from the checkpoint there as if the run had never stopped; start where there is none, and
+    leave a finished run as it is. Otherwise refuses an `output` that exists. Refuses to resume with other settings or
+    other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
+    `Interrupted`.
+    """
+    recipe = _as_recipe(recipe)
+    stopping = preliminary_recipe(recipe).train.early_stopping_metric
+    evaluate = with_stopping_metric(evaluate, metrics or {}, stopping)
+    parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
+    if parts:
+        recipe = with_pairs(recipe, Path(output), parts, resume=resume)
+    return run_training(
+        recipe,
+        output,
+        callback=callback,
+        evaluate=evaluate,
+        film=film,
+        optimizer=optimizer,
+        resume=resume,
+        stopwatch=stopwatch,
+        report=try_to_write_report,
+    )
+
+
+def _as_recipe(what: object) -> Recipe | Draft:
+    match what:
+        case Recipe() | Draft():
+            return what
+        case Mapping():
+            return Draft.from_tables(what)
+        case str() | Path() if str(what).endswith(".toml"):
+            return Recipe.read(what)
+        case str() | Path():
+            return Draft.from_tables({"data": {"train": str(what)}})
+        case [str() | Path(), *_] if all(isinstance(file, str | Path) for file in what):
+            return Draft.from_tables({"data": {"train": list(map(str, what))}})
+    raise ConfigError(
+        "fit takes a recipe, a file of pairs, two aligned files, or the tables of a recipe; "
+        f"got {what!r:.60}; pairs from memory are another argument: fit({{}}, output, train=pairs)"
+    )

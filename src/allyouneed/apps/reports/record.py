@@ -1,0 +1,118 @@
+"""The files of a run, read for its report."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ...auto.halving import TrialRecord
+from ...auto.trial_records import read_trials
+from ...data.report import DataReport
+from ...errors import ConfigError, DataError
+from ...files import parse_json, read_whole
+from ...run.log import read_jsonl_lines
+from .curves import Points
+from .held_out_result import HeldOutResult
+
+Lines = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a run has left in its folder up to now. Missing files are empty here."""
+
+    name: str
+    settings: dict[str, dict[str, Any]]
+    validations: Lines
+    updates: Lines
+    samples: Lines
+    outputs: Lines  # of the model in the folder: source, output, reference, and a score that may be missing
+    environment: Lines
+    data: DataReport | None
+    log: str
+    test: HeldOutResult | None = None
+    trials: Sequence[TrialRecord] = ()
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read the run in a folder. Refuses a folder without a run, and damaged files."""
+        if not (folder / "recipe.toml").is_file():
+            raise ConfigError(f"{folder} has no recipe.toml and so is no training run; name the folder of a run")
+        try:
+            return cls._read(folder)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise damaged(folder, error) from error
+
+    @classmethod
+    def _read(cls, folder: Path) -> Self:
+        validations = read_jsonl_lines(folder / "metrics.jsonl")
+        for validation in validations:
+            validation["scores"] = {name: value for name, value in validation["scores"].items() if value is not None}
+        test = HeldOutResult.read(folder)
+        report, log = folder / "data-report.json", folder / "log.txt"
+        return cls(
+            name=folder.resolve().name,
+            settings=tomllib.loads(read_whole(folder / "recipe.toml").decode("utf-8")),
+            validations=validations,
+            updates=read_jsonl_lines(folder / "updates.jsonl"),
+            samples=read_jsonl_lines(folder / "samples.jsonl"),
+            outputs=read_jsonl_lines(folder / "validation.jsonl"),
+            environment=read_jsonl_lines(folder / "environment.jsonl"),
+            trials=read_trials(folder),
+            data=DataReport.from_table(parse_json(read_whole(report))) if report.exists() else None,
+            log=log.read_text(encoding="utf-8", errors="replace") if log.exists() else "",
+            # That of a model before a resumed run went on says nothing about the model there is now.
+            test=test if test and validations and test.step == validations[-1]["step"] else None,
+        )
+
+    def checkpoints(self) -> Lines:
+        """The validations of checkpoints, without those of a mean of several."""
+        return [validation for validation in self.validations if validation["averaged"] == 1]
+
+    def last_step(self) -> int:
+        """The number of the update after which the run was last validated."""
+        return int(self.validations[-1]["step"]) if self.validations else 0
+
+    def setting(self, section: str, key: str, default: Any) -> Any:
+        """A setting of the recipe, or `default` where an older recipe lacks it."""
+        return self.settings.get(section, {}).get(key, default)
+
+    def has_comparable_losses(self) -> bool:
+        """Whether training and validation loss are the same measure."""
+        return not self.setting("train", "label_smoothing", 0.0) and not self.setting("train", "r_drop", 0.0)
+
+    def score_names(self) -> list[str]:
+        """The names of the scores, as the validations have them."""
+        return list(dict.fromkeys(name for validation in self.validations for name in validation["scores"]))
+
+
+def points_over_updates(lines: Lines, *path: str) -> Points:
+    """A value of each validation (or line between them) over the updates, where there is one."""
+    points = []
+    for line in lines:
+        value: Any = line
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            points.append((float(line["step"]), float(value)))
+    return points
+
+
+def training_points(run: RunRecord, key: str) -> Points:
+    """Loss, gradient norm or learning rate over the updates; of an older run, at its validations."""
+    return points_over_updates(run.updates or run.checkpoints(), key)
+
+
+def describe_means(*runs: RunRecord) -> list[str]:
+    """A sentence about the mean of checkpoints, which the curves leave out, if there is one."""
+    has_mean = any(len(run.checkpoints()) < len(run.validations) for run in runs)
+    return ["The mean of the last checkpoints is not in the curves."] * has_mean
+
+
+def damaged(folder: Path, error: Exception) -> DataError:
+    """The refusal of a folder whose files cannot be understood."""
+    return DataError(
+        "metrics.jsonl, updates.jsonl, samples.jsonl, validation.jsonl, environment.jsonl, test.json or "
+        f"data-report.json in {folder} is damaged ({error!r}); remove it to continue"
+    )

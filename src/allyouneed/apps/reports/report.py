@@ -1,0 +1,302 @@
+"""A run on one self-contained page of HTML: curves, settings, data, best and worst outputs.
+
+It is made only from the files of the run.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ...auto.halving import TrialRecord
+from ...data.report import REASONS, DataReport, PartReport, SourceCount
+from ...errors import AllYouNeedError
+from ...files import write_whole
+from ...run.callback import telling_scores
+from .curves import Curve, draw_curves
+from .held_out_result import HeldOutResult
+from .record import Lines, RunRecord, damaged, describe_means, points_over_updates, training_points
+from .report_page import (
+    AXES,
+    NOTHING_MOVES,
+    PagePart,
+    build_report_page,
+    details,
+    facts,
+    pairs_table,
+    paragraph,
+    section,
+    wide_table,
+)
+
+BEST_AND_WORST = 8
+NO_OUTPUTS = "The run has kept no scored translations of validation pairs."
+
+
+def write_report(
+    folder: Path, *, running: bool = False, path: Path | None = None, film: PagePart = NOTHING_MOVES
+) -> None:
+    """Write the report of the run in a folder, up to now, to `report.html` there or to `path`. Refuses damaged files.
+
+    `film` comes first, where the run has one.
+
+    The page of a run that is `running` loads itself again every few seconds.
+    """
+    run = RunRecord.read(folder)
+    try:
+        page = build_report_page(run.name, _sections(run, film), running=running, moving=film)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise damaged(folder, error) from error
+    write_whole(path or folder / "report.html", page)
+
+
+def try_to_write_report(folder: Path, message: Callable[[str, str], None], *, running: bool = False) -> None:
+    """Write the report of a run; one that cannot be written is a warning, passed to `message` with its topic."""
+    try:
+        write_report(folder, running=running)
+    except AllYouNeedError as error:
+        message("warning", f"the report was not written: {error}")
+
+
+def _sections(run: RunRecord, film: PagePart) -> Iterator[str]:
+    yield f"<h1>{escape(run.name)}</h1>"
+    yield film.html
+    yield _summary(run.validations)
+    yield _held_out(run.test)
+    yield AXES if run.validations else paragraph("The first validation is still to come.")
+    yield f'<div class="curves">{"".join(_curves(run))}</div>'
+    yield _loss_note(run)
+    yield _validations(run)
+    yield from _best_and_worst(run.outputs)
+    yield _translations(run.samples)
+    yield _trials(run.trials)
+    yield _data(run.data)
+    yield _environment(run)
+    yield _settings(run.settings)
+    yield section("Log", details("All messages", f"<pre>{escape(run.log)}</pre>"))
+
+
+def _summary(validations: Lines) -> str:
+    if not validations:
+        return ""
+    last = validations[-1]
+    pairs = [("updates", f"{last['step']:,}"), ("minutes", f"{last['seconds'] / 60:,.1f}")]
+    if last["valid_loss"] is not None:
+        pairs += [
+            ("validation loss", f"{last['valid_loss']:.4f}"),
+            ("perplexity", f"{last['perplexity']:,.3f}"),
+            ("tokens correct", f"{last['accuracy']:.2f} %"),
+        ]
+    scores = {name: score for name, score in telling_scores(last["scores"]).items() if score is not None}
+    pairs += [(name, f"{score:.2f}") for name, score in scores.items()]
+    if speeds := [line["tokens_per_second"] for line in validations if line.get("tokens_per_second")]:
+        pairs.append(("target tokens per second", f"{sum(speeds) / len(speeds):,.0f}"))
+    if last["skipped"]:
+        pairs.append(("updates skipped", f"{last['skipped']:,}"))
+    best = ""
+    if scores:
+        name = next(iter(scores))
+        top = max(validations, key=lambda validation: validation["scores"].get(name, float("-inf")))
+        best = paragraph(
+            f"After the last validation. The highest {name} was {top['scores'][name]:.2f}, "
+            f"after update {top['step']:,}."
+        )
+    return facts(pairs) + best
+
+
+def _held_out(test: HeldOutResult | None) -> str:
+    """The scores on test pairs beside the baselines, what to try next, and some translations."""
+    if test is None:
+        return ""
+    advice = "".join(f"<li>{escape(line)}</li>" for line in test.advice)
+    samples = [asdict(sample) for sample in test.samples]
+    return section(
+        "Test pairs",
+        paragraph(
+            "No update and no choice of a model depended on these pairs. In brackets: 95 % intervals, bootstrap."
+        ),
+        wide_table("Test pairs", test.header(), test.rows()),
+        *(paragraph(f"{note}.") for note in test.notes),
+        *([f"<h3>What to try next</h3><ul class='advice'>{advice}</ul>"] if advice else []),
+        details(f"{len(samples)} translations of test pairs", _output_list(samples)),
+    )
+
+
+def _curves(run: RunRecord) -> Iterator[str]:
+    warmup, validations = _warmup_updates(run), run.checkpoints()
+    same_axis = run.has_comparable_losses()
+    yield draw_curves(
+        "Loss",
+        [
+            Curve("training", training_points(run, "loss")),
+            Curve("validation", points_over_updates(validations, "valid_loss"), 2, right=not same_axis),
+        ],
+        y_title="nats per token" if same_axis else "training, nats per token",
+        right_title="validation, nats per token",
+        log=True,
+        warmup=warmup,
+    )
+    scores = [
+        Curve(name, points_over_updates(validations, "scores", name), number)
+        for number, name in enumerate(run.score_names(), start=1)
+    ]
+    yield draw_curves("Scores of validation pairs", scores, y_title="score, 0 to 100", warmup=warmup)
+    for title, curve, y_title in (
+        ("Tokens predicted correctly", Curve("validation", points_over_updates(validations, "accuracy"), 2), "percent"),
+        ("Learning rate", Curve("learning rate", training_points(run, "learning_rate"), 3), "learning rate"),
+        ("Gradient norm", Curve("before clipping", training_points(run, "gradient_norm"), 4), "norm"),
+        ("Speed", Curve("training", points_over_updates(validations, "tokens_per_second"), 5), "target tokens/s"),
+    ):  # fmt: skip
+        log = curve.name in ("learning rate", "before clipping")
+        yield draw_curves(title, [curve], y_title=y_title, log=log, warmup=warmup)
+
+
+def _warmup_updates(run: RunRecord) -> int:
+    """The length of the warmup; a time budget compresses it, so that it ends with the highest learning rate."""
+    if run.setting("train", "minutes", 0.0):
+        return int(max(training_points(run, "learning_rate"), key=lambda point: point[1], default=(0.0, 0.0))[0])
+    return int(run.setting("train", "warmup", 0))
+
+
+def _loss_note(run: RunRecord) -> str:
+    if not run.validations:
+        return ""
+    model, train = run.settings.get("model", {}), run.settings.get("train", {})
+    extras = {
+        "dropout": model.get("dropout"),
+        "label smoothing": train.get("label_smoothing"),
+        "R-Drop": train.get("r_drop"),
+    }
+    used = [f"{name} {value:g}" for name, value in extras.items() if value]
+    axes = "both have the same axis" if run.has_comparable_losses() else "each has an axis of its own"
+    difference = f"the training loss is with {' and '.join(used)}, the validation loss without: " if used else ""
+    return paragraph(
+        f"Losses are means per target token; {difference}{axes}. The speed counts padding, and leaves out validations."
+        + "".join(f" {note}" for note in describe_means(run))
+    )
+
+
+def _validations(run: RunRecord) -> str:
+    if not run.validations:
+        return ""
+    names = run.score_names()
+    header = ["update", "training loss", "validation loss", "perplexity", "correct, %", *names]
+    header += ["learning rate", "gradient norm", "tokens/s", "minutes"]
+
+    def row(line: dict[str, Any]) -> list[str]:
+        values = [line["loss"], line["valid_loss"], line["perplexity"], line["accuracy"]]
+        values += [line["scores"].get(name) for name in names]
+        values += [line["learning_rate"], line.get("gradient_norm"), line.get("tokens_per_second")]
+        numbers = ["" if value is None else f"{value:.4g}" for value in [*values, line["seconds"] / 60]]
+        average = f" (mean of {line['averaged']})" if line["averaged"] > 1 else ""
+        return [f"{line['step']:,}{average}", *numbers]
+
+    return details("The numbers of every validation", wide_table("Validations", header, map(row, run.validations)))
+
+
+def _best_and_worst(samples: Lines) -> Iterator[str]:
+    scored = [sample for sample in samples if sample["score"] is not None]
+    outputs = sorted(scored, key=lambda sample: -sample["score"])
+    half = min(BEST_AND_WORST, len(outputs) // 2)
+    yield _outputs("Best outputs", outputs[: half or 1], NO_OUTPUTS)
+    top = outputs[0]["score"] if outputs else 0.0
+    worst = [sample for sample in outputs[::-1][:half] if sample["score"] < top]
+    same = f"None: all {len(outputs):,} translated validation pairs have the same score, {top:g}."
+    yield _outputs("Worst outputs", worst, same if outputs else NO_OUTPUTS)
+
+
+def _outputs(title: str, samples: Sequence[dict[str, Any]], none: str) -> str:
+    if not samples:
+        return section(title, paragraph(none))
+    return section(title, paragraph("Validation pairs, by sentence score."), _output_list(samples))
+
+
+def _output_list(samples: Sequence[dict[str, Any]]) -> str:
+    items = "".join(
+        f"<li><b>{sample['score']:.1f}</b><dl>"
+        f"<dt>source</dt><dd dir='auto'>{escape(sample['source'])}</dd>"
+        f"<dt>output</dt><dd dir='auto' class='output'>{escape(sample['output']) or '<i>nothing</i>'}</dd>"
+        f"<dt>reference</dt><dd dir='auto'>{escape(sample['reference'])}</dd></dl></li>"
+        for sample in samples
+    )
+    return f"<ul class='outputs'>{items}</ul>"
+
+
+def _translations(validations: Lines) -> str:
+    """The translations of a few sentences at several validations."""
+    if not validations:
+        return ""
+    apart = max(1, len(validations) // 6)
+    chosen = [*validations[:-1:apart], validations[-1]]
+    parts = []
+    for number, sample in enumerate(chosen[-1]["samples"]):
+        rows = [
+            (f"{validation['step']:,}", other["output"])
+            for validation in chosen
+            for other in validation["samples"]
+            if (other["source"], other["reference"]) == (sample["source"], sample["reference"])
+        ]
+        table = pairs_table([*rows, ("reference", sample["reference"])])
+        parts.append(details(sample["source"], table, is_open=number == 0))
+    return section("Translations during training", *parts)
+
+
+def _trials(records: Sequence[TrialRecord]) -> str:
+    """The short trainings that decided between settings."""
+    if not records:
+        return ""
+    header = ["settings", "round", "seconds", "updates", records[0].metric, "loss of a pair"]
+
+    def row(record: TrialRecord) -> list[str]:
+        settings = ", ".join(f"{name}={value}" for name, value in record.settings.items())
+        values = ["" if value is None else f"{value:.4g}" for value in (record.score, record.loss)]
+        times = [f"{record.round + 1}", f"{record.seconds:.1f}", f"{record.updates:,}"]
+        return [settings or "those of the rules", *times, *values]
+
+    note = paragraph(
+        "Short trainings of narrower models, which decided between these settings: of every round the better half was "
+        "tried for longer. The loss is that of the validation pairs, in nats."
+    )
+    return section("Trials", note, wide_table("Trials", header, map(row, records)))
+
+
+def _data(report: DataReport | None) -> str:
+    """The pairs read, used and dropped."""
+    if report is None:
+        return ""
+    counts: list[tuple[str, PartReport | SourceCount]] = [*report.parts().items()]
+    if len(report.sources) > 1:
+        counts += [(source.name, source) for source in report.sources]
+    rows = [(name, f"{count.read:,} pairs read, {count.used:,} used") for name, count in counts]
+    rows += [("rule not used", line) for line in report.unused_rules()]
+    dropped = "".join(
+        f"<tr><th scope='row'>{name}: {escape(REASONS[rule])}</th><td>{broken.count:,}<br>"
+        + "<br>".join(f"<bdi><i>{escape(example)}</i></bdi>" for example in broken.examples)
+        + "</td></tr>"
+        for name, part in report.parts().items()
+        for rule, broken in part.dropped.items()
+        if broken.count
+    )
+    table = details("Dropped, by rule", f"<table>{dropped}</table>") if dropped else ""
+    return section("Data", pairs_table(rows), table)
+
+
+def _environment(run: RunRecord) -> str:
+    """Every start of the run: when, by which command, and on what."""
+    if not run.environment:
+        return ""
+    parts = []
+    for number, line in enumerate(run.environment):
+        rows = [(key, str(value)) for key, value in line.items() if key not in ("step", "time")]
+        what = f"resumed after update {line['step']:,}" if line["step"] else "started"
+        parts.append(details(f"{line['time']}: {what}", pairs_table(rows), is_open=number == len(run.environment) - 1))
+    return section("Environment and command", *parts)
+
+
+def _settings(recipe: dict[str, dict[str, Any]]) -> str:
+    tables = [
+        details(f"[{name}]", pairs_table([(key, str(value)) for key, value in table.items()]))
+        for name, table in recipe.items()
+    ]
+    return section("Settings", *tables)

@@ -1,0 +1,119 @@
+"""The application: the APIs, one router each, over one `ServerState`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from ...device import retain_freed_memory
+from . import (
+    api_docs,
+    deepl,
+    deepl_documents,
+    deepl_glossaries,
+    explanation,
+    health,
+    libretranslate,
+    native,
+    uploads,
+    web_page,
+)
+from .access import Access
+from .detection import Detector
+from .disconnects import CancelOnDisconnect
+from .document_jobs import DocumentJobs
+from .glossary_store import GlossaryStore
+from .head_requests import AnswerHead
+from .languages import ModelSource
+from .libretranslate_schema import ERROR_ANSWERS
+from .models import ModelStore
+from .monitoring import Monitoring
+from .options import ServeConfig
+from .refusals import install_error_handlers
+from .reloading import Reloader
+from .request_log import RequestLog
+from .scheduler import Scheduler
+from .security import guard_requests, safe_answers
+from .server_state import ServerState
+from .stored_files import StoredFiles
+from .suggestions import SuggestionStore
+
+APIS = (
+    libretranslate, uploads, native, explanation, deepl, deepl_glossaries, deepl_documents, health, api_docs, web_page,
+)  # fmt: skip
+
+
+def create_app(
+    bundles: Sequence[str | Path],
+    config: ServeConfig | None = None,
+    *,
+    decode: Mapping[str, object] | None = None,
+) -> FastAPI:
+    """An ASGI application that serves `bundles`, each a folder, or `FOLDER=en-it` to name its languages.
+
+    `decode` holds settings of `DecodeConfig` that replace those of the bundles. Refuses bundles without languages,
+    and two for the same pair.
+    """
+    config = config or ServeConfig()
+    models = ModelStore([ModelSource.parse(bundle) for bundle in bundles], config, decode)
+    return assemble(config, models)
+
+
+def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
+    """The application over models that exist already."""
+    monitoring = Monitoring()
+    scheduler = Scheduler(
+        models, monitoring, workers=config.workers, max_queue=config.max_queue, timeout=config.request_timeout
+    )
+    monitoring.watch_models(lambda: {str(key): size for key, size in models.memory().items()})
+    reloader = Reloader(models, every=config.reload_every)
+    stored = StoredFiles(lifetime=config.file_lifetime, max_size=config.max_files_size)
+    server = ServerState(
+        config,
+        models,
+        scheduler,
+        monitoring,
+        Access(config),
+        Detector([language.code for language in models.languages()]),
+        stored,
+        DocumentJobs(stored, lifetime=config.file_lifetime),
+        SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,
+        GlossaryStore(config.glossaries, max_terms=config.max_terms),
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        retain_freed_memory()
+        scheduler.start()
+        if config.preload or len(models.pairs()) == 1:
+            for key in models.pairs():
+                await asyncio.to_thread(models.load, key)
+        async with reloader, stored, server.jobs:
+            monitoring.status = "ready"
+            yield
+            monitoring.drain()
+        await asyncio.to_thread(scheduler.close)
+        server.glossaries.close()
+
+    app = FastAPI(
+        title="allyouneed",
+        version=version("allyouneed"),
+        lifespan=lifespan,
+        openapi_url="/spec",
+        docs_url=None,  # the page that FastAPI would answer loads scripts from a network
+        redoc_url=None,
+    )
+    app.state.server = server
+    install_error_handlers(app)
+    # The last one added sees a request first.
+    app.add_middleware(AnswerHead)
+    app.add_middleware(CancelOnDisconnect)
+    guard_requests(app, config)
+    app.add_middleware(RequestLog, monitoring=monitoring, log_requests=config.log_requests, log_text=config.log_text)
+    safe_answers(app)
+    for api in APIS:
+        app.include_router(api.router, responses=ERROR_ANSWERS)
+    return app

@@ -1,0 +1,137 @@
+"""The API of DeepL, version 2: translate, languages, usage and documents; glossaries are in `deepl_glossaries.py`.
+
+docs/http-api.md lists what of it is here and what its options do.
+"""
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from ...language_tags import language_name
+from . import deepl_schema as schema
+from .access import Client, QuotaRefusal
+from .deepl_options import read_sentence_options, refuse_unsupported
+from .language_codes import base_language, find_code
+from .languages import ModelKey
+from .refusals import Refusal
+from .request_checks import checked_terms, known_codes, refuse_too_much
+from .request_fields import Fields, read_fields
+from .server_state import Server, ServerState
+from .source_languages import detect_sources, translate_each
+from .translation_options import TranslationOptions
+
+router = APIRouter(prefix="/v2", tags=["DeepL"])
+
+# DeepL writes English and Portuguese as targets with a region.
+_TARGET_VARIANTS = {
+    "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
+    "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
+}
+UNLIMITED = 10**12  # characters, as DeepL writes a limit that nobody reaches
+
+
+@router.post("/translate", **schema.DEEPL_TRANSLATE)
+async def translate_deepl(request: Request, server: Server) -> JSONResponse:
+    """Translate texts."""
+    fields, client = await read_deepl_request(request, server)
+    texts = fields.all_texts("text")
+    if not texts:
+        raise Refusal(400, "Bad request: Value for 'text' not specified.")
+    refuse_too_much(texts, server.config)
+    target = require_deepl_code(server, fields, "target_lang")
+    source = require_deepl_code(server, fields, "source_lang") if fields.text("source_lang") else ""
+    how = read_sentence_options(fields)
+    refuse_unsupported(fields)
+    terms = await read_terms(server, client, fields, source, target)
+    charge(server, client, cost=len(texts), characters=sum(map(len, texts)))
+    sources = [source] * len(texts) if source else [one.language for one in await detect_sources(server, texts, target)]
+    answers = await translate_each(
+        server, how.prepared(texts), sources, target, TranslationOptions(glossary=terms), markup=how.markup,
+        split_sentences=how.split_sentences,
+    )  # fmt: skip
+    billed = fields.flag("show_billed_characters")
+    return JSONResponse(
+        {
+            "translations": [
+                {"detected_source_language": base_language(code).upper(), "text": answer.text}
+                | ({"billed_characters": len(text)} if billed else {})
+                for code, answer, text in zip(sources, answers, texts, strict=True)
+            ]
+        }
+    )
+
+
+@router.get("/languages", **schema.DEEPL_LANGUAGES)
+async def list_deepl_languages(request: Request, server: Server) -> JSONResponse:
+    """List the languages that texts may have (`type=source`), or that they can be translated into (`type=target`)."""
+    fields, _ = await read_deepl_request(request, server)
+    kind = fields.text("type") or "source"
+    if kind not in ("source", "target"):
+        raise Refusal(400, "Bad request: Value for 'type' not supported.")
+    languages = server.models.languages()
+    if kind == "source":
+        return JSONResponse([{"language": one.code.upper(), "name": one.name} for one in languages])
+    targets = dict.fromkeys(code for one in languages for code in one.targets)
+    variants = [
+        variant for code in targets for variant in _TARGET_VARIANTS.get(code, ((code.upper(), language_name(code)),))
+    ]
+    return JSONResponse([{"language": code, "name": name, "supports_formality": False} for code, name in variants])
+
+
+@router.get("/usage", **schema.DEEPL_USAGE)
+async def show_usage(request: Request, server: Server) -> JSONResponse:
+    """Count the characters that this key has sent today, and say how many it may."""
+    _, client = await read_deepl_request(request, server)
+    charge(server, client, cost=1, characters=0)
+    limit = client.key.characters_per_day if client.key else 0
+    return JSONResponse(
+        {"character_count": server.access.characters_today(client), "character_limit": limit or UNLIMITED}
+    )
+
+
+async def read_deepl_request(request: Request, server: ServerState) -> tuple[Fields, Client]:
+    """The fields of a request and its client. Refuses a missing or wrong key with DeepL's status and text."""
+    fields = await read_fields(request)
+    try:
+        return fields, server.access.identify(request, fields.text("auth_key"))
+    except Refusal as refusal:
+        if refusal.status in (400, 403) and refusal.retry_after is None:
+            raise Refusal(403, "Forbidden. The API key is missing or unknown.") from None
+        raise
+
+
+def charge(server: ServerState, client: Client, *, cost: int, characters: int) -> None:
+    """Count a request of a client; a used-up day has DeepL's status 456."""
+    try:
+        server.access.charge(client, cost=cost, characters=characters)
+    except QuotaRefusal as refusal:
+        raise refusal.as_deepl() from None
+
+
+def require_deepl_code(server: ServerState, fields: Fields, name: str) -> str:
+    """The served code of a language field. Refuses a missing one, and languages that are not served."""
+    code = fields.text(name)
+    if not code:
+        raise Refusal(400, f"Bad request: Value for '{name}' not specified.")
+    match = find_code(code, known_codes(server.models))
+    if match is None:
+        raise Refusal(400, f"Bad request: Value for '{name}' not supported.")
+    return match
+
+
+async def read_terms(
+    server: ServerState, client: Client, fields: Fields, source: str, target: str
+) -> tuple[tuple[str, str], ...]:
+    """The terms of the glossaries that a request names; of two with the same term the one named first counts.
+
+    Refuses a glossary without a source language, and one that has no terms for the two languages.
+    """
+    names = fields.all_texts("glossary_ids") or ([name] if (name := fields.text("glossary_id")) else [])
+    if names and not source:
+        raise Refusal(400, "Bad request: Use of a glossary requires the source_lang parameter to be specified")
+    pair = ModelKey(base_language(source), base_language(target))
+    terms: dict[str, str] = {}
+    for name in ",".join(names).split(",") if names else []:
+        terms = await asyncio.to_thread(server.glossaries.terms, client.account, name, pair) | terms
+    return checked_terms(terms, server.config)

@@ -1,0 +1,135 @@
+"""The models of a server: bundles by language pair, each loaded when it is first used."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...bundle import model_files
+from ...errors import ConfigError, LanguageError
+from ...files import named_folders
+from ...language_tags import language_name
+from ...translator import Translator
+from .languages import Language, ModelKey, ModelSource
+from .options import ServeConfig
+
+MEBIBYTE = 2**20
+
+
+class LoadedModel:
+    """A bundle in memory. Requests that use it keep it, whatever the store does in the meantime."""
+
+    def __init__(self, source: ModelSource, config: ServeConfig, decode: Mapping[str, Any]) -> None:
+        self.source, self.stamp = source, _stamp(source.folder)
+        folders = named_folders(source.folder)
+        self.base = Translator.load(*folders, device=config.device, precision=config.precision, **decode)
+        states = [bundle.model.state_dict() for bundle in self.base.bundles]
+        tensors = {tensor.data_ptr(): tensor.nbytes for state in states for tensor in state.values()}
+        self.bytes = sum(tensors.values())
+
+    def is_current(self) -> bool:
+        """Whether the files on disk are still those that were read."""
+        return self.stamp == _stamp(self.source.folder)
+
+
+class ModelStore:
+    """The models by language pair. Any thread may call it."""
+
+    def __init__(
+        self, sources: Iterable[ModelSource], config: ServeConfig, decode: Mapping[str, Any] | None = None
+    ) -> None:
+        self._sources: dict[ModelKey, ModelSource] = {}
+        for source in sources:
+            if other := self._sources.get(source.key):
+                raise ConfigError(f"{other.folder} and {source.folder} both translate {source.key}; serve one of them")
+            self._sources[source.key] = source
+        if not self._sources:
+            raise ConfigError("a server needs at least one bundle")
+        self._config, self._decode = config, dict(decode or {})
+        self._loaded: dict[ModelKey, LoadedModel] = {}  # the one used last is the last
+        self._lock = threading.Lock()  # for the dict; never held while a model is read
+        self._loading = {key: threading.Lock() for key in self._sources}
+
+    def pairs(self) -> list[ModelKey]:
+        """Every pair there is, in the order of the bundles."""
+        return list(self._sources)
+
+    def languages(self) -> list[Language]:
+        """Every source language, with its name in English and its targets."""
+        targets: dict[str, list[str]] = {}
+        for source, target in self._sources:
+            targets.setdefault(source, []).append(target)
+        return [Language(code, language_name(code), tuple(others)) for code, others in targets.items()]
+
+    def pair(self, source: str, target: str) -> ModelKey:
+        """The key of a pair, upper or lower case. Refuses languages that no model here translates."""
+        known = {code.lower(): code for key in self._sources for code in key}
+        for code in (source, target):
+            if code.lower() not in known:
+                raise LanguageError(f"{code} is not supported")
+        key = ModelKey(known[source.lower()], known[target.lower()])
+        if key not in self._sources:
+            raise LanguageError(
+                f"{language_name(key.target)} ({key.target}) is not available as a target language from "
+                f"{language_name(key.source)} ({key.source})"
+            )
+        return key
+
+    def loaded(self, key: ModelKey) -> LoadedModel | None:
+        """The model of a pair if it is in memory; it counts as used now."""
+        with self._lock:
+            if model := self._loaded.pop(key, None):
+                self._loaded[key] = model
+            return model
+
+    def load(self, key: ModelKey) -> LoadedModel:
+        """The model of a pair, read now if it is not in memory: for a thread that may wait some seconds."""
+        with self._loading[key]:
+            return self.loaded(key) or self._read(key)
+
+    def translator(self, key: ModelKey) -> Translator:
+        """The translator of a pair; it is loaded first if necessary."""
+        return self.load(key).base
+
+    def reload_changed(self) -> dict[ModelKey, str]:
+        """Read again what has changed on disk. Returns what happened, by pair; a bundle that is not whole is left.
+
+        Requests that use an older model finish with it.
+        """
+        with self._lock:
+            models = dict(self._loaded)
+        outcome: dict[ModelKey, str] = {}
+        for key, model in models.items():
+            try:
+                if not model.is_current():
+                    with self._loading[key]:
+                        self._read(key)
+                    outcome[key] = "reloaded"
+            except Exception as error:  # the model that is in memory serves on, whatever the new one has
+                outcome[key] = f"not reloaded: {error}"
+        return outcome
+
+    def memory(self) -> dict[ModelKey, int]:
+        """Bytes of the weights of each model in memory, in float32."""
+        with self._lock:
+            return {key: model.bytes for key, model in self._loaded.items()}
+
+    def _read(self, key: ModelKey) -> LoadedModel:
+        model = LoadedModel(self._sources[key], self._config, self._decode)
+        with self._lock:
+            self._loaded.pop(key, None)
+            self._loaded[key] = model
+            if self._config.max_loaded_memory:
+                self._unload(self._config.max_loaded_memory * MEBIBYTE)
+        return model
+
+    def _unload(self, limit: int) -> None:
+        """Forget the models used longest ago until the rest is within `limit` bytes; the last one always stays."""
+        while len(self._loaded) > 1 and sum(model.bytes for model in self._loaded.values()) > limit:
+            del self._loaded[next(iter(self._loaded))]
+
+
+def _stamp(folder: Path) -> list[tuple[str, int, int]]:
+    files = [file for bundle in named_folders(folder) for file in model_files(bundle)]
+    stats = ((file.name, file.stat()) for file in files)
+    return [(name, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]

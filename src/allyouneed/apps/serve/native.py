@@ -1,0 +1,139 @@
+"""The API of this program itself: translations with confidence, flags and alignments, and one piece by piece."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, Field
+
+from ...errors import AllYouNeedError
+from ...translator import Translation
+from ...translator.texts import checked_prefixes
+from .admission import Admitted, NativeBody
+from .events import EVENT_STREAM, event, event_response
+from .request_checks import checked_count, checked_terms, refuse_too_much
+from .request_log import count_texts
+from .server_state import Server
+from .translation_options import TranslationOptions
+
+router = APIRouter(prefix="/v1", tags=["native"])
+
+
+class TextsRequest(NativeBody):
+    """Texts to translate, and how."""
+
+    texts: list[str]
+    source: str = Field(description="language of the texts", examples=["en"])
+    target: str = Field(description="language of the translations", examples=["it"])
+    alternatives: int = Field(0, ge=0, description="other translations of each text")
+    align: Literal["words", "tokens"] | None = Field(None, description="units to align, if any")
+    glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
+    prefix: str | list[str] = Field("", description="how every translation begins, or a list: how each begins")
+
+
+class AlternativeText(BaseModel):
+    """A translation. `log_probability` is in nats, of `tokens` tokens; both are 0 where nothing was decoded."""
+
+    text: str
+    log_probability: float
+    tokens: int
+    flags: list[str]
+
+
+class AlignedWords(BaseModel):
+    """The words, or tokens, of a source and of its translation, and the indices of those that belong together."""
+
+    source: list[str]
+    target: list[str]
+    links: list[tuple[int, int]]
+
+
+class TranslatedText(AlternativeText):
+    """The translation of one text; `alignment` is null unless `align` asks for it."""
+
+    alternatives: list[AlternativeText]
+    alignment: AlignedWords | None
+
+
+class TextsAnswer(BaseModel):
+    """The translations, in the order of the texts."""
+
+    translations: list[TranslatedText]
+
+
+class StreamRequest(NativeBody):
+    """A text to translate piece by piece."""
+
+    text: str
+    source: str = Field(examples=["en"])
+    target: str = Field(examples=["it"])
+    glossary: dict[str, str] = Field(default_factory=dict, description="terms and their translations")
+
+
+@router.post("/translate", response_model=TextsAnswer)
+async def translate(body: TextsRequest, server: Server, client: Admitted) -> JSONResponse:
+    """Translate texts of one language into another."""
+    refuse_too_much(body.texts, server.config)
+    key = server.models.pair(body.source, body.target)
+    options = TranslationOptions(
+        alternatives=checked_count(body.alternatives, "alternatives", limit=server.config.max_alternatives),
+        align=body.align,
+        glossary=checked_terms(body.glossary, server.config),
+        prefix=body.prefix if isinstance(body.prefix, str) else tuple(checked_prefixes(body.prefix, len(body.texts))),
+    )
+    server.access.charge(client, cost=max(1, len(body.texts)), characters=sum(map(len, body.texts)))
+    count_texts(body.texts)
+    translations = await server.scheduler.translate(key, body.texts, options)
+    # Not through the model of the answer: checking it again would take longer than making it.
+    return JSONResponse({"translations": [_describe(one) for one in translations]})
+
+
+@router.post(
+    "/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {EVENT_STREAM: {}}}},
+)
+async def stream(body: StreamRequest, server: Server, client: Admitted) -> StreamingResponse:
+    """Translate a text and send each piece as soon as it is written, as server-sent events.
+
+    Each event without a name has a piece as JSON, `{"text": "…"}`; the pieces together are the translation. The last
+    event is `done`, with the whole text, or `error`, with `{"error": "…"}`.
+    """
+    refuse_too_much([body.text], server.config)
+    key = server.models.pair(body.source, body.target)
+    options = TranslationOptions(glossary=checked_terms(body.glossary, server.config))
+    server.access.charge(client, cost=1, characters=len(body.text))
+    count_texts([body.text])
+    pieces = server.scheduler.stream(key, body.text, options)
+    first = await anext(pieces, None)  # what is refused gets the status code of a refusal
+
+    async def events() -> AsyncIterator[str]:
+        text = ""
+        try:
+            if first is not None:
+                text += first
+                yield event({"text": first})
+                async for piece in pieces:
+                    text += piece
+                    yield event({"text": piece})
+            yield event({"text": text}, name="done")
+        except AllYouNeedError as error:
+            yield event({"error": str(error)}, name="error")
+        finally:
+            await pieces.aclose()
+
+    return event_response(events())
+
+
+def _describe(translation: Translation) -> dict[str, Any]:
+    alignment = translation.alignment
+    return {
+        **_outline(translation),
+        "alternatives": [_outline(other) for other in translation.alternatives],
+        "alignment": None if alignment is None else alignment._asdict(),
+    }
+
+
+def _outline(translation: Translation) -> dict[str, Any]:
+    return {name: getattr(translation, name) for name in AlternativeText.model_fields}

@@ -1,0 +1,88 @@
+"""The process of a server: its socket, its logs, and how it stops."""
+
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from ...errors import ConfigError, Interrupted
+from .connections import limit_headers
+from .options import ServeConfig
+from .request_log import JsonFormatter
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections on an address. Refuses one that is in use, or not of this machine."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; --port chooses another port, --host an address"
+        ) from error
+
+
+def url(listener: socket.socket) -> str:
+    """Where a browser on this machine finds what listens there."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C: then accept no more, finish what runs, and return.
+
+    Raises `Interrupted` if a second signal, or the end of `drain_timeout`, broke running requests off.
+    """
+    _log_as_json()
+    server = _Server(
+        uvicorn.Config(
+            app,
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(config.drain_timeout)),
+        ),
+        on_ready,
+        on_stop=app.state.server.monitoring.drain,
+    )
+    limit_headers(server.config, config.header_timeout)
+    server.run(sockets=[listener])
+    if server.force_exit:
+        app.state.server.scheduler.close(abort=True)  # a process must not end while its threads compute
+        raise Interrupted("stopped by a second signal; requests were broken off", signal=server.last_signal)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None], *, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready, self._on_stop = on_ready, on_stop
+        self.last_signal = signal.SIGINT
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # What the libraries have defined stays until the end; each collection would look through all of it, for which
+        # every request would wait.
+        gc.freeze()
+        if self.started:
+            self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # uvicorn's own would end the process by the signal, and ignore a second SIGTERM.
+        self.force_exit = self.should_exit
+        self.should_exit, self.last_signal = True, signal.Signals(sig)
+        self._on_stop()
+
+
+def _log_as_json() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)  # what libraries warn of
+    logging.captureWarnings(True)
+    logging.getLogger("allyouneed.apps.serve").setLevel(logging.INFO)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a client's mistake, which its answer names

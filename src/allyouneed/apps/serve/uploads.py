@@ -1,0 +1,160 @@
+"""Documents over HTTP: uploaded, translated, and fetched by the URL in the answer."""
+
+import asyncio
+import re
+import unicodedata
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from ..documents import DocumentOptions, document_format
+from ..documents.document_translation import DocumentPlan
+from . import libretranslate_schema as schema
+from .document_requests import read_file, translate_file_content
+from .events import EVENT_STREAM, Progress, progress_response
+from .refusals import Refusal
+from .request_checks import known_codes, read_glossary, require_code, require_text
+from .request_fields import Fields, read_fields
+from .server_state import Server, ServerState
+
+router = APIRouter(tags=["LibreTranslate"])
+
+DISABLED = "Files translation are disabled on this server."
+
+
+class UploadedDocument(NamedTuple):
+    """A document and the plan of its translation; `source` is "" if it is to be detected."""
+
+    name: str
+    content: bytes
+    plan: DocumentPlan
+    source: str
+    target: str
+
+    @property
+    def characters(self) -> int:
+        """Those that are to be translated."""
+        units = zip(self.plan.document.units, self.plan.sentences, strict=True)
+        return sum(len(unit.text) for unit, sentences in units if sentences)
+
+
+@router.post("/translate_file", **schema.TRANSLATE_FILE)
+async def translate_file(request: Request, server: Server) -> Response:
+    """Translate a document; the answer says where to fetch the translation.
+
+    A client that accepts `text/event-stream` gets server-sent events: how many sentences are `done`, of the `total`.
+    The last one is `done`, with the answer that others get, or `error`, with its text and status.
+    """
+    if not server.config.files:
+        raise Refusal(403, DISABLED)
+    fields = await read_fields(request)
+    client = server.access.identify(request, fields.text("api_key"))
+    upload = fields.upload("file")
+    if upload is None:
+        raise Refusal(400, "Invalid request: missing file parameter")
+    languages = document_languages(server, require_text(fields, "source"), require_text(fields, "target"))
+    filename, content = upload
+    name = check_upload(server, filename, content)
+    options = read_document_options(fields)
+    glossary = read_glossary(fields.get("glossary"), server.config)
+    server.access.charge(client, cost=file_cost(server, content))
+    document = await read_upload(name, content, *languages, options)
+    server.access.charge(client, cost=0, characters=document.characters)
+
+    async def work(on_progress: Progress = lambda *_: None) -> dict[str, str]:
+        translated, new_name = await translate_upload(server, document, glossary, on_progress)
+        token = await asyncio.to_thread(server.uploads.add, translated, new_name)
+        return {"translatedFileUrl": str(request.url_for("download_file", filename=f"{token}.{quote(new_name)}"))}
+
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return await progress_response(work)
+    return JSONResponse(await work())
+
+
+@router.get("/download_file/{filename}", **schema.DOWNLOAD_FILE)
+async def download_file(filename: str, server: Server) -> Response:
+    """Fetch a translated document by the URL that /translate_file answered."""
+    if not server.config.files:
+        raise Refusal(403, DISABLED)
+    stored = await asyncio.to_thread(server.uploads.read, filename.partition(".")[0])
+    if stored is None:
+        raise Refusal(404, "there is no such file, or its time is over; translate it again")
+    return attachment(*stored)
+
+
+def check_upload(server: ServerState, filename: str, content: bytes) -> str:
+    """A safe name for an uploaded document. Refuses an empty file, one that is too large, and an unknown format."""
+    if not filename or not content:
+        raise Refusal(400, "Invalid request: empty file")
+    if len(content) > server.config.max_file:
+        raise Refusal(413, f"Invalid request: request ({len(content)}) exceeds file limit ({server.config.max_file})")
+    name = safe_name(filename)
+    if document_format(name) is None:
+        raise Refusal(400, "Invalid request: file format not supported")
+    return name
+
+
+def file_cost(server: ServerState, content: bytes) -> int:
+    """What a document counts in the limit of requests: as many texts of greatest length as it has bytes for."""
+    per_text = server.config.max_characters
+    return max(1, len(content) // per_text) if per_text else 1
+
+
+def document_languages(server: ServerState, source: str, target: str) -> tuple[str, str]:
+    """The codes of the languages of a document; the source is "" if it is to be detected ("auto").
+
+    Refuses languages that are not served.
+    """
+    codes = known_codes(server.models)
+    source = "" if source.strip().lower() == "auto" else require_code(source, codes)
+    target = require_code(target, codes)
+    if source not in ("", target):
+        server.models.pair(source, target)
+    return source, target
+
+
+async def read_upload(
+    name: str, content: bytes, source: str, target: str, options: DocumentOptions | None = None
+) -> UploadedDocument:
+    """Read a document that `check_upload` accepted. Refuses what its format cannot read."""
+    kind = document_format(name)
+    assert kind is not None  # see `check_upload`
+    chosen = replace(options or DocumentOptions(), target_language=target)
+    return UploadedDocument(name, content, await read_file(content, kind, chosen), source, target)
+
+
+def read_document_options(fields: Fields) -> DocumentOptions:
+    """How a document is read, by the fields of its request."""
+    encoding, column, into = (fields.text(name) for name in ("encoding", "column", "into"))
+    return DocumentOptions(encoding=encoding, column=column, into=into, numbers=fields.flag("numbers"))
+
+
+async def translate_upload(
+    server: ServerState,
+    document: UploadedDocument,
+    glossary: tuple[tuple[str, str], ...] = (),
+    on_progress: Progress = lambda *_: None,
+) -> tuple[bytes, str]:
+    """A document in its target language, and a name for it."""
+    name, content, plan, source, target = document
+    translated = await translate_file_content(server, content, plan, source, target, glossary, on_progress)
+    stem, dot, ending = name.rpartition(".")
+    return translated, f"{stem}_{target}{dot}{ending}"
+
+
+def safe_name(filename: str) -> str:
+    """The last part of a file's name without control characters and signs that mean something in paths and headers."""
+    name = PurePosixPath(unicodedata.normalize("NFC", filename).replace("\\", "/")).name
+    name = re.sub(r"[^\w.() -]", "_", name).strip(". ")
+    return name[-100:] or "document"
+
+
+def attachment(name: str, content: bytes) -> Response:
+    """An answer that a browser saves as a file and never shows, whatever is in it."""
+    plain = name.encode("ascii", "replace").decode().replace("?", "_")
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    return Response(content, media_type="application/octet-stream", headers={"Content-Disposition": disposition})

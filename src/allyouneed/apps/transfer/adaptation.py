@@ -1,0 +1,307 @@
+"""A trained model taught the pairs of a new kind, such as corrections of its translations, in a short run.
+
+Every epoch mixes the corrections with pairs that the model knows, since a network trained on new pairs alone forgets
+the old ones. The best model is the one that translates held-out corrections best among those that still translate the
+known validation pairs about as well as before.
+
+output/pairs/corrections.*.jsonl, known.*.jsonl    what the run trains on, validates and tests with
+output/pairs/adaptation.json                       what these were made from; written last
+output/adaptation.json                             scores on both test sets, before and after
+output/…                                           the run and its bundle (run/run.py)
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from ...auto.choice_rules import ALWAYS, peak_learning_rate
+from ...bundle import Bundle, model_files
+from ...config import Recipe
+from ...data.clean import dedup_key
+from ...data.pair import Pair
+from ...data.tabular import iterate_pairs
+from ...errors import ConfigError, DataError, InputError
+from ...evaluation import evaluate_greedily
+from ...files import followed, locked, parse_json, read_json_lines, read_whole, to_json, to_json_lines, write_whole
+from ...metrics import can_rise, make_metrics
+from ...run import Draft, Evaluation, SilentCallback, TrainingCallback, run_training
+from ...run.resume import has_run, refuse_a_run
+from ..reports.report import try_to_write_report
+from .known_pairs import Parts, find_known_pairs, split
+from .vocabulary_fit import check_vocabulary, count_tokens
+
+EPOCH = 1_000  # fewer corrections are repeated until an epoch has this many
+
+# chrF that the known validation pairs may lose before it counts against a model. A model that differs at all gives
+# other translations than its own earlier ones, which are as good.
+_TOLERANCE = {"pairs": 0.5, "outputs": 10.0}
+PENALTY = 3.0  # chrF of the corrections that every point beyond that outweighs
+FEW_TOKENS, FEW_STEPS = 100_000, 1_500  # three epochs of fewer tokens would be too few updates
+# From MANY corrections on, the learning rate is this share of a new model's: so many are not learned by heart. Fewer
+# have a fifth of it.
+MANY, LEARNING_RATE_OF_MANY = 10_000, 0.5
+PATIENCE = 10  # of 20 validations: scores fall at the start, and rise again as the learning rate falls
+_SEED = 1  # of the parts, and of the draw of known pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """An adapted bundle, and its scores on two test sets, "corrections" and "known", beside those of the old bundle.
+
+    BLEU is left out of the scores of a test set in which no target has four words.
+    `are_outputs`: the references of "known" are translations by the old bundle. `is_held_out`: no tested correction was
+    trained on.
+    """
+
+    bundle: Bundle
+    before: Mapping[str, Mapping[str, float]]
+    after: Mapping[str, Mapping[str, float]]
+    are_outputs: bool
+    is_held_out: bool
+
+
+def adapt_bundle(
+    folder: str | Path,
+    corrections: Iterable[tuple[str, str]],
+    output: str | Path,
+    *,
+    mix: float = 3.0,
+    sources: Sequence[str] = (),
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    callback: TrainingCallback | None = None,
+    resume: bool = False,
+) -> Adaptation:
+    """Train the bundle in `folder` on with `corrections`, pairs of a source and its translation, into `output`.
+
+    An epoch has `mix` known pairs for every correction. These are the training pairs of the bundle's run, if they are
+    in its folder, or else its own translations of `sources`, or of the probes in the bundle. `settings` are tables of a
+    recipe that replace those chosen here. With `resume`, an interrupted adaptation is continued.
+
+    Refuses an empty set of corrections, a vocabulary that cannot encode a tenth of their tokens, and an `output` that
+    exists; to resume with other corrections, another bundle or another `mix`.
+    """
+    folder, output, callback = Path(folder), followed(Path(output)), callback or SilentCallback()
+    _ = Draft.from_tables(settings or {}).preliminary  # refuses wrong ones before any work
+    base = Bundle.load(folder)
+    pairs = _usable(base, corrections, callback)
+    # The lock of a run is held while pairs are collected, and again while it trains; this one also in between.
+    with locked(output.with_name(f"{output.name}.pairs"), what=str(output)):
+        with locked(output, what=str(output)):
+            plan = _Plan(folder, output / "pairs", pairs, mix, tuple(sources))
+            if not (resume and has_run(output)):
+                refuse_a_run(output, remedy="delete it")
+            elif not plan.manifest.is_file():
+                raise ConfigError(f"{output} contains a run that is no adaptation; name another folder with --output")
+            prepared = plan.prepare(base, callback, resume=resume)
+        parts = {name: plan.read(name) for name in ("corrections", "known")}
+        recipe = Draft.from_tables(_tables(plan, base, parts, settings or {}))
+        evaluate = _JointEvaluator(base, frozenset(parts["corrections"].valid), prepared["are_outputs"])
+        bundle = run_training(
+            recipe, output, callback=callback, evaluate=evaluate, resume=resume, report=try_to_write_report
+        )
+        after = _scores(bundle, parts)
+        write_whole(
+            output / "adaptation.json", to_json({"before": prepared["before"], "after": after}, indent=2) + "\n"
+        )
+        result = Adaptation(bundle, prepared["before"], after, prepared["are_outputs"], parts["corrections"].is_split)
+        for message in _disappointments(result):
+            callback.on_message("warning", message)
+        return result
+
+
+def _disappointments(result: Adaptation) -> Iterator[str]:
+    """What went wrong by the scores on both test sets, with what may help."""
+    gains = {name: result.after[name]["chrf"] - result.before[name]["chrf"] for name in result.before}
+    if gains["corrections"] <= 0:
+        yield (
+            f"the corrections changed by {gains['corrections']:+.1f} chrF, so nothing was gained; a longer training "
+            "(--minutes, train.steps) or a higher train.learning_rate learns more"
+        )
+    if -gains["known"] > _TOLERANCE["outputs" if result.are_outputs else "pairs"]:
+        yield f"what the model knew lost {-gains['known']:.1f} chrF; a larger --mix keeps more"
+
+
+def _usable(base: Bundle, corrections: Iterable[tuple[str, str]], callback: TrainingCallback) -> list[Pair]:
+    """The corrections in the normalization of the base, each once; messages about those that are left out or differ."""
+    rows = [Pair(*map(base.normalization, map(str.strip, pair))) for pair in iterate_pairs(corrections)]
+    pairs = list(dict.fromkeys(pair for pair in rows if pair.source and pair.target))
+    if not pairs:
+        raise DataError("there is no correction to learn: expected pairs of a source and its translation")
+    if not (pairs := _short_enough(base, different := pairs)):
+        raise DataError(
+            f"there is no correction to learn: all {len(different):,} are longer than the "
+            f"{base.model.config.max_length:,} tokens that the model reads; split them into sentences"
+        )
+    if left_out := len(rows) - len(pairs):
+        callback.on_message(
+            "corrections", f"{left_out:,} of {len(rows):,} are left out: repeated, with an empty side, or too long"
+        )
+    counts = Counter(pair.source for pair in pairs)
+    if several := [source for source, count in counts.items() if count > 1]:
+        callback.on_message(
+            "warning",
+            f"{len(several):,} of {len(counts):,} corrected texts have several translations, such as {several[0]!r}; "
+            "all of these are learned, so the model may give any of them",
+        )
+    return pairs
+
+
+def _short_enough(base: Bundle, pairs: list[Pair]) -> list[Pair]:
+    """The pairs whose sides the model can read; all if its vocabulary cannot encode one, as is told later."""
+    sides = zip((base.source_tokenizer, base.target_tokenizer), zip(*pairs, strict=True), strict=True)
+    try:
+        lengths = [map(len, tokenizer.encode_all(texts)) for tokenizer, texts in sides]
+    except InputError:
+        return pairs
+    longest = base.model.config.max_length
+    return [pair for pair, *both in zip(pairs, *lengths, strict=True) if max(both) <= longest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What an adaptation is made from, and the folder of its pairs."""
+
+    bundle: Path
+    folder: Path
+    corrections: list[Pair]
+    mix: float
+    sources: tuple[str, ...]
+
+    def prepare(self, base: Bundle, callback: TrainingCallback, *, resume: bool) -> dict[str, Any]:
+        """Write the pairs, and score the base on them; returns `adaptation.json`, perhaps of an earlier call."""
+        origin = {
+            "bundle": _digest(*(path.read_bytes() for path in model_files(self.bundle))),
+            "corrections": _digest(self.corrections),
+            "sources": _digest(self.sources),
+            "mix": self.mix,
+        }
+        if resume and self.manifest.is_file():
+            stored: dict[str, Any] = parse_json(read_whole(self.manifest))
+            if changed := [name for name, value in origin.items() if stored["origin"][name] != value]:
+                raise ConfigError(
+                    f"{self.folder.parent} was started with other values of: {', '.join(changed)}; resume with the "
+                    "same ones, or start another adaptation with --output"
+                )
+            return stored
+        parts = {"corrections": split(self.corrections, seed=_SEED)}
+        count = ceil((self.mix or 1) * _epoch_corrections(parts["corrections"]))
+        callback.on_prepare("known pairs", 0, None)
+        known = find_known_pairs(self.bundle, base, self.sources, count=count, seed=_SEED)
+        parts["known"] = _without(known.parts, self.corrections)
+        if not all(parts["known"]):
+            raise DataError(f"the corrections have the sources of {known.origin}; name other texts with --sources")
+        for message in check_vocabulary(base, self.corrections, parts["known"].train, self.bundle):
+            callback.on_message("warning", message)
+        callback.on_message("known", f"{known.origin}: {len(parts['known'].train):,} to mix in")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, some in parts.items():
+            for part, rows in some._asdict().items():
+                write_whole(self._file(name, part), to_json_lines(pair._asdict() for pair in rows))
+        table = {
+            "origin": origin,
+            "are_outputs": known.are_outputs,
+            "before": _scores(base, parts),
+        }
+        write_whole(self.manifest, to_json(table, indent=2) + "\n")
+        return table
+
+    @property
+    def manifest(self) -> Path:
+        """What the pairs were made from."""
+        return self.folder / "adaptation.json"
+
+    def read(self, name: str) -> Parts:
+        """The stored corrections or known pairs."""
+        return Parts(*([Pair(**row) for row in read_json_lines(self._file(name, part))] for part in Parts._fields))
+
+    def files(self, name: str) -> dict[str, str]:
+        """The settings of a corpus that name the stored pairs."""
+        return {part: str(self._file(name, part).resolve()) for part in Parts._fields}
+
+    def _file(self, name: str, part: str) -> Path:
+        return self.folder / f"{name}.{part}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class _JointEvaluator:
+    """Scores a model on both kinds of validation pairs, and joins the scores to one, "joint"."""
+
+    base: Bundle
+    corrections: frozenset[Pair]
+    are_outputs: bool
+    before: dict[tuple[Pair, ...], float] = field(default_factory=dict)  # chrF of the base on some known pairs
+
+    def __call__(self, bundle: Bundle, pairs: Sequence[Pair]) -> Evaluation:
+        """The chrF of both, and that of the corrections less a penalty for what the known pairs lost."""
+        known_pairs = tuple(pair for pair in pairs if pair not in self.corrections)
+        new = evaluate_greedily(bundle, [pair for pair in pairs if pair in self.corrections])
+        known = evaluate_greedily(bundle, known_pairs)
+        if known_pairs not in self.before:
+            self.before[known_pairs] = evaluate_greedily(self.base, known_pairs).scores["chrf"]
+        lost = self.before[known_pairs] - known.scores["chrf"]
+        loss = lost - _TOLERANCE["outputs" if self.are_outputs else "pairs"]
+        scores = {"new": new.scores["chrf"], "known": known.scores["chrf"]}
+        return Evaluation(scores | {"joint": scores["new"] - PENALTY * max(0.0, loss)}, [*new.samples, *known.samples])
+
+
+def _tables(plan: _Plan, base: Bundle, parts: Mapping[str, Parts], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of the recipe; what depends on the size of the corpus is chosen as for any fine-tuning."""
+    count = _epoch_corrections(parts["corrections"])
+    counts = {"corrections": count, "known": min(plan.mix * count, len(parts["known"].train))}
+    weights = {name: counts[name] / len(some.train) for name, some in parts.items()}
+    corpora = [plan.files("corrections") | {"weight": weights["corrections"]}]
+    known = plan.files("known")
+    corpora.append(
+        known | {"weight": weights["known"]} if plan.mix else {part: known[part] for part in ("valid", "test")}
+    )
+    before = Recipe.read(plan.bundle / "recipe.toml").train if (plan.bundle / "recipe.toml").is_file() else None
+    kept: dict[str, Any] = {key: getattr(before, key) for key in ("label_smoothing", "precision")} if before else {}
+    tokens = sum(weights[name] * count_tokens(base, some.train) for name, some in parts.items())
+    if tokens / 2 < FEW_TOKENS:
+        kept["steps"] = FEW_STEPS
+    if len(parts["corrections"].train) >= MANY:
+        optimizer = settings.get("train", {}).get("optimizer", ALWAYS["optimizer"])
+        kept["learning_rate"] = LEARNING_RATE_OF_MANY * peak_learning_rate(base.model.config.d_model, optimizer)
+    languages = dict(zip(("source_language", "target_language"), base.languages, strict=True))
+    tables: dict[str, Any] = {
+        "data": {"corpus": corpora, **(languages if all(base.languages) else {})},
+        # Corrections were chosen by people, and known pairs were cleaned already.
+        "clean": {
+            **asdict(base.normalization), "max_chars": 0, "max_length_ratio": 0, "drop_copies": 0, "overlap": "none",
+        },
+        "train": {
+            **kept, "init_from": str(plan.bundle), "patience": PATIENCE, "early_stopping_metric": "joint",
+            "validate_samples": sum(len(some.valid) for some in parts.values()),
+        },
+        "decode": {key: value for key, value in asdict(base.decode).items() if value is not None},
+    }  # fmt: skip
+    return {name: {**tables.get(name, {}), **settings.get(name, {})} for name in {**tables, **settings}}
+
+
+def _epoch_corrections(corrections: Parts) -> int:
+    """The corrections of an epoch, repeated ones included."""
+    return max(EPOCH, len(corrections.train))
+
+
+def _without(parts: Parts, corrections: Sequence[Pair]) -> Parts:
+    """Known pairs whose sources are not corrected: what is learned of these has changed."""
+    corrected = {dedup_key(pair.source) for pair in corrections}
+    return Parts(*([pair for pair in part if dedup_key(pair.source) not in corrected] for part in parts))
+
+
+def _scores(bundle: Bundle, parts: Mapping[str, Parts]) -> dict[str, dict[str, float]]:
+    """The scores of the test pairs, without BLEU where no target has four words."""
+    return {name: _telling(evaluate_greedily(bundle, some.test).scores, some.test) for name, some in parts.items()}
+
+
+def _telling(scores: Mapping[str, float], pairs: Sequence[Pair]) -> dict[str, float]:
+    metrics, references = make_metrics(tuple(scores)), [pair.target for pair in pairs]
+    return {name: score for name, score in scores.items() if can_rise(metrics[name], references)}
+
+
+def _digest(*values: object) -> str:
+    return sha256(repr(values).encode()).hexdigest()[:16]

@@ -1,0 +1,98 @@
+"""What to try next follows from what the run shows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from allyouneed.apps.reports.advice import Evidence, advise
+from allyouneed.apps.reports.held_out_result import HeldOutResult
+from allyouneed.apps.reports.record import RunRecord
+from allyouneed.data.report import DataReport, PartReport, RuleCount
+
+
+def make_result(chrf: float = 40.0, exact: float = 1.0, **baselines: float) -> HeldOutResult:
+    baselines = {"copy": 5.0} | baselines
+    scores = {"model": {"chrf": chrf, "exact": exact}} | {name: {"chrf": value} for name, value in baselines.items()}
+    return HeldOutResult(10, 100, 100, 0, scores, {"chrf": (chrf - 3, chrf + 3), "exact": (exact, exact)}, {})
+
+
+def make_run(losses: list[float], training: float = 1.0, data: DataReport | None = None, **train: Any) -> RunRecord:
+    lines = [
+        {"step": 100 * number, "loss": training, "valid_loss": loss, "averaged": 1, "scores": {}}
+        for number, loss in enumerate(losses, start=1)
+    ]
+    return RunRecord("run", {"train": train}, lines, [], [], [], [], data, "")
+
+
+def first_advice(run: RunRecord, result: HeldOutResult | None = None, **evidence: int) -> str:
+    return next(iter(advise(result or make_result(), run, Evidence(**evidence), pairs=100_000)), "")
+
+
+FLAT = [4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]
+FALLING = [4.0, 3.5, 3.2, 3.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4]
+RISING = [4.0, 3.0, 2.0, 2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.7]
+
+
+@pytest.mark.parametrize(
+    ("run", "advice"),
+    [
+        (make_run(FALLING), "still fell by 8% in the last fifth of the run, to 2.400: train longer"),
+        (make_run(FALLING), "--resume and train.steps=2000"),
+        (make_run(FALLING, steps=5000, patience=10), "--resume and train.patience=20"),
+        (make_run(FALLING, steps=1000, patience=10), "--resume and train.steps=2000"),
+        (make_run(FALLING, minutes=5), "twice as long (--minutes 10)"),
+        (
+            make_run(RISING),
+            "lowest after update 300 (2.000) and then rose to 2.700: the model learns its pairs by heart",
+        ),
+        (make_run(FLAT, training=1.0), "training loss, 1.000, is far below the validation loss, 2.000: more pairs"),
+        (make_run(FLAT, training=1.9), "has settled at 2.000"),
+        (make_run(FLAT, training=1.0, label_smoothing=0.1), "has settled at 2.000"),  # the losses are not comparable
+        (make_run([3.0]), ""),
+    ],
+)
+def test_the_losses_say_whether_longer_training_or_more_pairs_help(run: RunRecord, advice: str) -> None:
+    assert advice in first_advice(run)
+
+
+def test_a_good_model_needs_no_advice_unless_a_baseline_is_as_good() -> None:
+    assert advise(make_result(exact=95), make_run(FALLING), Evidence(), pairs=10) == []
+    assert advise(make_result(chrf=80, copy=60, nearest=50), make_run(FALLING), Evidence(), pairs=10) == []
+    advice = first_advice(make_run(FALLING), make_result(chrf=80, copy=78, nearest=50))
+    assert advice.startswith("It is not clearly better than the copy of the source (chrF2 80.0 against 78.0): either")
+    assert "longer training helps (the same command with --resume and train.steps=2000)" in advice
+    assert "nearest training pair" in first_advice(make_run(FLAT), make_result(chrf=30, copy=5, nearest=29))
+
+
+def test_a_model_without_an_error_is_not_to_be_trained_longer() -> None:
+    result = replace(make_result(chrf=100, exact=100, copy=100), intervals={"chrf": (100.0, 100.0)})
+    assert advise(result, make_run(FALLING), Evidence(), pairs=10) == [
+        "It is not clearly better than the copy of the source (chrF2 100.0 against 100.0): both are right on all of "
+        "these pairs, which need no model."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        ({"train": "pairs.tsv"}, "check that both sides of each pair belong together"),
+        ({"train": ["pairs.en", "pairs.it"]}, "check that line n of the source belongs to line n of the target"),
+        ({"train": [], "corpus": [{"train": ["a", "b"]}]}, "check that line n of the source"),
+    ],
+)
+def test_the_alignment_to_check_is_that_of_the_files(data: dict[str, Any], advice: str) -> None:
+    run = make_run(FLAT)
+    assert advice in first_advice(replace(run, settings={**run.settings, "data": data}), make_result(copy=40.0))
+
+
+def test_few_and_noisy_pairs_are_named() -> None:
+    part = PartReport(read=1_000, used=800)
+    part.dropped["empty"] = RuleCount(150)
+    part.dropped["max_train_samples"] = RuleCount(50)
+    run = make_run(FLAT, data=DataReport(train=part))
+    advice = advise(make_result(), run, Evidence(seen=50, contradicted=20), pairs=800)
+    assert "20 of the 50 test sources that occur in the training pairs have another target there" in advice[1]
+    assert advice[2].startswith("15% of the pairs were dropped as faulty")
+    assert advice[3].startswith("800 training pairs are few")
+    assert len(advise(make_result(), make_run(FLAT), Evidence(seen=50, contradicted=5), pairs=30_000)) == 1
