@@ -1,7 +1,7 @@
 import pytest
 
 from allyouneed.errors import ConfigError
-from allyouneed.language_tags import guess_languages, language_name, parse_pair, require_language
+from allyouneed.language_tags import find_language, guess_languages, language_name, parse_pair, require_language
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,15 @@ def test_languages_are_guessed_only_where_the_names_are_clear() -> None:
     assert guess_languages(["train.lc.norm.tok.en", "train.lc.norm.tok.de"]) == ("en", "de")
     for files in ("train.en", ["source.txt", "target.txt"], ["a.en", "b.en"], ["a.en", "b.csv"], ["a", "b"], ()):
         assert guess_languages(files) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("en", "en"), ("EN", "en"), ("en_us", "en-US"), ("zh-hans", "zh-Hans"), ("English", "en"), ("ITALIANO", "it"),
+        ("Portuguese (Brazil)", "pt-BR"), (" Deutsch ", "de"), ("Englisch", "en"), ("中文", "zh"), ("x", ""), ("", ""),
+        ("en-nonsense-here", ""), ("status", ""),
+    ],
+)  # fmt: skip
+def test_a_language_is_found_by_its_tag_or_name(text: str, tag: str) -> None:
+    assert find_language(text) == tag

@@ -22,13 +22,22 @@ Every message says what was read, what was seen, what was expected and what to d
 import re
 import shlex
 import sys
+from typing import Self
 
 
 class AllYouNeedError(Exception):
     """The base class of all errors of this package.
 
-    Every error can be pickled with all its attributes, whatever the arguments of its class.
+    Every error can be pickled with all its attributes, whatever the arguments of its class. `options` are words with
+    which the same command succeeds; the command line adds that command to the message, which names no option itself.
     """
+
+    options: tuple[str, ...] = ()
+
+    def mended_by(self, *options: str) -> Self:
+        """This error, with the options that mend the command that met it."""
+        self.options = options
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (type(self), self.args, self.__dict__)

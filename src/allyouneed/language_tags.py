@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from .errors import ConfigError
@@ -21,6 +22,25 @@ LANGUAGE_NAMES = {
     "zh-Hans": "Chinese (simplified)", "zh-Hant": "Chinese (traditional)",
 }  # fmt: skip
 
+# What languages call themselves. "Bokmål" and "nynorsk" are of one language, norsk.
+OWN_NAMES = {
+    "ar": "العربية", "az": "azərbaycanca", "bg": "български", "bn": "বাংলা", "bs": "bosanski", "ca": "català",
+    "cs": "čeština", "cy": "Cymraeg", "da": "dansk", "de": "Deutsch", "el": "ελληνικά", "eo": "esperanto",
+    "es": "español", "et": "eesti", "eu": "euskara", "fa": "فارسی", "fi": "suomi", "fr": "français", "ga": "Gaeilge",
+    "gl": "galego", "he": "עברית", "hi": "हिन्दी", "hr": "hrvatski", "hu": "magyar", "hy": "հայերեն",
+    "id": "bahasa Indonesia", "is": "íslenska", "it": "italiano", "ja": "日本語", "ka": "ქართული", "kk": "қазақ тілі",
+    "ko": "한국어", "ky": "кыргызча", "la": "latina", "lt": "lietuvių", "lv": "latviešu", "mk": "македонски",
+    "ms": "bahasa Melayu", "mt": "Malti", "nb": "bokmål", "nl": "Nederlands", "nn": "nynorsk", "no": "norsk",
+    "pl": "polski", "pt": "português", "ro": "română", "ru": "русский", "sk": "slovenčina", "sl": "slovenščina",
+    "sq": "shqip", "sr": "српски", "sv": "svenska", "sw": "Kiswahili", "ta": "தமிழ்", "te": "తెలుగు", "th": "ไทย",
+    "tl": "Filipino", "tr": "Türkçe", "uk": "українська", "ur": "اردو", "uz": "oʻzbekcha", "vi": "Tiếng Việt",
+    "zh": "中文", "zh-Hans": "简体中文", "zh-Hant": "繁體中文",
+}  # fmt: skip
+# And what others call English, which is a side of many pairs.
+_ENGLISH = (
+    "Englisch", "anglais", "inglés", "inglese", "inglês", "Engels", "engelska", "engelsk", "angielski", "английский",
+    "англійська", "angličtina", "İngilizce", "英語", "英语", "영어",
+)  # fmt: skip
 
 _TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
 # In "pt-BR-en" the first tag has a region, capitals or figures, and may have a script of four letters before it.
@@ -31,6 +51,22 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 def language_name(code: str) -> str:
     """The English name of a language, or its code if it is not a common one."""
     return LANGUAGE_NAMES.get(code) or LANGUAGE_NAMES.get(code.partition("-")[0], code)
+
+
+def find_language(text: str) -> str:
+    """The tag of a common language by its tag, its English name or its own name, in any capitals; else ""."""
+    text = text.strip()
+    code, mark, region = text.replace("_", "-").partition("-")
+    if code.lower() in LANGUAGE_NAMES and (not mark or re.fullmatch(r"[A-Za-z]{4}|[A-Za-z]{2}|\d{3}", region)):
+        region = region.title() if len(region) == 4 else region.upper()
+        return f"{code.lower()}{mark}{region}"
+    return _tags_by_name().get(text.casefold(), "")
+
+
+@cache
+def _tags_by_name() -> dict[str, str]:
+    names = [*LANGUAGE_NAMES.items(), *OWN_NAMES.items(), *(("en", name) for name in _ENGLISH)]
+    return {name.casefold(): tag for tag, name in names}
 
 
 def require_language(name: str, tag: str) -> None:
@@ -50,8 +86,8 @@ def parse_pair(pair: str) -> tuple[str, str]:
 
 def guess_languages(files: str | Sequence[str], columns: Sequence[str] = ()) -> tuple[str, str] | None:
     """The languages that two columns, or the endings of two files, are called by (train.en, train.it.gz); else None."""
-    if len(columns) == 2 and all(column in LANGUAGE_NAMES for column in columns):
-        return columns[0], columns[1]
+    if len(columns) == 2 and all(tags := [find_language(column) for column in columns]) and tags[0] != tags[1]:
+        return tags[0], tags[1]
     if isinstance(files, str) or len(files) != 2:
         return None
     endings = [[suffix for suffix in Path(file.lower()).suffixes if suffix not in _COMPRESSED] for file in files]

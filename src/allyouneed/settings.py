@@ -2,6 +2,7 @@
 
 import dataclasses
 import operator
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -75,8 +76,8 @@ class Checked:
     def __post_init__(self) -> None:
         for known in dataclasses.fields(self):
             value, kind, allowed = getattr(self, known.name), known.type, known.metadata.get("range")
-            if isinstance(value, list) and _takes_tuple(kind):  # TOML has lists only
-                value = tuple(value)
+            if _takes_tuple(kind):
+                value = _as_tuple(value, kind)
             if not (_fits(value, kind) or (kind is float and type(value) is int)):
                 raise ConfigError(f"{known.name} must be {describe_type(kind)}; got {format_value(value)}")
             if allowed is not None and isinstance(value, int | float) and value not in allowed:
@@ -197,6 +198,15 @@ def _is_text(text: str) -> bool:
 
 def _takes_tuple(kind: object) -> bool:
     return get_origin(kind) is tuple or any(_takes_tuple(part) for part in _choices(kind))
+
+
+def _as_tuple(value: object, kind: object) -> object:
+    """A list as a tuple: TOML has lists only, and a shell eats the quotation marks in one, or all but its commas."""
+    if isinstance(value, str) and (get_origin(kind) is tuple or re.fullmatch(r"\[.*\]", value)):
+        value = [part.strip().strip("\"'") for part in value.strip("[]").split(",")] if value.strip("[] ") else []
+    if isinstance(value, list):
+        return tuple(str(part) if type(part) is int else part for part in value)
+    return value
 
 
 def _choices(kind: object) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ import pytest
 
 from allyouneed import fit
 from allyouneed.apps.cli.recipe_argument import default_output, recipe_from_arguments
+from allyouneed.auto import preliminary_recipe
 from allyouneed.errors import ConfigError
 from allyouneed.run import preview_training
 from runs import Notebook
@@ -106,3 +107,27 @@ def test_what_makes_no_sense_is_refused(folder: Path) -> None:
     (folder / "run/mine.txt").touch()
     assert "run exists already" in refusal("prepare", "mine.toml", "-o", "run")
     assert not (folder / "runs").exists()
+
+
+def test_columns_are_taken_by_name_and_a_refusal_prints_the_command_that_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{i},,a {i} dog,ein {i} Hund,x\n" for i in range(200)]
+    Path("my export.csv").write_text("".join(["Nr,Datum,Text 1,Text 2,Status\n", *lines]))
+    line = refusal("prepare", "my export.csv", "-o", "run", "data.columns=Text 1,Text")
+    assert 'line 1 is no heading with "Text"; there are Nr, Datum, Text 1, Text 2, Status' in line
+    assert line.endswith("allyouneed prepare 'my export.csv' -o run --columns Nr,Datum")
+    result = run_here("prepare", "my export.csv", "-o", "run", "--columns", "Text 1,Text 2")
+    first = result.stdout.decode().splitlines()[0]
+    assert first == (
+        'my export.csv: "Text 1" is the source and "Text 2" the target, by the first row; not used: Nr, Datum, Status'
+    )
+
+
+@pytest.mark.parametrize("columns", ["data.columns=[en,it]", "data.columns=en,it", 'data.columns=["en","it"]'])
+def test_a_list_is_taken_without_its_quotation_marks_too(folder: Path, columns: str) -> None:
+    recipe = recipe_from_arguments("pairs.tsv", [columns, "data.tokenizer=[a, 'b']"])
+    assert preliminary_recipe(recipe).data.columns == ("en", "it")
+    assert preliminary_recipe(recipe).data.tokenizer == ("a", "b")
+    assert recipe_from_arguments("mine.toml", ["data.columns=[1,2]"]).data.columns == ("1", "2")  # type: ignore[union-attr]

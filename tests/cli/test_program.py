@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.apps.cli.program import shell_command
+from allyouneed.apps.cli.program import mended_command, shell_command
 
 
 @pytest.fixture
@@ -52,3 +52,11 @@ def test_a_module_is_named_with_its_python(script: Path, monkeypatch: pytest.Mon
 
 def test_words_are_quoted_for_the_shell() -> None:
     assert shell_command("translate", Path("my runs/one")).endswith("translate 'my runs/one'")
+
+
+def test_a_mended_command_has_other_options_in_the_place_of_its_own(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["bin/allyouneed", "train", "a.csv", "--columns", "a,b", "data.columns=c,d", "--minutes=2", "--columns=e,f"]
+    monkeypatch.setattr(sys, "argv", words)
+    assert mended_command(["--columns", "Text 1,3"]) == "bin/allyouneed train a.csv --minutes=2 --columns 'Text 1,3'"

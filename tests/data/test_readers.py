@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from allyouneed.data.readers import Pair, pair_lines, read_lines, read_pairs
+from allyouneed.data.clean import skip_malformed
+from allyouneed.data.readers import Pair, open_pairs, pair_lines, read_lines, read_pairs
+from allyouneed.data.report import RuleCount
 from allyouneed.errors import DataError
 
 
@@ -128,3 +130,26 @@ def test_an_archive_of_more_lines_than_memory_holds_is_refused(tmp_path: Path, m
     for read in (lambda: read_lines(lines), lambda: pair_lines(lines, lines), lambda: read_pairs(str(pairs))):
         with pytest.raises(DataError, match=r"gz is too large to be read into memory: more than 1 MiB by line 10,486"):
             read()
+
+
+def test_a_file_of_windows_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    (tmp_path / "my pairs.tsv").write_bytes("caffè\tcoffee\n".encode("cp1252"))
+    rows = open_pairs("my pairs.tsv", folder=str(tmp_path))
+    with pytest.raises(DataError, match="not UTF-8: byte 0xe8") as refused:
+        list(skip_malformed(rows, RuleCount(), name="my pairs.tsv", max_malformed=0.01))
+    assert str(refused.value).endswith(
+        "if it comes from Windows: iconv -f WINDOWS-1252 -t UTF-8 'my pairs.tsv' > 'utf8-my pairs.tsv'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("a.docx", "is a document, .*into two columns of a spreadsheet"),
+        ("a.pdf", "is a document, .*into two columns of a spreadsheet"),
+        ("a.zip", "is an archive of files; unpack it"),
+    ],
+)
+def test_other_files_are_refused_with_what_to_do(name: str, remedy: str) -> None:
+    with pytest.raises(DataError, match=f"{name} {remedy}"):
+        open_pairs(name)

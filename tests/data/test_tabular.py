@@ -120,7 +120,7 @@ def test_a_third_known_name_leaves_open_which_two_are_meant(tmp_path: Path) -> N
     """`source` may also say where a pair comes from."""
     (fault,) = rows(tmp_path / "a.jsonl", '{"src":"Hallo","tgt":"Hello","source":"web"}\n')
     assert isinstance(fault, Fault)
-    assert "has the keys src, tgt, source; name two of them, data.columns=" in fault.reason
+    assert "has the keys src, tgt, source; name two of them as columns, such as src,tgt" in fault.reason
 
 
 def test_a_cell_of_csv_may_be_as_long_as_a_line(tmp_path: Path) -> None:
@@ -130,10 +130,14 @@ def test_a_cell_of_csv_may_be_as_long_as_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "columns", "why"),
     [
-        ("a\tb\tc\n", (), "line 1 has 3 columns, .*expected source and target. Name two by name, .*--columns en,it"),
-        ("tgt\ttarget\n", (), "line 1 names one side twice, .*expected source and target.*number the columns"),
-        ("a b\n", (), "line 1 has 1 column, .*expected source and target"),
-        ("a\tb\n", ("en", "it"), 'line 1 is no heading with "en" but .*number its columns'),
+        (
+            "a\tb\tc\n",
+            (),
+            "line 1 has 3 columns; expected source and target; there are a, b, c. Name two .*such as a,b",
+        ),
+        ("tgt\ttarget\n", (), "line 1 names one side twice; .*or no heading.*such as 1,2"),
+        ("a b\n", (), "line 1 has no second column; expected a source and its translation"),
+        ("a\tb\n", ("en", "it"), 'line 1 is no heading with "en"; there are a, b. .*by name or number'),
         ("a\tb\n", ("1", "3"), "line 1 has 2 columns; .* were asked for, counted from 1"),
     ],
 )
@@ -179,10 +183,10 @@ def test_the_pair_is_that_of_the_same_row_as_a_json_object(
 
 
 def test_columns_that_are_not_named_are_all_listed(tmp_path: Path) -> None:
-    polars.DataFrame({"en": ["a"], "it": ["b"], "source": ["web"]}).write_parquet(tmp_path / "a.parquet")
+    polars.DataFrame({"key": ["a"], "text": ["b"], "source": ["web"]}).write_parquet(tmp_path / "a.parquet")
     (fault,) = open_pairs("a.parquet", folder=str(tmp_path))
     assert isinstance(fault, Fault)
-    assert fault.reason.startswith("has the keys en, it, source; name two of them, data.columns=")
+    assert fault.reason.startswith("has the keys key, text, source; name two of them as columns, such as key,text")
 
 
 def test_a_star_or_a_bracket_in_a_name_stands_for_itself(tmp_path: Path) -> None:
@@ -257,7 +261,10 @@ def test_pairs_in_memory_have_many_forms(pairs: Any, columns: tuple[str, ...]) -
         ([("a", "b", "c")], r"train, row 1 must be \(source, target\)"),
         ([("a", 3)], 'train, row 1 has 3 under "target"; a string is needed'),
         ([("a", "\ud800")], "train, row 1 has half a character"),
-        (PandasFrame(), "train, row 1 has the keys en, id, de; name two of them, data.columns="),
+        (
+            [{"a": "x", "b": "y", "c": "z"}],
+            "train, row 1 has the keys a, b, c; name two of them as columns, such as a,b",
+        ),
     ],
 )
 def test_what_is_no_pair_is_refused_by_its_number(pairs: Any, message: str) -> None:

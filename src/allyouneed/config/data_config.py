@@ -24,6 +24,7 @@ class CorpusConfig(Checked):
     valid: str | tuple[str, ...] = setting((), "validation pairs")
     test: str | tuple[str, ...] = setting((), "test pairs")
     columns: tuple[str, ...] = setting((), _COLUMNS)
+    sheet: str = setting("", "sheet of a spreadsheet; empty: the first")
     weight: float = setting(
         1.0,
         "how many times an epoch contains the training pairs; 0.5: half of them",
@@ -54,6 +55,7 @@ class DataConfig(Checked):
     valid: str | tuple[str, ...] = setting((), "validation pairs, in the same forms; without any, held_out decides")
     test: str | tuple[str, ...] = setting((), "test pairs, in the same forms")
     columns: tuple[str, ...] = setting((), _COLUMNS)
+    sheet: str = setting("", "sheet of a spreadsheet; empty: the first")
     corpus: tuple[CorpusConfig, ...] = setting((), "further corpora, each with its weight: [[data.corpus]]")
     source_language: str = setting("", 'language of the sources, a BCP 47 tag such as "en"; empty: guessed or unknown')
     target_language: str = setting("", 'language of the targets, such as "pt-BR"; empty: guessed or unknown')
@@ -175,7 +177,7 @@ class DataConfig(Checked):
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
         """Every corpus: the one of `train`, `valid` and `test`, then those of `corpus`."""
-        first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns)
+        first = CorpusConfig(train=self.train, valid=self.valid, test=self.test, columns=self.columns, sheet=self.sheet)
         return (first, *self.corpus) if first.train or first.valid or first.test else self.corpus
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..config import CleanConfig
 from ..errors import DataError
+from ..text.lines import NOT_UTF8, windows_remedy
 from ..text.normalize import Normalization
 from .pair import Fault, Pair, Rows
 from .report import MAX_EXAMPLES, PartReport, RuleCount
@@ -44,9 +45,10 @@ def skip_malformed(rows: Rows, malformed: RuleCount, *, name: str, max_malformed
             yield row
     faults = malformed.count - before
     if faults > max_malformed * count:
+        remedy = f"; {windows_remedy(name)}" if any(NOT_UTF8 in fault for fault in first) else ""
         raise DataError(
             f"{name} has {faults:,} malformed of {count:,} lines, more than data.max_malformed={max_malformed} "
-            "allows: " + "; ".join(first)
+            "allows: " + "; ".join(first) + remedy
         )
 
 

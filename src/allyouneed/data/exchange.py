@@ -14,8 +14,8 @@ from lxml import etree
 from ..errors import DataError
 from ..po_catalogue import read_catalogue
 from ..text.lines import MAX_IN_MEMORY, decode_lines, opened
+from .headings import unclear_columns
 from .pair import Fault, Pair, Rows
-from .tabular import name_columns
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _REMEDY = 'before <tmx> add the line <!DOCTYPE tmx SYSTEM "tmx14.dtd">, with which names of HTML are read'
@@ -32,7 +32,7 @@ def read_tmx(path: Path, columns: Sequence[str] = ()) -> Rows:
     """
     sides: list[tuple[str, ...]] = [(column,) for column in columns]  # the codes to look for, the best first
     first = ""
-    remedy = "" if columns else f"; name the languages, {name_columns('en', 'it')}"
+    remedy = "" if columns else "; name the languages as columns, such as en,it"
     with opened(path) as stream:
         for element in iterate_elements(stream, path, "header", "tu", remedy=_REMEDY):
             if etree.QName(element).localname == "header":
@@ -71,7 +71,7 @@ def _two_languages(texts: dict[str, str], first: str, where: str) -> list[tuple[
         language = re.split("[-_]", code)[0].lower()
         by_language.setdefault(language, (code, language))
     if len(by_language) != 2 and len(texts) != 2:
-        raise DataError(f"{where} has the languages {', '.join(texts)}; name two of them, {name_columns('en', 'it')}")
+        raise unclear_columns(f"{where} has {len(texts)} languages", [*texts])
     sides = list(by_language.values()) if len(by_language) == 2 else [(code,) for code in texts]
     return sorted(sides, key=lambda codes: not (_is(codes[0], first) or _is(first, codes[-1])))
 

@@ -63,7 +63,7 @@ class PreparedData:
         parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
         sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)
         lines = [", ".join([f"{len(self.train):,} pairs to train on", *parts, f"vocabulary of {sizes}"])]
-        return lines + self.report.left_out() + self.report.unused_rules()
+        return [*self.report.columns, *lines, *self.report.left_out(), *self.report.unused_rules()]
 
     def identity(self) -> dict[str, object]:
         """What distinguishes it from any other data: sizes, for people to read, and fingerprints."""

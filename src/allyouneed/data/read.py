@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
@@ -13,7 +13,7 @@ from .blocks import CleanBlocks, clean_block, columns
 from .clean import skip_malformed
 from .pair import Pair
 from .pair_keys import PairKeys
-from .readers import Where, is_task, open_pairs, source_name
+from .readers import Where, describe_columns, is_task, open_pairs, source_name
 from .report import DataReport, Part, SourceCount
 from .store import Side, open_sides, open_writers
 
@@ -82,7 +82,10 @@ def read_part(
             if where and not (part == "test" and is_task(where)):  # the test pairs of a task are generated when needed
                 name, before, malformed = source_name(where), counts.read, counts.dropped["malformed"]
                 malformed_before = malformed.count
-                rows = open_pairs(where, folder=data.data_dir, columns=corpus.columns, limit=limit, seed=data.seed)
+                how: Any = {"folder": data.data_dir, "columns": corpus.columns, "sheet": corpus.sheet}
+                rows = open_pairs(where, **how, limit=limit, seed=data.seed)
+                if text := describe_columns(where, **how):
+                    report.columns.append(text)
                 pairs = skip_malformed(islice(rows, most), malformed, name=name, max_malformed=data.max_malformed)
                 for block in cleaned(columns(chunk) for chunk in chunks(pairs, CHUNK)):
                     source.add(block.source)

@@ -1,7 +1,7 @@
 """Pairs of sentences from files of many kinds, a hub, or a task: one reader for each kind."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import cast
@@ -20,19 +20,34 @@ from ..text.lines import (
     text_lines,
 )
 from .exchange import read_po, read_tmx, read_xliff
+from .headings import PairColumns, find_columns
 from .pair import Fault, Pair, Rows
-from .tabular import read_csv, read_jsonl, read_parquet, read_tsv
+from .spreadsheet import ENDINGS as SPREADSHEETS
+from .spreadsheet import read_spreadsheet, spreadsheet_rows
+from .tabular import (
+    NumberedCells,
+    csv_rows,
+    json_rows,
+    read_csv,
+    read_jsonl,
+    read_parquet,
+    read_tsv,
+    side_names,
+    tsv_rows,
+)
 from .tasks import SPLITS, TASKS, Split, task_pairs
 
 __all__ = [
     "Fault",
     "Pair",
     "decode_lines",
+    "describe_columns",
     "has_a_pair_a_line",
     "is_task",
     "local_paths",
     "open_pairs",
     "pair_lines",
+    "read_columns",
     "read_lines",
     "read_pairs",
     "source_name",
@@ -40,6 +55,12 @@ __all__ = [
 
 Where = str | tuple[str, ...]
 
+ROWS_OF_TABLES: dict[str, Callable[[Path], Iterator[NumberedCells]]] = {
+    ".tsv": tsv_rows,
+    ".txt": tsv_rows,
+    ".csv": csv_rows,
+    **dict.fromkeys(SPREADSHEETS, spreadsheet_rows),
+}
 READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
     ".tsv": read_tsv,
     ".txt": read_tsv,
@@ -51,17 +72,28 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Rows]] = {
     ".po": lambda path, _: read_po(path),
     ".xlf": lambda path, _: read_xliff(path),
     ".xliff": lambda path, _: read_xliff(path),
+    **dict.fromkeys(SPREADSHEETS, read_spreadsheet),
 }
-_TABLES = READERS.keys() - {".txt"}  # files that hold both sides whatever is in them
+_BOTH_SIDES = READERS.keys() - {".txt"}  # files that hold both sides whatever is in them
+_DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pptx")
+_PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar")
+_REMEDIES = (
+    "is a document, which has no pairs in two columns; copy its texts and their translations into two columns of a "
+    "spreadsheet, and save that as .xlsx, .ods, .csv or .tsv",
+    "is an archive of files; unpack it, and name the file of pairs in it",
+)
 _LINE_ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")  # of these, those with a pair a line
 
 
-def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), limit: int = 0, seed: int = 1) -> Rows:
+def open_pairs(
+    where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "", limit: int = 0, seed: int = 1
+) -> Rows:
     """The pairs that `where` names, one after another, with the faults between them.
 
     `where` is one file, whose kind follows from its ending (before .gz and others); two aligned text files; an
     `hf://` address; or a task and a split of it, such as `"dates:train"`, of which `limit` pairs are drawn by
-    `seed`. `folder` is put before relative paths; `columns` names the two that make the pair.
+    `seed`. `folder` is put before relative paths; `columns` names the two that make the pair, and `sheet` the sheet of
+    a spreadsheet.
     Refuses at once an unknown ending, a file that does not exist, files of different length, and two files that each
     hold pairs.
     """
@@ -73,8 +105,10 @@ def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), l
         task, _, split = where.partition(":")
         return (Pair(*pair) for pair in task_pairs(task, cast(Split, split), count=limit, seed=seed))
     path = Path(folder, where)
-    reader = READERS.get(file_ending(path))
-    if reader is None:
+    ending = file_ending(path)
+    if ending in (*_DOCUMENTS, *_PACKED):
+        raise DataError(f"{where} {_REMEDIES[ending in _PACKED]}")
+    if ending not in READERS:
         raise DataError(
             f"no pairs are known under {where!r}; name two aligned files, a file that ends in "
             f"{', '.join(READERS)} (with {', '.join(ARCHIVES)} after it or not), an hf://datasets/… address, "
@@ -82,7 +116,31 @@ def open_pairs(where: Where, *, folder: str = "", columns: Sequence[str] = (), l
             f"{', '.join(f'dates:{split}' for split in SPLITS)}"
         )
     require_file(path)
-    return reader(path, columns)
+    return read_spreadsheet(path, columns, sheet) if ending in SPREADSHEETS else READERS[ending](path, columns)
+
+
+def read_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> PairColumns | None:
+    """Which two columns of a table make the pairs; of lines of JSON, which two keys. None if neither is known."""
+    if isinstance(where, tuple) or is_task(where) or where.startswith("hf://"):
+        return None
+    path = Path(folder, where)
+    ending = file_ending(path)
+    if _is_json(where):
+        row = next((row for _, row in json_rows(path)), None)
+        keys, pair = side_names(row, columns) if isinstance(row, Mapping) else ((), ())
+        return PairColumns(keys.index(pair[0]), keys.index(pair[1]), keys) if len(pair) == 2 else None
+    if ending not in ROWS_OF_TABLES:
+        return None
+    rows = spreadsheet_rows(path, sheet) if ending in SPREADSHEETS else ROWS_OF_TABLES[ending](path)
+    first = next((row for row in rows if not isinstance(row.cells, str)), None)
+    return find_columns(list(first.cells), columns, f"{path}, line {first.line}") if first else None
+
+
+def describe_columns(where: Where, *, folder: str = "", columns: Sequence[str] = (), sheet: str = "") -> str:
+    """A line that says which columns of a table are read because its first row names them; else empty."""
+    known = read_columns(where, folder=folder, columns=columns, sheet=sheet)
+    is_clear = known is None or not known.heading or (len(known.heading) == 2 and _is_json(where))
+    return "" if known is None or is_clear else f"{where}: {known.describe()}"
 
 
 def read_pairs(
@@ -149,10 +207,14 @@ def source_name(where: Where) -> str:
     return where if isinstance(where, str) else " + ".join(where)
 
 
+def _is_json(where: Where) -> bool:
+    return isinstance(where, str) and file_ending(Path(where)) in (".jsonl", ".ndjson")
+
+
 def _aligned(source: Path, target: Path) -> Rows:
     for path in (source, target):
         require_file(path)
-    if all(file_ending(path) in _TABLES for path in (source, target)):
+    if all(file_ending(path) in _BOTH_SIDES for path in (source, target)):
         raise DataError(
             f"{source} and {target} each hold pairs by their endings, but two files of one source are read as aligned "
             "text, line n with line n; name each in a [[data.corpus]] of its own"

@@ -104,15 +104,17 @@ class SourceCount:
 class DataReport:
     """A report on each part, and on all of them.
 
-    `sources` are the training corpora. `skipped_rules` are rules that would have dropped too many pairs and so
-    were not applied, with the share that they would have dropped. `repeated_targets` is the share of the training
-    pairs whose target occurs in other pairs too; if it is large, a target shared with validation or test pairs is not
-    an overlap. `vocabulary` has the size of each vocabulary. `fingerprint` is that of a run's prepared pairs.
+    `columns` are lines that say which columns of tables make the pairs. `sources` are the training corpora.
+    `skipped_rules` are rules that would have dropped too many pairs and so were not applied, with the share that they
+    would have dropped. `repeated_targets` is the share of the training pairs whose target occurs in other pairs too;
+    if it is large, a target shared with validation or test pairs is not an overlap. `vocabulary` has the size of each
+    vocabulary. `fingerprint` is that of a run's prepared pairs.
     """
 
     train: PartReport = field(default_factory=PartReport)
     valid: PartReport = field(default_factory=PartReport)
     test: PartReport = field(default_factory=PartReport)
+    columns: list[str] = field(default_factory=list)
     sources: list[SourceCount] = field(default_factory=list)
     skipped_rules: dict[str, float] = field(default_factory=dict)
     repeated_targets: float = 0.0
@@ -142,7 +144,7 @@ class DataReport:
                 lines += [f"{name}: {first}", *rest]
         if len(self.sources) > 1:
             lines += [f"  {source.name}: {source.read:,} read, {source.used:,} used" for source in self.sources]
-        return "\n".join(lines + self.unused_rules())
+        return "\n".join(self.columns + lines + self.unused_rules())
 
     def left_out(self) -> list[str]:
         """A line for each part with dropped pairs: how many, and by which rules."""

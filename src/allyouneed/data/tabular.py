@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import DataError, MissingExtraError
 from ..files import parse_json
 from ..text.lines import LONGEST_LINE, not_utf8, raw_lines
+from .headings import PairColumns, example_columns, find_columns, find_sides
 from .pair import Fault, Pair, Rows
 
 if TYPE_CHECKING:
     import polars
 
-_SOURCE, _TARGET = ("source", "src"), ("target", "tgt", "trg")  # names of a column with this side
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
@@ -40,7 +40,7 @@ class NumberedCells(NamedTuple):
 
 def read_tsv(path: Path, columns: Sequence[str] = ()) -> Rows:
     """Pairs of a file with tabs between its columns. A quotation mark is an ordinary character."""
-    return _picked(tsv_rows(path), columns, path)
+    return pick_columns(tsv_rows(path), columns, path)
 
 
 def tsv_rows(path: Path) -> Iterator[NumberedCells]:
@@ -54,15 +54,16 @@ def read_csv(path: Path, columns: Sequence[str] = ()) -> Rows:
 
     A row has at most 16 lines. All lines of a malformed row are skipped, or only the first if it has no end.
     """
-    return _picked(_csv_rows(path), columns, path)
+    return pick_columns(csv_rows(path), columns, path)
 
 
 def read_jsonl(path: Path, columns: Sequence[str] = ()) -> Rows:
     """One JSON object a line; `rows_to_pairs` says which of its values make the pair."""
-    return rows_to_pairs(_json_rows(path), columns)
+    return rows_to_pairs(json_rows(path), columns)
 
 
-def _json_rows(path: Path) -> Iterator[tuple[int, object]]:
+def json_rows(path: Path) -> Iterator[tuple[int, object]]:
+    """The object, or another value, on each line with its number; a `Fault` where a line has none."""
     for number, line in enumerate(raw_lines(path), start=1):
         if not line.strip():
             continue
@@ -83,7 +84,7 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
     """
     for number, row in rows:
         if isinstance(row, Mapping):
-            names = columns or pair_names(row)
+            names = columns or side_names(row)[1]
             pair = row_to_pair(row, names, number)
             columns = names if isinstance(pair, Pair) else columns
             yield pair
@@ -91,18 +92,14 @@ def rows_to_pairs(rows: Iterable[tuple[int, object]], columns: Sequence[str]) ->
             yield row if isinstance(row, Fault) else Fault(number, f"is no object but {row!r:.40}")
 
 
-def find_sides(names: Iterable[str]) -> tuple[str, str] | None:
-    """Of some names that of the source and that of the target, such as src and tgt; None if not one of each."""
-    plain = {str(name).strip().lower(): name for name in names}
-    sources, targets = ([plain[name] for name in side if name in plain] for side in (_SOURCE, _TARGET))
-    return (sources[0], targets[0]) if len(sources) == len(targets) == 1 else None
+def side_names(row: Mapping[str, object], columns: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All names in an object or its `translation`, and those of the two sides, or all again if it is not known which.
 
-
-def pair_names(row: Mapping[str, object]) -> tuple[str, ...]:
-    """The names of the two sides in an object or its `translation`; all its names if it is not known which two."""
+    `columns` are those of the two sides, if the user named them.
+    """
     inner = row.get("translation")
-    names = tuple(inner if isinstance(inner, Mapping) else row)
-    return find_sides(names) or names
+    names = tuple(row if not isinstance(inner, Mapping) or (columns and {*columns} <= row.keys()) else inner)
+    return names, tuple(columns) if {*columns} <= {*names} and columns else find_sides(names) or names
 
 
 def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pair | Fault:
@@ -111,7 +108,10 @@ def row_to_pair(row: Mapping[str, Any], names: Sequence[str], number: int) -> Pa
     if isinstance(inner, Mapping) and not all(name in row for name in names):
         row = inner
     if len(names) != 2:
-        return Fault(number, f"has the keys {', '.join(map(str, row))}; name two of them, {name_columns('en', 'it')}")
+        return Fault(
+            number,
+            f"has the keys {', '.join(map(str, row))}; name two of them as columns, such as {example_columns([*row])}",
+        )
     for name in names:
         if not isinstance(row.get(name), str):
             what = f"{row[name]!r:.40} under" if name in row else "no"
@@ -128,8 +128,8 @@ def _split(line: bytes) -> list[str] | str:
         return not_utf8(error)
 
 
-def _csv_rows(path: Path) -> Iterator[NumberedCells]:
-    """Rows of CSV by RFC 4180. After a malformed line, reading continues at the next one."""
+def csv_rows(path: Path) -> Iterator[NumberedCells]:
+    """All rows of such a file, by RFC 4180. After a malformed line, reading continues at the next one."""
     csv.field_size_limit(LONGEST_LINE)
     lines = enumerate(raw_lines(path), start=1)
     ahead = deque(islice(lines, _LINES))
@@ -159,74 +159,22 @@ def _csv_rows(path: Path) -> Iterator[NumberedCells]:
         ahead.extend(islice(lines, taken))
 
 
-def _picked(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
+def pick_columns(rows: Iterator[NumberedCells], columns: Sequence[str], path: Path) -> Rows:
     """The two columns of each row; the first row decides how many there are and whether it is a heading."""
-    width, source, target = 0, 0, 1
+    width, picked = 0, PairColumns(0, 1)
     for number, cells, lines in rows:
         if isinstance(cells, str):
             yield Fault(number, cells)
             continue
         if not width:
             width = len(cells)
-            source, target, heading = _find_columns(cells, columns, f"{path}, line {number}")
-            if heading:
+            picked = find_columns(cells, columns, f"{path}, line {number}")
+            if picked.heading:
                 continue
         if len(cells) == width:
-            yield Pair(cells[source], cells[target])
+            yield Pair(cells[picked.source], cells[picked.target])
         else:
             yield Fault(number, f"has {len(cells)} column{'s' * (len(cells) != 1)}, not {width}", lines)
-
-
-def _find_columns(first: list[str], columns: Sequence[str], where: str) -> tuple[int, int, bool]:
-    if all(name.isdecimal() for name in columns) and columns:
-        numbers = [int(name) for name in columns]
-        if not 1 <= min(numbers) <= max(numbers) <= len(first):
-            raise DataError(f"{where} has {len(first)} columns; {list(columns)} were asked for, counted from 1")
-        source, target = (number - 1 for number in numbers)
-        chosen = [first[source], first[target]]
-        return source, target, bool(find_sides(chosen)) or _are_language_codes(chosen)
-    if columns:
-        names = [cell.strip() for cell in first]
-        missing = [name for name in columns if name not in names]
-        if missing:
-            raise DataError(
-                f'{where} is no heading with "{missing[0]}" but {first!r:.80}; '
-                f"if the file has none, number its columns, {name_columns('1', '2')}"
-            )
-        return names.index(columns[0]), names.index(columns[1]), True
-    if len(first) != 2:
-        raise DataError(
-            f"{where} has {len(first)} column{'s' * (len(first) != 1)}, {first!r:.80}; expected source and target. "
-            f"Name two by name, {name_columns('en', 'it')}, or by number"
-        )
-    order = heading_order(first, where)
-    return (*order, True) if order else (0, 1, False)
-
-
-def name_columns(source: str, target: str) -> str:
-    """How two columns are named: by a setting where a model is trained, by an option of other commands."""
-    return f'data.columns=["{source}","{target}"] (of evaluate and adapt --columns {source},{target})'
-
-
-def heading_order(cells: list[str], where: str) -> tuple[int, int] | None:
-    """The columns of source and target if two cells are their names, or two language codes such as en and it, or None.
-
-    Refuses two names of the same side.
-    """
-    if sides := find_sides(cells):
-        return cells.index(sides[0]), cells.index(sides[1])
-    if all(cell.strip().lower() in (*_SOURCE, *_TARGET) for cell in cells):
-        raise DataError(
-            f"{where} names one side twice, {cells!r:.80}; expected source and target. If it is no heading, number the "
-            f"columns, {name_columns('1', '2')}"
-        )
-    return (0, 1) if _are_language_codes(cells) else None
-
-
-def _are_language_codes(cells: list[str]) -> bool:
-    return len(set(cells)) == 2 and all(
-        len(cell) == 2 and cell.isascii() and cell.isalpha() and cell.islower() for cell in cells
-    )
 
 
 def read_parquet(where: str, columns: Sequence[str] = ()) -> Rows:
@@ -298,7 +246,7 @@ def iterate_pairs(pairs: Any, *, columns: Sequence[str] = (), name: str = "pairs
     """
     for number, row in enumerate(_plain_rows(pairs, name), start=1):
         if isinstance(row, Mapping):
-            columns = columns or pair_names(row)
+            columns = columns or side_names(row)[1]
             pair = row_to_pair(row, columns, number)
         elif isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2:
             pair = row_to_pair({"source": row[0], "target": row[1]}, ("source", "target"), number)

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import lzma
+import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line larger than 
 MAX_IN_MEMORY = 2 << 30  # bytes of text; a small archive may contain more lines than the memory can hold
 LINE_OVERHEAD = 100  # bytes, about, that Python needs for a line besides its text
 _UTF_16, _FIRST_LINES = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), 5  # lines in which zero bytes are looked for
+NOT_UTF8 = "is not UTF-8"
 TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, which no sentence is; end lines with a line feed"
 
 
@@ -110,7 +112,9 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
             if line is None:
                 raise DataError(f"{path}, line {number} {TOO_LONG}")
             if number <= _FIRST_LINES and (line.startswith(_UTF_16) or b"\0" in line):
-                raise DataError(f"{path} is UTF-16, or no text; convert the file to UTF-8 first")
+                raise DataError(
+                    f"{path} is UTF-16, or no text; convert the file to UTF-8 first: {to_utf8(path, 'UTF-16')}"
+                )
             yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
 
 
@@ -171,9 +175,20 @@ def _decoded(line: bytes, name: str, number: int) -> str:
     try:
         return line.decode().strip()
     except UnicodeDecodeError as error:
-        raise DataError(f"{name}, line {number} {not_utf8(error)}; convert the file to UTF-8 first") from error
+        raise DataError(f"{name}, line {number} {not_utf8(error)}; {windows_remedy(name)}") from error
+
+
+def to_utf8(name: str | Path, encoding: str) -> str:
+    """The command that converts a file from this encoding."""
+    path = Path(name)
+    return f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'utf8-{path.name}')}"
+
+
+def windows_remedy(name: str | Path) -> str:
+    """What to do about a file that is not UTF-8."""
+    return f"convert the file to UTF-8 first; if it comes from Windows: {to_utf8(name, 'WINDOWS-1252')}"
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
     """Which byte of a line is at fault, in words."""
-    return f"is not UTF-8: byte {error.object[error.start]:#04x} at position {error.start + 1} of the line"
+    return f"{NOT_UTF8}: byte {error.object[error.start]:#04x} at position {error.start + 1} of the line"

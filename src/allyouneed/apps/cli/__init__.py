@@ -27,7 +27,7 @@ from .info import info
 from .keys import keys
 from .paper import paper
 from .prepare import prepare_command
-from .program import shell_command
+from .program import mended_command, shell_command
 from .report import report
 from .score import score
 from .serve import serve
@@ -86,7 +86,7 @@ def main() -> None:
     except Interrupted as stopped:
         _leave(128 + stopped.signal, str(stopped))
     except AllYouNeedError as error:
-        _leave(2, str(error))
+        _leave(2, f"{error}: {mended_command(error.options)}" if error.options else str(error))
     except BrokenPipeError:
         _leave_unread()
     except SystemExit as left:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .recipe_argument import PairsOrRecipe, SecondFileOrSettings, default_output, recipe_from_arguments
+from .recipe_argument import (
+    ColumnsOption,
+    PairsOrRecipe,
+    SecondFileOrSettings,
+    SheetOption,
+    default_output,
+    recipe_from_arguments,
+)
 
 if TYPE_CHECKING:
     from ...run import RunPairs
@@ -26,6 +33,8 @@ def prepare_command(
             show_default=False,
         ),
     ] = None,
+    columns: ColumnsOption = "",
+    sheet: SheetOption = "",
     auto: Annotated[
         bool,
         typer.Option("--auto", help="Choose the vocabulary by what the pairs are like, as `train --auto` does."),
@@ -62,7 +71,7 @@ def prepare_command(
     from ...files import followed, to_json
     from .screen import TrainingScreen, console
 
-    recipe = recipe_from_arguments(what, more or [], auto=auto)
+    recipe = recipe_from_arguments(what, more or [], columns=columns, sheet=sheet, auto=auto)
 
     from ...auto import preliminary_recipe
     from ...run import prepare_only

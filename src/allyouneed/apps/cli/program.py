@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -13,6 +14,21 @@ def shell_command(*words: object) -> str:
     `words` are quoted for the shell, as is the program.
     """
     return f"{_program()} {shlex.join(map(str, words))}"
+
+
+def mended_command(options: Sequence[str]) -> str:
+    """The command that is running, with these options instead of those of the same names."""
+    words, names = sys.argv[1:], {word for word in options if word.startswith("--")}
+    kept, skipped = list[str](), False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name in names:
+            skipped = not equals
+        elif skipped or (name.startswith("data.") and f"--{name.removeprefix('data.')}" in names):
+            skipped = False
+        else:
+            kept.append(word)
+    return shell_command(*kept, *options)
 
 
 def _program() -> str:

@@ -27,6 +27,18 @@ SecondFileOrSettings = Annotated[
         show_default=False,
     ),
 ]
+ColumnsOption = Annotated[
+    str,
+    typer.Option(
+        "--columns",
+        metavar="SOURCE,TARGET",
+        help="The two columns of a table, by name or number; default: by its first row.",
+        show_default=False,
+    ),
+]
+SheetOption = Annotated[
+    str, typer.Option("--sheet", help="The sheet of a spreadsheet; default: the first.", show_default=False)
+]
 
 
 def recipe_from_arguments(
@@ -36,6 +48,8 @@ def recipe_from_arguments(
     languages: str = "",
     init_from: str = "",
     tokenizer: list[str] | None = None,
+    columns: str = "",
+    sheet: str = "",
     auto: bool = False,
     resumed: Path | None = None,
 ) -> "Recipe | Draft":
@@ -58,6 +72,9 @@ def recipe_from_arguments(
     tables = apply_overrides(tables, more)
     if languages and isinstance(data := tables.setdefault("data", {}), dict):
         data["source_language"], data["target_language"] = parse_pair(languages)
+    chosen = {"columns": list(parse_columns(columns)), "sheet": sheet}
+    if isinstance(data := tables.setdefault("data", {}), dict):
+        data |= {name: value for name, value in chosen.items() if value}
     if tokenizer and isinstance(data := tables.setdefault("data", {}), dict):
         data["tokenizer"] = tokenizer[0] if len(tokenizer) == 1 else tokenizer
     settings = tables.setdefault("train", {})

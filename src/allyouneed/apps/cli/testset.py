@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...data.headings import heading_order
 from ...data.pair import Pair
 from ...data.readers import READERS, pair_lines, read_pairs
-from ...data.tabular import heading_order, tsv_rows
+from ...data.tabular import tsv_rows
 from ...errors import ConfigError, DataError
 from ...evaluation.held_out import NAME_A_TEST_SET, common_held_out_pairs, held_out_pairs
 from ...text.lines import file_ending, require_memory_for

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .recipe_argument import PairsOrRecipe, SecondFileOrSettings, default_output, recipe_from_arguments
+from .recipe_argument import (
+    ColumnsOption,
+    PairsOrRecipe,
+    SecondFileOrSettings,
+    SheetOption,
+    default_output,
+    recipe_from_arguments,
+)
 
 if TYPE_CHECKING:
     from ...bundle import Bundle
@@ -54,6 +61,8 @@ def train(
             show_default=False,
         ),
     ] = "",
+    columns: ColumnsOption = "",
+    sheet: SheetOption = "",
     teacher: Annotated[
         str,
         typer.Option(
@@ -119,6 +128,8 @@ def train(
 
       allyouneed train pairs.tsv --output runs/mine --minutes 10 --dry-run
 
+      allyouneed train export.xlsx --columns English,Italian --output runs/mine
+
       allyouneed train train.en train.de --output runs/mine train.steps=2000
 
       allyouneed train dates train.seed=2
@@ -147,8 +158,8 @@ def train(
     path = followed(output or default_output(what))
     more = [*(more or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
     recipe = recipe_from_arguments(
-        what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, auto=auto,
-        resumed=path if resume and not overwrite else None,
+        what, more, languages=languages, init_from=init_from, tokenizer=tokenizer, columns=columns,
+        sheet=sheet, auto=auto, resumed=path if resume and not overwrite else None,
     )  # fmt: skip
 
     from ...auto import preliminary_recipe
