@@ -38,9 +38,9 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
     limits = SearchLimits(
         sos_id=tokenizer.sos_id, eos_id=tokenizer.eos_id, max_lengths=torch.tensor([longest], device=device)
     )
-    (found,) = greedy_search(make_step(model, banned_ids=tokenizer.banned_ids(unknown=True)), start, limits)
+    (result,) = greedy_search(make_step(model, banned_ids=tokenizer.banned_ids(unknown=True)), start, limits)
     if target is None:
-        read = [tokenizer.sos_id, *found.ids, tokenizer.eos_id][: model.config.max_length + 1]
+        read = [tokenizer.sos_id, *result.ids, tokenizer.eos_id][: model.config.max_length + 1]
     else:
         read = tokenizer.encode(bundle.normalization(target))
     with recorded_attention(model) as seen:
@@ -48,7 +48,7 @@ def film_frame(bundle: Bundle, text: str, target: str | None = None) -> dict[str
     cross = f"decoder.layers.{alignment_layer(model.config.decoder_layers)}.cross_attention"
     return {
         "text": text,
-        "output": tokenizer.decode(found.ids),
+        "output": tokenizer.decode(result.ids),
         "source": bundle.source_tokenizer.pieces(source)[:MAX_TOKENS],
         "inputs": tokenizer.pieces(read[:-1])[:MAX_TOKENS],
         "target": tokenizer.pieces(read[1:])[:MAX_TOKENS],
