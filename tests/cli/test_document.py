@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from allyouneed.apps.cli.document import document_kind
+from allyouneed.errors import InputError
 from shell import refusal, run_here
 
 PAGE = b'<html lang="en"><p>abc <b>dea</b></p><p>bad cab</p></html>'
@@ -113,6 +115,43 @@ def test_a_document_may_be_translated_as_lines(saved: Path, tmp_path: Path) -> N
 def test_what_makes_no_sense_is_refused(words: list[str], reason: str, saved: Path, page: Path) -> None:
     assert reason in refusal("translate", saved, *(word.format(page=page) for word in words), cwd=page.parent)
     assert sorted(path.name for path in page.parent.iterdir()) == ["bundle", "page.html"]
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "properties",
+        "strings",
+        "resx",
+        "ftl",
+        "ttml",
+        "ssa",
+        "lrc",
+        "sbv",
+        "ts",
+        "rst",
+        "tex",
+        "jsonc",
+        "stringsdict",
+        "xml",
+        "yml",
+        "ass",
+        "ini",
+        "toml",
+        "sql",
+        "py",
+        "adoc",
+    ],
+)
+def test_lines_of_what_has_another_structure_are_not_translated(ending: str) -> None:
+    with pytest.raises(InputError, match=f"a.{ending} is a document of a format that is not known.*--format lines"):
+        document_kind(f"a.{ending}", None)
+    assert document_kind(f"a.{ending}", "lines") is None
+
+
+@pytest.mark.parametrize("name", ["-", "a", "a.txt", "test.en", "a.pt-BR", "a.src", "news.2016", "a.en.gz"])
+def test_text_is_translated_by_lines(name: str) -> None:
+    assert document_kind(name, None) is None
 
 
 def test_what_is_not_of_its_format_is_refused(saved: Path, tmp_path: Path) -> None:

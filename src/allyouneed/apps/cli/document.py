@@ -1,6 +1,5 @@
 """`allyouneed translate` for documents: read whole, translated, and written whole or not at all."""
 
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from ...errors import ConfigError, InputError
 from ...files import to_json, write_whole
+from ...language_tags import find_language
 from ...text.lines import ARCHIVES, opened
 from ..documents import FORMATS, Document, DocumentOptions, document_format, read_document
 from .screen import console, progress
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from ..documents.document_translation import DocumentTranslation
 
 LINES = "lines"
-# Documents of other kinds: translating them line by line would damage them.
-OTHER_DOCUMENTS = re.compile(r"\.(xml|pptx|xlsx|epub|pdf|rtf|ass|ya?ml|parquet)", re.IGNORECASE)
+# Endings of files that have a text a line, beside those of languages: others may have a structure, which lines destroy.
+TEXT_ENDINGS = {
+    "", "text", "source", "src", "target", "trg", "tgt", "ref", "hyp", "input", "in", "output", "out", "train",
+    "valid", "dev", "test", "sent", "snt", "lines", "raw", "tok", "norm", "clean",
+}  # fmt: skip
 # Kinds of spans, if neither the call nor the bundle names any, and the training pairs copied them.
 COPIED = ("urls", "emails", "placeholders")
 _SHOWN = 20  # units to review, on the screen
@@ -83,12 +86,18 @@ def document_kind(file: str, form: str | None) -> str | None:
             f"{file} is a translation memory, which has translations already: train on it with allyouneed train, or "
             "name it in a recipe"
         )
-    if OTHER_DOCUMENTS.fullmatch(Path(name).suffix):
+    if file != "-" and kind is None and not has_text_ending(name):
         raise InputError(
             f"{file} is a document of a format that is not known; known are {', '.join(FORMATS)}. "
             f"To translate its lines as plain text, add --format {LINES}"
         )
     return None if kind == "txt" else kind
+
+
+def has_text_ending(name: str) -> bool:
+    """Whether the ending of a file's name says that it has a text a line: none, a language, or one of such files."""
+    ending = Path(name).suffix.removeprefix(".")
+    return ending.lower() in TEXT_ENDINGS or ending.isdecimal() or bool(find_language(ending))
 
 
 def open_document(file: str, kind: str, options: DocumentOptions) -> Document:
