@@ -205,7 +205,8 @@ def _as_tuple(value: object, kind: object) -> object:
     if isinstance(value, str) and (get_origin(kind) is tuple or re.fullmatch(r"\[.*\]", value)):
         value = [part.strip().strip("\"'") for part in value.strip("[]").split(",")] if value.strip("[] ") else []
     if isinstance(value, list):
-        return tuple(str(part) if type(part) is int else part for part in value)
+        is_list = get_origin(kind) is tuple  # of names: columns may be numbers
+        return tuple(str(part) if is_list and type(part) is int else part for part in value)
     return value
 
 

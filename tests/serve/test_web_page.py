@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 import allyouneed
 
-STATIC = Path(allyouneed.__file__).parent / "serve/static"
+STATIC = Path(allyouneed.__file__).parent / "apps/serve/static"
 FILES = sorted(STATIC.iterdir())
 
 
