@@ -14,7 +14,9 @@ TEXTS = [
 CODES = ["#version: 0.2", "t h", "th e</w>", "h o", "i s</w>", "a</w> x"]
 VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
     "characters": lambda: Tokenizer.characters("abcdefghij "),
-    "characters and bytes": lambda: Tokenizer.characters("abcdefghij ", byte_fallback=True),
+    "characters or unknown": lambda: Tokenizer.characters("abcdefghij ", unknown=True),
+    "characters and tags": lambda: Tokenizer.characters("abcdefghijPLST; ", tags=[";PL", ";PST", " S"], unknown=True),
+    "symbols": lambda: Tokenizer.symbols_of(TEXTS),
     "bpe": lambda: Tokenizer.train_bpe(TEXTS, vocab_size=300),
     "words": lambda: Tokenizer.train_words(TEXTS, vocab_size=30),
     "unigram": lambda: Tokenizer.train_unigram(TEXTS, vocab_size=330),

@@ -62,6 +62,9 @@ TASKS = {
     "cipher": [Pair(text := sentence(WORDS), cyrillic(text)) for _ in range(400)],
     "long cipher": [Pair(text := " ".join([sentence(WORDS)] * 2), cyrillic(text)) for _ in range(400)],
     "syllables": [Pair(text := sentence(SYLLABLES), moved(text)) for _ in range(400)],
+    "commands": [Pair(text := sentence(NAMES), text.upper()) for _ in range(400)],
+    "spaced dates": [Pair(f"{day} may {1900 + day}", f"{1900 + day}-05-{day:02}") for _ in range(20) for day in range(9)],
+    "words without spaces": [Pair("".join(RNG.choices("あいうえおかきく", k=5)), "a i u") for _ in range(400)],
     "Chinese": [Pair("".join(chr(0x4E00 + RNG.randrange(900)) for _ in range(9)), sentence(WORDS)) for _ in range(400)],
 }
 
@@ -69,16 +72,19 @@ TASKS = {
 @pytest.mark.parametrize(
     ("task", "kind", "vocabulary"),
     [
-        ("sums", "templates", {"vocabulary": "characters", "byte_fallback": True}),
+        ("sums", "templates", {"vocabulary": "characters"}),
         ("questions", "templates", {}),
-        ("sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400, "split": "spaces"}),
-        ("plain sounds", "strings", {"vocabulary": "bpe", "vocab_size": 400}),
-        ("letters as sounds", "strings", {"vocabulary": "characters", "byte_fallback": True}),
-        ("letters", "strings", {"vocabulary": "characters", "byte_fallback": True}),
+        ("sounds", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),
+        ("plain sounds", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),
+        ("letters as sounds", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),
+        ("letters", "strings", {"vocabulary": "characters"}),
         ("translations", "text", {}),
-        ("cipher", "strings", {"vocabulary": "bpe", "vocab_size": 1_000}),
-        ("syllables", "strings", {"vocabulary": "characters", "byte_fallback": True}),
+        ("cipher", "strings", {"vocab_size": 1_000}),
+        ("syllables", "strings", {"vocabulary": "characters"}),
         ("long cipher", "text", {}),
+        ("commands", "templates", {"vocabulary": "symbols"}),
+        ("spaced dates", "templates", {}),
+        ("words without spaces", "strings", {"source_vocabulary": "characters", "target_vocabulary": "symbols"}),
         ("Chinese", "text", {}),
     ],
 )
@@ -136,13 +142,6 @@ def test_a_budget_counts_as_minutes_of_the_core_that_was_measured() -> None:
     for choose in (choose_size, choose_exact_size):
         assert choose(slow) == choose(short) != choose(corpus)
     assert expected_epochs(slow, 128) == expected_epochs(short, 128)
-
-
-def test_a_short_budget_has_a_smaller_vocabulary_unless_that_of_the_pairs_is_smaller_still() -> None:
-    statistics = measure_pairs(TASKS["translations"])
-    assert choose_vocabulary(replace(statistics, pairs=30_000), 2)[0] == {"vocab_size": 4_000}
-    assert choose_vocabulary(replace(statistics, pairs=30_000), 10)[0] == {}
-    assert choose_vocabulary(replace(statistics, pairs=5_000), 2)[0] == {}
 
 
 def test_dropout_grows_with_the_epochs_that_a_budget_has_time_for() -> None:

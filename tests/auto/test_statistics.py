@@ -26,18 +26,18 @@ def test_a_side_is_measured_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "codes"),
+    ("texts", "symbols"),
     [
-        (["K AH0 T", "T OW1 L"], 5),
-        (["M8x1 bolt", "M10x1 nut"], 4),
-        (["one 2 three", "4 five six!"], 0),
-        (["12 + 3"], 0),
+        (["K AH0 T", "T OW1 L"] * 40, 5),
+        (["K AH0 T", "T OW1 L"] * 4, 0),
+        (["AH0", "OW1"] * 40, 0),
+        ([f"one {number}" for number in range(200)], 0),
     ],
 )
-def test_codes_are_the_different_texts_between_spaces_if_many_have_letters_and_digits(
-    texts: list[str], codes: int
+def test_symbols_are_the_different_texts_between_spaces_if_they_are_few_and_recur(
+    texts: list[str], symbols: int
 ) -> None:
-    assert measure(*((text, text) for text in texts)).source.codes == codes
+    assert measure(*((text, text) for text in texts)).source.symbols == symbols
 
 
 def test_new_words_are_those_of_every_tenth_text_that_no_other_text_has() -> None:

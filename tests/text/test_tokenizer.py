@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allyouneed.errors import ConfigError, DataError, InputError
-from allyouneed.text.backends import SplitRule, character_backend
+from allyouneed.text.backends import character_backend
 from allyouneed.text.tokenizer import Tokenizer
 
 LINES = [
@@ -64,7 +64,6 @@ UNIGRAM_PROGRAM = """
 import sys
 from pathlib import Path
 from typing import Any
-from allyouneed.text.backends import SplitRule
 from allyouneed.text.tokenizer import Tokenizer
 words = zip("abcdefgh" * 9, "xyzxz" * 20, "klmno" * 20)
 texts = [f"{a}{b}{c} {c}{a} {chr(0x4e00 + i)}" for i, (a, b, c) in enumerate(words)]
@@ -88,7 +87,7 @@ def test_unigram_pieces_are_the_same_in_every_process_and_after_a_file(tmp_path:
 def test_vocabularies_that_number_their_tokens_otherwise_have_other_fingerprints() -> None:
     signs = ("<pad>", "<sos>", "<eos>", "<unk>")
     orders = (None, [*signs, "a", "b"], [*signs, "b", "a"])
-    fingerprints = {Tokenizer(character_backend("ab", byte_fallback=False), order).fingerprint() for order in orders}
+    fingerprints = {Tokenizer(character_backend("ab"), order).fingerprint() for order in orders}
     assert len(fingerprints) == 3
 
 
@@ -146,8 +145,6 @@ def test_half_of_a_surrogate_pair_is_refused_by_its_line(tokenizer: Tokenizer) -
 def test_a_vocabulary_that_cannot_hold_the_bytes_is_refused() -> None:
     with pytest.raises(ConfigError, match="vocab_size must be at least 259 .*got 100"):
         Tokenizer.train_bpe(LINES, vocab_size=100)
-    with pytest.raises(ConfigError, match='split must be "words" or "spaces"; got \'x\''):
-        Tokenizer.train_bpe(LINES, vocab_size=330, split="x")  # type: ignore[arg-type]
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
@@ -231,7 +228,8 @@ def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
     [
         BPE,
         Tokenizer.characters("abc"),
-        Tokenizer.characters("abc", byte_fallback=True),
+        Tokenizer.characters("abc;P", tags=[";P"], unknown=True),
+        Tokenizer.symbols_of(LINES),
         Tokenizer.train_words(LINES, vocab_size=30),
         Tokenizer.train_unigram(LINES, vocab_size=310),
     ],
@@ -279,9 +277,8 @@ def test_a_unigram_vocabulary_that_cannot_hold_the_alphabet_is_refused() -> None
 CODES = ["#version: 0.2", "o g</w>", "d og</w>", "d o", "do t</w>"]
 
 
-@pytest.mark.parametrize("split", ["words", "spaces"])
-def test_a_frequent_word_that_is_no_part_of_another_is_one_unigram(split: SplitRule) -> None:
-    tokenizer = Tokenizer.train_unigram(["alpha beta"] * 1000, vocab_size=400, split=split)
+def test_a_frequent_word_that_is_no_part_of_another_is_one_unigram() -> None:
+    tokenizer = Tokenizer.train_unigram(["alpha beta"] * 1000, vocab_size=400)
     assert tokenizer.pieces(tokenizer.encode("beta alpha")) == ["<sos>", "␣beta", "␣alpha", "<eos>"]
 
 

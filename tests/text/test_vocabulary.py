@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from allyouneed.config import DataConfig, ModelConfig
-from allyouneed.errors import ConfigError
 from allyouneed.text.tokenizer import Tokenizer
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary, vocab_size
 
@@ -21,9 +20,6 @@ def learned(**settings: Any) -> Vocabulary:
     [
         {"vocabulary": "bpe", "vocab_size": 300},
         {"vocabulary": "unigram", "vocab_size": 300},
-        {"vocabulary": "bpe", "vocab_size": 300, "split": "spaces"},
-        {"vocabulary": "unigram", "vocab_size": 300, "split": "spaces"},
-        {"vocabulary": "characters", "byte_fallback": True},
     ],
     ids=lambda settings: settings["vocabulary"],
 )
@@ -43,16 +39,36 @@ def test_words_are_whole_or_unknown() -> None:
     assert words.unk_id == len(words) - 1
 
 
-@pytest.mark.parametrize("kind", ["bpe", "words"])
-def test_codes_of_letters_and_digits_are_whole_where_only_spaces_split(kind: Any, tmp_path: Path) -> None:
-    texts = ["K AH0 T <pad>", "T OW1 L <pad> AH0", "K OW1 AH0 <pad>"] * 9
-    data = DataConfig(vocabulary=kind, vocab_size=300, split="spaces")
+def test_symbols_are_what_stands_between_spaces_wherever_in_the_text(tmp_path: Path) -> None:
+    texts = ["K AH0 T <pad>", "T OW1 L <pad> AH0", "K OW1 AH0 <pad>"]
+    data = DataConfig(vocabulary="symbols")
     train_vocabulary(data, lambda: iter(texts), lambda: iter(texts), pairs=len(texts)).save(tmp_path)
     codes = Vocabulary.load(tmp_path, joint=True).source
     assert codes.pieces(codes.encode("T AH0 OW1")[1:-1]) == ["␣T", "␣AH0", "␣OW1"]
+    assert codes.unk_id in codes.encode("T AH1 OW1")
     ids = codes.encode("K <pad> AH0")[1:-1]
     assert codes.pad_id not in ids
     assert codes.decode(ids) == "K <pad> AH0"
+
+
+def test_a_tag_is_one_token_and_an_unknown_character_another(tmp_path: Path) -> None:
+    sources = [f"{word} {tags}" for word in ("run", "walk", "ßäen") for tags in ("V;PST", "V;PRS;3", "N;PL")] * 3
+    data = DataConfig(vocabulary="characters")
+    learned = train_vocabulary(data, lambda: iter(sources), lambda: iter(["ran", "walks"] * 9), pairs=27)
+    learned.save(tmp_path)
+    tokenizer = Vocabulary.load(tmp_path, joint=True).source
+    ids = tokenizer.encode("warn V;PRS;PL")[1:-1]
+    assert tokenizer.pieces(ids) == ["w", "a", "r", "n", "␣V", ";PRS", ";PL"]
+    assert tokenizer.decode(ids) == "warn V;PRS;PL"
+    assert tokenizer.pieces(tokenizer.encode("oŵ V;PST")[1:-1]) == ["<unk>", "<unk>", "␣V", ";PST"]
+
+
+def test_the_kinds_of_the_sides_may_differ_and_then_nothing_is_shared() -> None:
+    vocabulary = learned(source_vocabulary="characters", target_vocabulary="symbols")
+    assert vocabulary.source.pieces(vocabulary.source.encode("dog")[1:-1]) == ["d", "o", "g"]
+    assert vocabulary.target.pieces(vocabulary.target.encode("zwei Katzen")[1:-1]) == ["␣zwei", "<unk>"]
+    assert vocabulary.with_vocab_size(ModelConfig()).tied_embeddings == "target"
+    assert vocabulary.with_vocab_size(ModelConfig(tied_embeddings="none")).tied_embeddings == "none"
 
 
 def test_each_side_may_have_its_own_and_both_are_kept(tmp_path: Path) -> None:
@@ -63,8 +79,6 @@ def test_each_side_may_have_its_own_and_both_are_kept(tmp_path: Path) -> None:
     assert again.target.encode("Hunde") == apart.target.encode("Hunde") != apart.source.encode("Hunde")
     model = apart.with_vocab_size(ModelConfig(tied_embeddings="target"))
     assert (model.vocab_size, model.target_vocab_size) == (len(apart.source), len(apart.target))
-    with pytest.raises(ConfigError, match='set model.tied_embeddings to "target" or "none"'):
-        apart.with_vocab_size(ModelConfig(tied_embeddings="all"))
 
 
 def test_the_size_follows_from_the_number_of_pairs_unless_it_is_set() -> None:

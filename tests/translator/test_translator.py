@@ -176,7 +176,7 @@ def test_a_stream_is_the_greedy_translation_piece_by_piece(bundle: Bundle) -> No
 
 
 def test_a_stream_ends_as_the_translation_does_where_a_letter_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = Tokenizer.characters("ab", byte_fallback=True)
+    tokenizer = Tokenizer.train_bpe(["ab"], vocab_size=259)
     config = ModelConfig(vocab_size=len(tokenizer), pad_id=tokenizer.pad_id, d_model=8, d_ff=8, heads=2)
     translator = Translator(Bundle(Transformer(config).eval(), tokenizer, tokenizer, DecodeConfig()))
     ids = tokenizer.encode("aé")[1:-2]  # without the second byte of é

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 from .choice_rules import FEW_EPOCHS, Corpus, expected_epochs
 from .draft import VOCABULARY_SETTINGS, Draft
-from .task_rules import BYTE_TOKENS, CHARACTERS, PHRASE_TOKENS, small_vocabulary, task_kind
 
 # Settings `section.key` and their values; none: what the rules chose.
 Change = Mapping[str, object]
@@ -29,8 +28,6 @@ def list_candidates(draft: Draft, corpus: Corpus, count: int) -> list[Change]:
 def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
     recipe, _ = draft.complete(corpus)
     model, learning_rate = recipe.model, recipe.train.learning_rate
-    if corpus.exact:
-        yield from _other_vocabularies(draft)
     # Of text, short trials prefer narrow models and high learning rates, which learn more at first and less in the end.
     if corpus.exact:
         yield from (_width(int(factor * model.d_model)) for factor in (NARROW, WIDE) if factor * model.d_model >= 64)
@@ -46,19 +43,3 @@ def _changes(draft: Draft, corpus: Corpus) -> Iterator[Change]:
 
 def _width(d_model: int) -> Change:
     return {"model.d_model": d_model, "model.d_ff": 4 * d_model, "model.heads": 4}
-
-
-def _other_vocabularies(draft: Draft) -> Iterator[Change]:
-    """Characters instead of byte pairs, and byte pairs instead of characters; not for digits and marks alone."""
-    statistics = draft.statistics
-    if statistics is None or max(side.words for side in (statistics.source, statistics.target)) < 1:
-        return
-    data = draft.preliminary.data
-    characters = {f"data.{key}": value for key, value in CHARACTERS.items()}
-    if data.vocabulary == "bpe":
-        yield {**characters, "data.vocab_size": 0, **({"data.split": "words"} if data.split == "spaces" else {})}
-    few = small_vocabulary(statistics) or BYTE_TOKENS + statistics.source.alphabet + statistics.target.alphabet
-    for size in (few, PHRASE_TOKENS):
-        is_tried = data.vocabulary == "bpe" and data.vocab_size == size
-        if task_kind(statistics)[0] == "strings" and not is_tried:
-            yield {"data.vocabulary": "bpe", "data.vocab_size": size, "data.byte_fallback": False}

@@ -44,7 +44,7 @@ def choose_from_pairs(
     minutes = draft.preliminary.train.minutes
     if minutes and device.type == "cpu":
         draft = replace(draft, cores=recorded_speed(folder, workers))
-    draft = draft.with_statistics(sample.statistics, gpu=device.type != "cpu")
+    draft = draft.with_statistics(sample.statistics)
     seconds = TRIALS_SHARE * 60 * minutes
     return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
 

@@ -35,8 +35,8 @@ from .task_rules import choose_vocabulary, task_kind
 
 # A draft that sets one of these has a vocabulary, and none is chosen.
 VOCABULARY_SETTINGS = {
-    "vocabulary", "vocab_size", "joint_vocabulary", "split", "alphabet", "byte_fallback", "bpe_codes", "tokenizer",
-    "subword_sampling",
+    "vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary", "alphabet", "bpe_codes",
+    "tokenizer", "subword_sampling",
 }  # fmt: skip
 
 
@@ -110,20 +110,19 @@ class Draft:
         """Whether one target is right, by the statistics; without these, if the vocabulary is characters."""
         if self.statistics:
             return task_kind(self.statistics)[0] != "text"
-        return self.preliminary.data.vocabulary == "characters"
+        return "characters" in self.preliminary.data.vocabularies()
 
     def merged_into(self, saved: Recipe) -> Recipe:
         """A saved recipe with the settings of this draft, for resuming a run."""
         then = saved.tables()
         return Recipe.from_tables({name: {**then[name], **self.tables.get(name, {})} for name in then})
 
-    def with_statistics(self, statistics: PairStatistics, *, gpu: bool = False) -> Self:
+    def with_statistics(self, statistics: PairStatistics) -> Self:
         """The draft with the statistics of the pairs, and with a vocabulary that suits them unless one is set."""
         draft = replace(self, statistics=statistics)
         if self.model or VOCABULARY_SETTINGS & self.tables.get("data", {}).keys():
             return draft
-        minutes = 0.0 if gpu else self.cores * self.preliminary.train.minutes
-        settings, reason = choose_vocabulary(statistics, minutes)
+        settings, reason = choose_vocabulary(statistics)
         return draft.with_choice({f"data.{key}": value for key, value in settings.items()}, reason)
 
     def with_choice(self, settings: Mapping[str, object], reason: str) -> Self:

@@ -17,7 +17,9 @@ from ..data.pair import Pair
 from ..data.read import stride
 
 MOST_MEASURED = 20_000  # pairs
-CODED = 0.2  # a side has codes, such as AE1, if this share of its texts between spaces has both letters and digits
+# A side consists of symbols, of words of one closed set, if there are at least SYMBOLS of them a text and at most
+# MOST_SYMBOLS different ones, each occurs OFTEN times on average, and at most the share RARE only once.
+SYMBOLS, MOST_SYMBOLS, OFTEN, RARE = 1.5, 2_000, 20, 0.005
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
 
 # Scripts without spaces between words: Thai to Tibetan, Myanmar, Khmer, Chinese and Japanese.
@@ -25,7 +27,6 @@ _UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3041-\u9fff\u
 _OTHER = r"\s\d!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u2e7f\u3000-\u3040"  # spaces, digits, punctuation and symbols
 _UNITS = re.compile(rf"[{_UNSPACED}]|[^{_OTHER}{_UNSPACED}]+|\S")
 _WORD = re.compile(rf"[^{_OTHER}]")
-_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class SideStatistics:
 
     `novel` is the share of the units in the last tenth of the texts that do not occur in the others, from 0 to 1: an
     open vocabulary has many. `distinct` is the number of different words, and `repeated` the share of the texts that
-    equal an earlier one. `codes` is the number of different texts between spaces, such as AE1, if at least a fifth of
-    them have letters and digits, else 0.
+    equal an earlier one. `symbols` is the number of different texts between spaces, such as AE1, if they are of a
+    closed set, else 0, and `symbol_length` their mean length in characters.
     """
 
     script: str
@@ -46,7 +47,8 @@ class SideStatistics:
     alphabet: int
     novel: float
     repeated: float
-    codes: int
+    symbols: int
+    symbol_length: float
 
     def describe(self) -> str:
         """The statistics in a few words, without those that say nothing about a side of digits and marks alone."""
@@ -123,6 +125,7 @@ def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideS
     words = Counter(word for text in units for word in _words(text))
     characters = Counter(character for text in texts for character in text)
     total = sum(words.values())
+    symbols, symbol_length = _measure_symbols(texts)
     return SideStatistics(
         script=_script(characters),
         characters=sum(characters.values()) / len(texts),
@@ -132,14 +135,19 @@ def _measure_side(texts: Sequence[str], units: Sequence[Sequence[str]]) -> SideS
         alphabet=len(characters),
         novel=_share_of_new(units),
         repeated=1 - len(set(texts)) / len(texts),
-        codes=_count_codes(texts),
+        symbols=symbols,
+        symbol_length=symbol_length,
     )
 
 
-def _count_codes(texts: Sequence[str]) -> int:
+def _measure_symbols(texts: Sequence[str]) -> tuple[int, float]:
+    """The number of different texts between spaces, and their mean length, if they are of a closed set; else 0."""
     counts = Counter(spaced for text in texts for spaced in text.split())
-    coded = sum(count for spaced, count in counts.items() if _WORD.search(spaced) and _DIGIT.search(spaced))
-    return len(counts) if coded >= CODED * counts.total() else 0
+    total, once = counts.total(), sum(count == 1 for count in counts.values())
+    is_closed = len(counts) <= MOST_SYMBOLS and total >= OFTEN * len(counts) and once <= RARE * total
+    if not is_closed or total < SYMBOLS * len(texts):
+        return 0, 0.0
+    return len(counts), sum(len(symbol) * count for symbol, count in counts.items()) / total
 
 
 def _script(characters: Counter[str]) -> str:

@@ -9,6 +9,7 @@ from ..language_tags import require_language
 from ..settings import COUNT_OR_NONE, SEED, SHARE, Checked, Range, build_settings, format_value, setting
 
 LICENSE_NAME = "[A-Za-z0-9.+-]{1,60}"  # what model hubs read in the head of a card
+LEARNED_VOCABULARY = ("vocabulary", "source_vocabulary", "target_vocabulary", "vocab_size", "joint_vocabulary")
 _PARTS = ("train", "valid", "test")
 _COLUMNS = "source and target: names or numbers of columns, or two languages"
 
@@ -80,10 +81,17 @@ class DataConfig(Checked):
     seed: int = setting(
         1, "seed of the held-out split and of the draw of max_train_samples and max_valid_samples", SEED
     )
-    vocabulary: Literal["bpe", "unigram", "words", "characters", "codes"] = setting(
+    vocabulary: Literal["bpe", "unigram", "words", "characters", "symbols", "codes"] = setting(
         "bpe",
-        "kind of tokens: learned subwords (bpe, unigram), words, characters, or the subwords of bpe_codes",
+        "kind of tokens: learned subwords (bpe, unigram), words, characters, what stands between spaces (symbols), or "
+        "the subwords of bpe_codes",
         paper="byte-pair encoding; word pieces for English–French",
+    )
+    source_vocabulary: Literal["", "bpe", "unigram", "words", "characters", "symbols"] = setting(
+        "", "kind of tokens of the sources; empty: as vocabulary"
+    )
+    target_vocabulary: Literal["", "bpe", "unigram", "words", "characters", "symbols"] = setting(
+        "", "kind of tokens of the targets; empty: as vocabulary"
     )
     vocab_size: int = setting(
         0,
@@ -91,15 +99,13 @@ class DataConfig(Checked):
         Range(at_least=0, at_most=2**24),
         paper="about 37,000; English–French: 32,000",
     )
-    split: Literal["words", "spaces"] = setting(
-        "words",
-        "where no token crosses: the boundaries of words, digits and punctuation, or spaces alone, for texts such as "
-        "AE1 or M08 that mean one thing",
+    joint_vocabulary: bool = setting(
+        True, "one vocabulary for source and target instead of two, if both are of one kind", paper="true"
     )
-    joint_vocabulary: bool = setting(True, "one vocabulary for source and target instead of two", paper="true")
-    alphabet: str = setting("", 'characters of vocabulary "characters"; empty: those of the training pairs')
-    byte_fallback: bool = setting(
-        False, 'vocabulary "characters" encodes unknown characters as bytes; "bpe" and "unigram" always do'
+    alphabet: str = setting(
+        "",
+        'characters of vocabulary "characters", which then refuses any other; empty: those of the training pairs, and '
+        "an unknown token",
     )
     bpe_codes: str = setting(
         "", 'merges of vocabulary "codes": a file of subword-nmt, for text that is tokenized already'
@@ -140,40 +146,42 @@ class DataConfig(Checked):
                 "source_language and target_language go together; "
                 f"got {self.describe_values('source_language', 'target_language')}"
             )
-        for key in ("alphabet", "byte_fallback"):
-            if getattr(self, key) and self.vocabulary != "characters":
-                raise ConfigError(
-                    f'{key} goes with vocabulary = "characters"; got {self.describe_values(key, "vocabulary")}'
-                )
-        if self.split == "spaces" and self.vocabulary not in ("bpe", "unigram", "words"):
+        if self.alphabet and "characters" not in self.vocabularies():
             raise ConfigError(
-                'split = "spaces" goes with vocabulary = "bpe", "unigram" or "words"; '
-                f"got {self.describe_values('split', 'vocabulary')}"
+                f'alphabet goes with vocabulary = "characters"; got {self.describe_values("alphabet", "vocabulary")}'
             )
         if bool(self.bpe_codes) != (self.vocabulary == "codes"):
             raise ConfigError(
                 'bpe_codes, a file of merges, goes with vocabulary = "codes"; '
                 f"got {self.describe_values('vocabulary', 'bpe_codes')}"
             )
-        if self.bpe_codes and not self.joint_vocabulary:
+        if self.bpe_codes and not self.is_joint:
             raise ConfigError(
                 "bpe_codes are one vocabulary for both sides; "
-                f"got {self.describe_values('bpe_codes', 'joint_vocabulary')}"
+                f"got {self.describe_values('bpe_codes', 'joint_vocabulary', 'source_vocabulary', 'target_vocabulary')}"
             )
         if isinstance(self.tokenizer, tuple) and len(self.tokenizer) not in (0, 2):
             raise ConfigError(
                 f"tokenizer must name a file for both sides or two, [source, target]; got {list(self.tokenizer)}"
             )
-        if self.tokenizer and (learned := self.changed("vocabulary", "vocab_size", "split", "joint_vocabulary")):
+        if self.tokenizer and (learned := self.changed(*LEARNED_VOCABULARY)):
             raise ConfigError(
                 "tokenizer names a vocabulary, so that none is learned; leave out what describes one to learn, "
                 f"or set it to its default: {self.describe_values(*learned)}"
             )
-        if self.subword_sampling and self.vocabulary not in ("bpe", "unigram", "codes"):
-            raise ConfigError(
-                'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; '
-                f"got {self.describe_values('subword_sampling', 'vocabulary')}"
-            )
+        if self.subword_sampling and not {"bpe", "unigram", "codes"}.issuperset(self.vocabularies()):
+            kinds = self.describe_values("vocabulary", "source_vocabulary", "target_vocabulary")
+            raise ConfigError(f'subword_sampling goes with vocabulary = "bpe", "unigram" or "codes"; got {kinds}')
+
+    def vocabularies(self) -> tuple[str, str]:
+        """The kind of tokens of the sources, and of the targets."""
+        return self.source_vocabulary or self.vocabulary, self.target_vocabulary or self.vocabulary
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether one vocabulary is learned from both sides."""
+        source, target = self.vocabularies()
+        return self.joint_vocabulary and source == target
 
     def corpora(self) -> tuple[CorpusConfig, ...]:
         """Every corpus: the one of `train`, `valid` and `test`, then those of `corpus`."""

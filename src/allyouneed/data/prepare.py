@@ -92,8 +92,8 @@ def _build(
     selected = select_pairs(data, clean, train, valid, test, report)
     advice = ""
     if vocabulary is None:
-        if data.vocabulary == "characters":
-            advice = "; data.byte_fallback=true encodes it as bytes, and data.alphabet names other characters"
+        if data.alphabet:
+            advice = "; add it to data.alphabet, or leave that out"
         progress("learning a vocabulary", 0, None)
         vocabulary = _train_vocabulary(data, train, selected.train)
     sizes = [len(vocabulary.source), len(vocabulary.target)]
@@ -125,7 +125,7 @@ def _build(
 
 def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: Indices) -> Vocabulary:
     count = len(indices)
-    if data.vocabulary in ("bpe", "unigram", "words"):  # the others need every letter
+    if {"bpe", "unigram", "words"}.issuperset(data.vocabularies()):  # the others need every letter
         indices = indices[:: stride(count, LEARN_FROM)]
     return train_vocabulary(
         data,

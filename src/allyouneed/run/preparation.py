@@ -10,6 +10,7 @@ import torch
 from ..auto import Draft, choose_from_pairs, preliminary_recipe
 from ..bundle import Bundle
 from ..config import DataConfig, Recipe
+from ..config.data_config import LEARNED_VOCABULARY
 from ..data.prepare import prepare, prepared_folder
 from ..data.prepared_data import PreparedData
 from ..data.read import ProgressCallback
@@ -96,7 +97,7 @@ def _refuse_another_vocabulary(plan: Recipe) -> None:
     """Refuse settings of a vocabulary to learn, unless the model that a run is initialized from was made with them."""
     made = Path(plan.train.init_from, "recipe.toml")
     initial = Recipe.read(made).data if made.is_file() else DataConfig()
-    names = plan.data.changed("vocabulary", "vocab_size", "split", "joint_vocabulary")
+    names = plan.data.changed(*LEARNED_VOCABULARY)
     if others := [name for name in names if getattr(plan.data, name) != getattr(initial, name)]:
         raise ConfigError(
             f"a run that starts from the weights of a model has its vocabulary, that of {plan.train.init_from}; leave "

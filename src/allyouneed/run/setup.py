@@ -95,6 +95,7 @@ def set_up(
     pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
     data, initial = pairs.data, pairs.initial
     messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in pairs.notes]
+    messages += [("tokens", line) for line in data.describe_sides()]
     if isinstance(recipe, Draft):
         messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
         messages += [("speed", describe_speed(plan.train.minutes, recipe.cores))] if recipe.cores != 1 else []

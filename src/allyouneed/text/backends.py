@@ -1,4 +1,4 @@
-"""The tokenizers library's vocabularies: characters, words, byte pairs, unigrams and stored merges, made from text.
+"""The tokenizers library's vocabularies: characters, symbols, words, byte pairs, unigrams and stored merges.
 
 `text/tokenizer.py` wraps them. A backend has its special tokens and adds `<sos>` and `<eos>` to every sentence.
 """
@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Literal
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Backend
@@ -19,9 +18,6 @@ PAD, SOS, EOS = SPECIALS = ("<pad>", "<sos>", "<eos>")
 UNK = "<unk>"
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]  # byte fallback
 
-SplitRule = Literal["words", "spaces"]  # what no token crosses: boundaries of words, or spaces alone
-
-_PATTERNS: dict[SplitRule, str] = {"words": WORDS, "spaces": SPACED}
 _WORD_END = "</w>"
 _STEP = 0.0001  # between the scores of letters that the library could not estimate
 _OFTEN = 5  # occurrences of a word that is a candidate for a token
@@ -29,27 +25,37 @@ _DECIMALS = 5  # of a score that the library reads back from a file exactly
 _BYTES = pre_tokenizers.ByteLevel.alphabet()
 
 
-def character_backend(alphabet: Iterable[str], *, byte_fallback: bool) -> Backend:
-    """One id for each character; with `byte_fallback` 256 more, for the bytes of all other characters."""
-    characters = list(dict.fromkeys(alphabet))
-    if byte_fallback:
-        backend = Backend(models.BPE(_ids([*SPECIALS, *BYTE_TOKENS, *characters]), [], byte_fallback=True))
-        backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+def character_backend(alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> Backend:
+    """One id for each character and each tag; with `unknown` one more, `<unk>`, for all other characters.
+
+    A tag begins with the sign that separates it from what is before, which no word contains: so the merges that make
+    it, character by character, leave words as they are.
+    """
+    merges = list(dict.fromkeys((tag[:end], tag[end]) for tag in tags for end in range(1, len(tag))))
+    symbols = list(dict.fromkeys([*alphabet, *chain.from_iterable(merges), *map("".join, merges)]))
+    ids = _ids([*symbols, SOS, EOS, PAD, *([UNK] if unknown else [])])
+    if merges:
+        backend = Backend(models.BPE(ids, merges, unk_token=UNK if unknown else None))
     else:
-        backend = Backend(models.WordLevel(_ids([*characters, SOS, EOS, PAD])))
+        backend = Backend(models.WordLevel(ids, unk_token=UNK) if unknown else models.WordLevel(ids))
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(EVERY_CHARACTER), "isolated")
-        backend.decoder = decoders.Fuse()
+    backend.decoder = decoders.Fuse()
     return _with_specials(backend)
 
 
-def bpe_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> Backend:
+def symbol_backend(texts: Iterable[str]) -> Backend:
+    """One id for all that stands between spaces in some texts; all else is `<unk>`, the last id."""
+    return _whole_words(texts, vocab_size=2**24, pattern=SPACED)
+
+
+def bpe_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
     """Byte-level BPE. Refuses a size that is too small for the bytes."""
     smallest = len(_BYTES) + len(SPECIALS)
     if vocab_size < smallest:
         raise ConfigError(
             f"vocab_size must be at least {smallest} (every byte, {', '.join(SPECIALS)}); got {vocab_size}"
         )
-    backend = _of_words(models.BPE(), split)
+    backend = _of_words(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [backend.pre_tokenizer, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
@@ -61,9 +67,13 @@ def bpe_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "wo
     return _with_specials(backend)
 
 
-def word_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> Backend:
+def word_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
     """The most frequent words, digits and runs of punctuation; every other is `<unk>`, the last id."""
-    backend = _of_words(models.WordLevel(unk_token=UNK), split)
+    return _whole_words(texts, vocab_size=vocab_size, pattern=WORDS)
+
+
+def _whole_words(texts: Iterable[str], *, vocab_size: int, pattern: str) -> Backend:
+    backend = _of_words(models.WordLevel(unk_token=UNK), pattern)
     trainer = trainers.WordLevelTrainer(
         vocab_size=max(1, vocab_size - len(SPECIALS) - 1), special_tokens=[], show_progress=False
     )
@@ -75,19 +85,19 @@ def word_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "w
     return _with_specials(backend)
 
 
-def unigram_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> Backend:
+def unigram_backend(texts: Iterable[str], *, vocab_size: int) -> Backend:
     """Unigram subwords, and bytes for other characters. Refuses a size that is too small for every character."""
     smallest = len(BYTE_TOKENS) + len(SPECIALS) + 1
     if vocab_size <= smallest:
         raise ConfigError(
             f"vocab_size must be more than {smallest} (every byte, {', '.join(SPECIALS)}, {UNK}); got {vocab_size}"
         )
-    backend = _of_words(models.Unigram(), split)
+    backend = _of_words(models.Unigram())
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size - smallest, special_tokens=[], unk_token=None, show_progress=False
     )
     try:
-        backend.train_from_iterator(_with_doubled_words(texts, split), trainer)
+        backend.train_from_iterator(_with_doubled_words(texts), trainer)
     except Exception as error:  # the library raises bare Exceptions
         if "all chars" not in str(error):
             raise
@@ -106,13 +116,13 @@ def unigram_backend(texts: Iterable[str], *, vocab_size: int, split: SplitRule =
     return _with_specials(backend)
 
 
-def _with_doubled_words(texts: Iterable[str], split: SplitRule) -> Iterator[str]:
+def _with_doubled_words(texts: Iterable[str]) -> Iterator[str]:
     """The texts, then each word that occurs often enough in them, twice without a space between.
 
     The library takes as candidates what occurs at least twice in the list of different words, however often each of
     them occurs in the texts. So a frequent word that is no part of another would be no token.
     """
-    splitter = pre_tokenizers.Split(Regex(_PATTERNS[split]), "isolated")
+    splitter = pre_tokenizers.Split(Regex(WORDS), "isolated")
     counts = Counter[str]()
     for text in texts:
         counts.update(word for word, _ in splitter.pre_tokenize_str(" " + text))
@@ -157,13 +167,11 @@ def _ids(symbols: Iterable[str]) -> dict[str, int]:
     return {symbol: i for i, symbol in enumerate(symbols)}
 
 
-def _of_words(model: models.Model, split: SplitRule) -> Backend:
-    """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or only spaces."""
-    if split not in _PATTERNS:
-        raise ConfigError(f'split must be "words" or "spaces"; got {split!r}')
+def _of_words(model: models.Model, pattern: str = WORDS) -> Backend:
+    """A backend whose tokens do not cross the boundaries of words, digits and runs of punctuation, or of `pattern`."""
     backend = Backend(model)
     backend.normalizer = normalizers.Prepend(" ")  # so that the first word of a text has the same token as later ones
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERNS[split]), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
     return backend
 
 

@@ -27,10 +27,10 @@ from .backends import (
     SOS,
     SPECIALS,
     UNK,
-    SplitRule,
     bpe_backend,
     character_backend,
     codes_backend,
+    symbol_backend,
     unigram_backend,
     word_backend,
 )
@@ -92,35 +92,40 @@ class Tokenizer:
         self._refuse_misplaced_unknown()
 
     @classmethod
-    def characters(cls, alphabet: Iterable[str], *, byte_fallback: bool = False) -> "Tokenizer":
-        """One id for each character, in the order given; then `<sos>`, `<eos>` and `<pad>`.
+    def characters(cls, alphabet: Iterable[str], *, tags: Iterable[str] = (), unknown: bool = False) -> "Tokenizer":
+        """One id for each character, in the order given, then for each of the `tags`; then `<sos>`, `<eos>`, `<pad>`.
 
-        With `byte_fallback`, 256 more ids encode every other character as its UTF-8 bytes.
+        Each tag begins with the sign before it, such as `;PL`. With `unknown`, every other character is `<unk>`, the
+        last id; otherwise it is refused.
         """
-        return cls(character_backend(alphabet, byte_fallback=byte_fallback))
+        return cls(character_backend(alphabet, tags=tags, unknown=unknown))
 
     @classmethod
-    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> "Tokenizer":
+    def symbols_of(cls, texts: Iterable[str]) -> "Tokenizer":
+        """One id for all that stands between spaces in `texts`; everything else is `<unk>`, the last id."""
+        return cls(symbol_backend(texts))
+
+    @classmethod
+    def train_bpe(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
         """Merge the most frequent pairs of bytes in `texts` until there are `vocab_size` ids (Sennrich et al., 2016).
 
         Ids 0, 1 and 2 are `<pad>`, `<sos>` and `<eos>`. All 256 bytes have ids, so every text can be encoded. No merge
-        crosses the boundaries of words, digits and punctuation, or, with `split="spaces"`, no space. Refuses a size
-        that is too small for the bytes.
+        crosses the boundaries of words, digits and punctuation. Refuses a size that is too small for the bytes.
         """
-        return cls(bpe_backend(texts, vocab_size=vocab_size, split=split))
+        return cls(bpe_backend(texts, vocab_size=vocab_size))
 
     @classmethod
-    def train_words(cls, texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> "Tokenizer":
+    def train_words(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
         """The most frequent words, digits and runs of punctuation in `texts`; every other is `<unk>`, the last id."""
-        return cls(word_backend(texts, vocab_size=vocab_size, split=split))
+        return cls(word_backend(texts, vocab_size=vocab_size))
 
     @classmethod
-    def train_unigram(cls, texts: Iterable[str], *, vocab_size: int, split: SplitRule = "words") -> "Tokenizer":
+    def train_unigram(cls, texts: Iterable[str], *, vocab_size: int) -> "Tokenizer":
         """The subwords that make `texts` most probable (Kudo, 2018); other characters are encoded as bytes.
 
         Refuses a size that is too small for the bytes and every character of the texts.
         """
-        return cls(unigram_backend(texts, vocab_size=vocab_size, split=split))
+        return cls(unigram_backend(texts, vocab_size=vocab_size))
 
     @classmethod
     def from_bpe_codes(cls, codes: Iterable[str], texts: Iterable[str], *, all_symbols: bool = False) -> "Tokenizer":

@@ -1,14 +1,14 @@
 """The vocabulary of a corpus: its kind and size, and whether both sides share it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from ..config import DataConfig, ModelConfig
-from ..errors import ConfigError
 from ..files import write_whole
 from .lines import read_lines
+from .tags import find_tags
 from .tokenizer import Tokenizer
 
 # Vocabulary size for up to so many pairs; a rule of thumb after the documentation of mozilla/translations.
@@ -33,15 +33,12 @@ class Vocabulary:
         return self.source is self.target
 
     def with_vocab_size(self, model: ModelConfig) -> ModelConfig:
-        """`model` with the sizes of this vocabulary. Refuses tied embeddings of two vocabularies."""
+        """`model` with the sizes of this vocabulary; of two vocabularies, only the target's embeddings can be tied."""
         target_size = None if self.joint else len(self.target)
-        if target_size and model.tied_embeddings == "all" and self.source.names() != self.target.names():
-            raise ConfigError(
-                "data.joint_vocabulary=false makes two vocabularies, and so do two files in data.tokenizer; "
-                'set model.tied_embeddings to "target" or "none" with it'
-            )
+        differ = target_size is not None and self.source.names() != self.target.names()
         return replace(
             model,
+            tied_embeddings="target" if differ and model.tied_embeddings == "all" else model.tied_embeddings,
             vocab_size=len(self.source),
             target_vocab_size=target_size,
             pad_id=self.source.pad_id,
@@ -80,34 +77,42 @@ class Vocabulary:
         return cls(source, source if joint else Tokenizer.load(folder / "tokenizer.target.json"))
 
 
-def vocab_size(data: DataConfig, pairs: int) -> int:
-    """The maximum size of a vocabulary: as set, or by the number of pairs."""
+def vocab_size(data: DataConfig, pairs: int, kind: str = "bpe") -> int:
+    """The maximum size of a vocabulary of a kind: as set, or by the number of pairs."""
     if data.vocab_size:
         return data.vocab_size
     size = next((size for most, size in VOCABULARY_SIZES.items() if pairs <= most), MAX_VOCABULARY_SIZE)
-    return size * WORDS_PER_SUBWORD if data.vocabulary == "words" else size
+    return size * WORDS_PER_SUBWORD if kind == "words" else size
 
 
 def train_vocabulary(data: DataConfig, source: Texts, target: Texts, *, pairs: int) -> Vocabulary:
     """The vocabulary that `data` describes, learned from the texts of both sides of `pairs` pairs."""
-    if data.joint_vocabulary:
-        both = _train(data, chain(source(), target()), pairs)
+    kinds = data.vocabularies()
+    tags = [
+        find_tags(texts()) if kind == "characters" else [] for kind, texts in zip(kinds, (source, target), strict=True)
+    ]
+    if data.is_joint:
+        both = _train(data, kinds[0], chain(source(), target()), pairs, tags[0] + tags[1])
         return Vocabulary(both, both)
-    return Vocabulary(_train(data, source(), pairs), _train(data, target(), pairs))
+    return Vocabulary(
+        _train(data, kinds[0], source(), pairs, tags[0]), _train(data, kinds[1], target(), pairs, tags[1])
+    )
 
 
-def _train(data: DataConfig, texts: Iterable[str], pairs: int) -> Tokenizer:
-    size = vocab_size(data, pairs)
-    if data.vocabulary == "characters":
-        return Tokenizer.characters(
-            data.alphabet or sorted(set(chain.from_iterable(texts))), byte_fallback=data.byte_fallback
-        )
-    if data.vocabulary == "codes":
+def _train(data: DataConfig, kind: str, texts: Iterable[str], pairs: int, tags: Sequence[str]) -> Tokenizer:
+    size = vocab_size(data, pairs, kind)
+    if kind == "characters":
+        if data.alphabet:
+            return Tokenizer.characters(data.alphabet)
+        return Tokenizer.characters(sorted(set(chain.from_iterable(texts))), tags=tags, unknown=True)
+    if kind == "symbols":
+        return Tokenizer.symbols_of(texts)
+    if kind == "codes":
         return Tokenizer.from_bpe_codes(
             read_lines(Path(data.data_dir, data.bpe_codes)), texts, all_symbols=data.subword_sampling > 0
         )
-    if data.vocabulary == "words":
-        return Tokenizer.train_words(texts, vocab_size=size, split=data.split)
-    if data.vocabulary == "unigram":
-        return Tokenizer.train_unigram(texts, vocab_size=size, split=data.split)
-    return Tokenizer.train_bpe(texts, vocab_size=size, split=data.split)
+    if kind == "words":
+        return Tokenizer.train_words(texts, vocab_size=size)
+    if kind == "unigram":
+        return Tokenizer.train_unigram(texts, vocab_size=size)
+    return Tokenizer.train_bpe(texts, vocab_size=size)

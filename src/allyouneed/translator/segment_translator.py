@@ -22,11 +22,13 @@ MIN_SHARE = 16  # segments; smaller batches take more time for each of them
 class SegmentTranslator:
     """Translates segments. One of a source longer than `longest_source` tokens is flagged `long`.
 
+    One with what the vocabulary does not have is flagged `unknown`.
+
     It keeps nothing between calls, so several threads may use it at once.
     """
 
     def __init__(self, generator: TranslationGenerator, source_tokenizer: Tokenizer, *, longest_source: int) -> None:
-        self._generator, self._longest_source = generator, longest_source
+        self._generator, self._longest_source, self._unknown = generator, longest_source, source_tokenizer.unk_id
         self._aligner = Aligner(generator, source_tokenizer)
 
     def translate(
@@ -168,6 +170,8 @@ class SegmentTranslator:
             flags = (*flags, "unfinished")
         if len(segment.request.source) > self._longest_source:
             flags = (*flags, "long")
+        if self._unknown is not None and self._unknown in segment.request.source:
+            flags = (*flags, "unknown")
         return Translation(segment.text, text, hypothesis.log_probability, hypothesis.tokens, flags)
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from ..decode import SURE
 from .alignment import Alignment, Link
 
-Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinished", "long", "cancelled"]
+Flag = Literal["copied", "recased", "split", "repeats", "wrong_spans", "unfinished", "long", "unknown", "cancelled"]
 """copied      nothing in it to translate, and the training pairs copied such texts: copied
 recased     in capitals, unlike the training sources: translated in small letters, then written in capitals
 split       too long: translated in pieces, joined by blanks
@@ -15,6 +15,7 @@ repeats     repetitive, and not sure: decoded again with its repeated n-grams ba
 wrong_spans its kept spans are not those of the source, each as often and in an order that works
 unfinished  cut off at its greatest length, before the model had ended it
 long        longer than the sources of training, and with no place to cut it: trust it less
+unknown     with characters or words that the vocabulary does not have, which the model reads as one token, `<unk>`
 cancelled   the caller cancelled the text before its translation was finished; the translation is empty
 """
 FLAGS: tuple[Flag, ...] = get_args(Flag)

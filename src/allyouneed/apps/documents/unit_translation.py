@@ -18,6 +18,7 @@ _REASONS: dict[Flag, str] = {
     "wrong_spans": "a placeholder, address or number differs",
     "unfinished": "the translation is cut off",
     "long": "longer than the sentences of the training data",
+    "unknown": "with characters or words that the training data did not have",
 }
 _SIGNS_AROUND = ".,;:!?…()[]\"'“”‘’«»„¿¡"
 _KEPT_SPANS = ("urls", "emails", "tags", "placeholders")  # what every translation must have as its source has it

@@ -11,6 +11,7 @@ const FLAGS = {
   wrong_spans: ["A link, tag, number or placeholder differs from the text. Compare them."],
   unfinished: ["The translation breaks off: the model reached its greatest length. Try shorter sentences."],
   long: ["Longer than the texts the model learned from. Shorter sentences may come out better."],
+  unknown: ["Has letters or words that the model has never seen. Check the translation."],
 };
 
 function wordNode(word, sentence, index, chosen) {

@@ -1,0 +1,44 @@
+import random
+
+import pytest
+
+from allyouneed.text.tags import find_tags
+
+WORDS = ["".join(random.Random(seed).choices("abcdefgh", k=6)) for seed in range(60)]
+TAGS = ["V;PST", "V;PRS;3", "N;PL", "N;SG"]
+
+
+def beside(fields: list[str], *, first: bool = False) -> list[str]:
+    pairs = [(word, fields[number % len(fields)]) for number, word in enumerate(WORDS)]
+    return [f"{field} {word}" if first else f"{word} {field}" for word, field in pairs]
+
+
+@pytest.mark.parametrize(
+    ("texts", "tags"),
+    [
+        (beside(TAGS), [" N", " V", ";3", ";PL", ";PRS", ";PST", ";SG"]),
+        (beside(["Number=Plur|Case=Nom", "Number=Sing|Case=Gen"], first=True),
+         [" Number", "=Gen", "=Nom", "=Plur", "=Sing", "|Case"]),
+        (beside(["V PST", "N PL", "V PRS"]), [" N", " PL", " PRS", " PST", " V"]),
+        (beside(["+PL", "+SG"]), [" +PL", " +SG"]),
+    ],
+    ids=["unimorph", "universal dependencies", "in fields of their own", "one tag"],
+)  # fmt: skip
+def test_fields_of_tags_are_found_at_both_ends(texts: list[str], tags: list[str]) -> None:
+    assert find_tags(texts) == tags
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        WORDS,
+        [f"{first} {second}" for first, second in zip(WORDS, WORDS[1:], strict=False)],
+        [f"{word} {word[:2]}={number}" for number, word in enumerate(WORDS)],  # values, each of which is another
+        [f"take the {word} of {word}" for word in WORDS],  # the first words are few, but words
+        [f"{word} V;PST" if number % 2 else word for number, word in enumerate(WORDS)],
+        [],
+    ],
+    ids=["words", "two words", "open values", "words that recur", "half of the texts", "nothing"],
+)
+def test_words_are_no_tags(texts: list[str]) -> None:
+    assert find_tags(texts) == []
