@@ -16,7 +16,7 @@ VOCABULARIES: dict[str, Callable[[], Tokenizer]] = {
     "characters": lambda: Tokenizer.characters("abcdefghij "),
     "characters or unknown": lambda: Tokenizer.characters("abcdefghij ", unknown=True),
     "characters and tags": lambda: Tokenizer.characters("abcdefghijPLST; ", tags=[";PL", ";PST", " S"], unknown=True),
-    "symbols": lambda: Tokenizer.symbols_of(TEXTS),
+    "symbols": lambda: Tokenizer.train_symbols(TEXTS),
     "bpe": lambda: Tokenizer.train_bpe(TEXTS, vocab_size=300),
     "words": lambda: Tokenizer.train_words(TEXTS, vocab_size=30),
     "unigram": lambda: Tokenizer.train_unigram(TEXTS, vocab_size=330),

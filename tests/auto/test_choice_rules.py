@@ -63,7 +63,9 @@ TASKS = {
     "long cipher": [Pair(text := " ".join([sentence(WORDS)] * 2), cyrillic(text)) for _ in range(400)],
     "syllables": [Pair(text := sentence(SYLLABLES), moved(text)) for _ in range(400)],
     "commands": [Pair(text := sentence(NAMES), text.upper()) for _ in range(400)],
-    "spaced dates": [Pair(f"{day} may {1900 + day}", f"{1900 + day}-05-{day:02}") for _ in range(20) for day in range(9)],
+    "spaced dates": [
+        Pair(f"{day} september {1900 + day}", f"{1900 + day}-05-{day:02}") for _ in range(20) for day in range(9)
+    ],
     "words without spaces": [Pair("".join(RNG.choices("あいうえおかきく", k=5)), "a i u") for _ in range(400)],
     "Chinese": [Pair("".join(chr(0x4E00 + RNG.randrange(900)) for _ in range(9)), sentence(WORDS)) for _ in range(400)],
 }

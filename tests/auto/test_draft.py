@@ -185,7 +185,8 @@ def test_a_draft_from_a_model_has_its_sizes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("vocab_size", 400), ("vocabulary", "words"), ("target_vocabulary", "words"), ("joint_vocabulary", False)]
+    ("name", "value"),
+    [("vocab_size", 400), ("vocabulary", "words"), ("target_vocabulary", "words"), ("joint_vocabulary", False)],
 )
 def test_a_run_that_starts_from_a_model_has_no_vocabulary_to_describe(
     tmp_path: Path, saved: Path, name: str, value: object

@@ -139,12 +139,18 @@ def test_a_store_loses_what_killed_processes_left_and_nothing_else(data: DataCon
     assert hidden == {f".{'b' * 16}.partial", f".{'b' * 16}.lock", ".mine.partial"}
 
 
-def test_a_character_of_validation_alone_is_refused_with_what_to_do(data: DataConfig, tmp_path: Path) -> None:
+def test_a_character_of_validation_alone_is_named_or_refused_where_the_alphabet_is_set(
+    data: DataConfig, tmp_path: Path
+) -> None:
     (tmp_path / "valid.tsv").write_text("a dog\tein Hünd\n")
     data = replace(data, valid="valid.tsv", vocabulary="characters", vocab_size=0)
-    with pytest.raises(DataError, match="data.valid: 'ü' at .* data.byte_fallback=true .*, and data.alphabet names"):
-        prepared(data)
-    assert prepared(replace(data, byte_fallback=True)).valid_pairs == [("a dog", "ein Hünd")]
+    pairs = prepared(data)
+    assert pairs.valid_pairs == [("a dog", "ein Hünd")]
+    assert [line for line in pairs.describe() if "'ein Hünd'" in line] == [
+        "1 of 1 validation targets have what no training pair has, which is never written: 'ein Hünd'"
+    ]
+    with pytest.raises(DataError, match="data.valid: 'ü' at .*; add it to data.alphabet, or leave that out"):
+        prepared(replace(data, alphabet="abcdefghijklmnopqrstuvwxyzH 0123456789"))
 
 
 def test_weights_say_how_often_an_epoch_shows_a_pair(data: DataConfig, tmp_path: Path) -> None:

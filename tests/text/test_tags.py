@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_fields_of_tags_are_found_at_both_ends(texts: list[str], tags: list[str]
     "texts",
     [
         WORDS,
-        [f"{first} {second}" for first, second in zip(WORDS, WORDS[1:], strict=False)],
+        [f"{first} {second}" for first, second in pairwise(WORDS)],
         [f"{word} {word[:2]}={number}" for number, word in enumerate(WORDS)],  # values, each of which is another
         [f"take the {word} of {word}" for word in WORDS],  # the first words are few, but words
         [f"{word} V;PST" if number % 2 else word for number, word in enumerate(WORDS)],

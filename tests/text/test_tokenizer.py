@@ -229,7 +229,7 @@ def test_a_file_with_parts_that_no_vocabulary_of_ours_has_is_refused(
         BPE,
         Tokenizer.characters("abc"),
         Tokenizer.characters("abc;P", tags=[";P"], unknown=True),
-        Tokenizer.symbols_of(LINES),
+        Tokenizer.train_symbols(LINES),
         Tokenizer.train_words(LINES, vocab_size=30),
         Tokenizer.train_unigram(LINES, vocab_size=310),
     ],

@@ -18,8 +18,8 @@ from ..data.read import stride
 
 MOST_MEASURED = 20_000  # pairs
 # A side consists of symbols, of words of one closed set, if there are at least SYMBOLS of them a text and at most
-# MOST_SYMBOLS different ones, each occurs OFTEN times on average, and at most the share RARE only once.
-SYMBOLS, MOST_SYMBOLS, OFTEN, RARE = 1.5, 2_000, 20, 0.005
+# MOST_SYMBOLS different ones, each occurs RECURRING times on average, and at most the share RARE only once.
+SYMBOLS, MOST_SYMBOLS, RECURRING, RARE = 1.5, 2_000, 20, 0.005
 MOST_LINKED, MOST_LINKED_UNITS = 1_000, 40  # pairs, and units of a side, from which `monotonic` is computed
 
 # Scripts without spaces between words: Thai to Tibetan, Myanmar, Khmer, Chinese and Japanese.
@@ -144,7 +144,7 @@ def _measure_symbols(texts: Sequence[str]) -> tuple[int, float]:
     """The number of different texts between spaces, and their mean length, if they are of a closed set; else 0."""
     counts = Counter(spaced for text in texts for spaced in text.split())
     total, once = counts.total(), sum(count == 1 for count in counts.values())
-    is_closed = len(counts) <= MOST_SYMBOLS and total >= OFTEN * len(counts) and once <= RARE * total
+    is_closed = len(counts) <= MOST_SYMBOLS and total >= RECURRING * len(counts) and once <= RARE * total
     if not is_closed or total < SYMBOLS * len(texts):
         return 0, 0.0
     return len(counts), sum(len(symbol) * count for symbol, count in counts.items()) / total

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 _TAG = re.compile(r" ?[^\s;|=]+|[;|=][^\s;|=]*")  # with the sign before it, which no word contains
 _CODE = re.compile(r"[!-`{-~]+")  # of capitals, digits and marks, as `+PL` or `3SG`
-USUAL = 0.9  # of the texts have a field of tags, if any has
-CLOSED, OFTEN = 0.05, 3  # at most this share of the tags occurs once; a tag occurs so often on average
+NEARLY_ALL = 0.9  # of the texts have a field of tags, if any has
+RARE_SHARE, RECURRING = 0.05, 3  # at most this share of the tags occurs once; a tag occurs so often on average
 SHORT = 12  # characters of a tag, on average
 
 
@@ -18,22 +18,22 @@ def find_tags(texts: Iterable[str]) -> list[str]:
     consists of capitals, digits and marks, and nearly all of them recur. At least one field of a text is none.
     """
     rows = [text.split(" ") for text in texts]
-    found = set[str]()
+    seen = set[str]()
     for end in (-1, 0):
-        while tags := _tags_of([row[end] for row in rows if len(row) > 1], len(rows)):
-            found |= tags
+        while tags := _closed_tags([row[end] for row in rows if len(row) > 1], len(rows)):
+            seen |= tags
             rows = [row[:-1] if end else row[1:] for row in rows if len(row) > 1]
-    return sorted(found)
+    return sorted(seen)
 
 
-def _tags_of(fields: Sequence[str], texts: int) -> set[str]:
+def _closed_tags(fields: Sequence[str], texts: int) -> set[str]:
     """The tags of a field of many texts; none if it is one of words."""
-    if not fields or len(fields) < USUAL * texts:
+    if not fields or len(fields) < NEARLY_ALL * texts:
         return set()
     divided = sum(len(_TAG.findall(field)) > 1 for field in fields)
     if 2 * divided < len(fields) and not all(map(_CODE.fullmatch, fields)):
         return set()
     counts = Counter(tag for field in fields for tag in _TAG.findall(" " + field) if len(tag) > 1)
     total, once = counts.total(), sum(count == 1 for count in counts.values())
-    is_closed = once <= CLOSED * total and total >= OFTEN * len(counts)
+    is_closed = once <= RARE_SHARE * total and total >= RECURRING * len(counts)
     return set(counts) if is_closed and sum(map(len, counts)) <= SHORT * len(counts) else set()

@@ -101,7 +101,7 @@ class Tokenizer:
         return cls(character_backend(alphabet, tags=tags, unknown=unknown))
 
     @classmethod
-    def symbols_of(cls, texts: Iterable[str]) -> "Tokenizer":
+    def train_symbols(cls, texts: Iterable[str]) -> "Tokenizer":
         """One id for all that stands between spaces in `texts`; everything else is `<unk>`, the last id."""
         return cls(symbol_backend(texts))
 

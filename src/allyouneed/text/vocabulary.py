@@ -106,7 +106,7 @@ def _train(data: DataConfig, kind: str, texts: Iterable[str], pairs: int, tags: 
             return Tokenizer.characters(data.alphabet)
         return Tokenizer.characters(sorted(set(chain.from_iterable(texts))), tags=tags, unknown=True)
     if kind == "symbols":
-        return Tokenizer.symbols_of(texts)
+        return Tokenizer.train_symbols(texts)
     if kind == "codes":
         return Tokenizer.from_bpe_codes(
             read_lines(Path(data.data_dir, data.bpe_codes)), texts, all_symbols=data.subword_sampling > 0
