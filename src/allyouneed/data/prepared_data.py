@@ -66,9 +66,8 @@ class PreparedData:
         parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
         sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)
         lines = [", ".join([f"{len(self.train):,} pairs to train on", *parts, f"vocabulary of {sizes}"])]
-        return [
-            *self.report.columns, *lines, *self._describe_unknown(), *self.report.left_out(), *self.report.unused_rules(),
-        ]  # fmt: skip
+        lines += self._describe_unknown()
+        return [*self.report.columns, *lines, *self.report.left_out(), *self.report.unused_rules()]
 
     def describe_sides(self) -> list[str]:
         """What the first training pair becomes on each side, token by token."""
