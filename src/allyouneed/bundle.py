@@ -126,7 +126,7 @@ class Bundle:
         config = _read_config(folder)
         if config.get("checksums") and not checksums.present:
             raise _not_whole(folder, f"{SUMS} does not exist")
-        sizes = build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
+        sizes = _sizes(folder, config)
         decode = build_settings(DecodeConfig, config.get("decode"), where=f"{folder}/config.json, decode,")
         # A bundle of an earlier version has none: training had these defaults.
         normalization = build_settings(
@@ -188,6 +188,15 @@ def front_matter(card: str) -> str:
 def read_languages(folder: str | Path) -> tuple[str, str]:
     """The languages of a bundle, source and target, as BCP 47 tags; empty if it names none. Loads no weights."""
     return _languages(Path(folder), _read_config(Path(folder)))
+
+
+def read_sizes(folder: str | Path) -> ModelConfig:
+    """The sizes of a bundle's model. Loads no weights."""
+    return _sizes(Path(folder), _read_config(Path(folder)))
+
+
+def _sizes(folder: Path, config: dict[str, Any]) -> ModelConfig:
+    return build_settings(ModelConfig, config.get("model"), where=f"{folder}/config.json, model,")
 
 
 def require_one_vocabulary(bundles: Sequence[Bundle], names: Sequence[str]) -> None:

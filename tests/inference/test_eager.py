@@ -1,7 +1,5 @@
 """The quick step is held to the definition, `Transformer`."""
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allyouneed.bundle import Bundle
 from allyouneed.config import ModelConfig
 from allyouneed.data.batch import pad
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search
-from allyouneed.errors import ConfigError, InputError, MissingExtraError
-from allyouneed.fast.custom_parts import find_custom_part
-from allyouneed.inference import EagerEngine, EngineStep, make_engine, pick_precision
-from allyouneed.nn import FeedForward, LayerNorm, MultiHeadAttention, Transformer
-from allyouneed.translator import Translator
+from allyouneed.errors import InputError
+from allyouneed.inference import EngineStep, make_engine
+from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 from conftest import ADJUSTED, ALL_OPTIONS, SMALL
 from twins import scatter
@@ -147,123 +142,6 @@ def test_a_step_may_give_log_probabilities(
             results, state = fast.log_probabilities(last, fast.start(source[rows]), never)
             torch.testing.assert_close(results, expected, atol=1e-5, rtol=1e-5)
             assert state.length == 1
-
-
-def test_compiling_needs_numba(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("allyouneed.inference.compiled", raising=False)
-    monkeypatch.setitem(sys.modules, "allyouneed.inference.compiled", None)
-    with pytest.raises(MissingExtraError, match=r"compiled code needs the extra \[fast\].* install 'numba>="):
-        make_engine(model, compiled=True)
-
-
-def test_auto_is_int8_only_where_it_pays(config: ModelConfig) -> None:
-    assert pick_precision(build_model(config)) == "float32"
-    large = build_model(replace(config, vocab_size=8_000, d_model=128, heads=2))
-    assert pick_precision(large) == "int8"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("allyouneed.inference.selection.supports_int8", lambda device: False)
-        assert pick_precision(large) == "float32"
-
-
-def test_an_unknown_precision_is_refused(model: Transformer) -> None:
-    with pytest.raises(ConfigError, match='precision must be "auto", "float32" or "int8"; got \'int4\''):
-        make_engine(model, precision="int4")
-
-
-class Tripled(FeedForward):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return 3 * super().forward(x)
-
-
-class RootMeanSquare(LayerNorm):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.gain * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
-
-
-class Grouped(MultiHeadAttention):
-    """Heads share the keys and values of the first."""
-
-    def project_kv(
-        self, key: torch.Tensor, value: torch.Tensor, *, start: int = 0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = super().project_kv(key, value, start=start)
-        return keys[:, :1].expand_as(keys), values[:, :1].expand_as(values)
-
-
-class Longer(torch.nn.Linear):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return 2 * super().forward(x)
-
-
-def _become(part: torch.nn.Module, kind: type[torch.nn.Module]) -> None:
-    part.__class__ = kind
-
-
-CUSTOM: dict[str, Callable[[Transformer], object]] = {
-    "a feed-forward": lambda model: _become(model.get_submodule("decoder.layers.1.feed_forward"), Tripled),
-    "an attention": lambda model: _become(model.get_submodule("encoder.layers.0.attention"), Grouped),
-    "a cross-attention": lambda model: _become(model.get_submodule("decoder.layers.2.cross_attention"), Grouped),
-    "a norm": lambda model: _become(model.get_submodule("decoder.layers.0.feed_forward_residual.norm"), RootMeanSquare),
-    "a map": lambda model: _become(model.get_submodule("decoder.layers.0.self_attention.value"), Longer),
-    "a closing norm": lambda model: setattr(model.encoder, "norm", torch.nn.Tanh()),
-    "a hook": lambda model: model.get_submodule("decoder.layers.0.feed_forward").register_forward_hook(
-        lambda module, arguments, result: 2 * result
-    ),
-    "a forward of its own": lambda model: setattr(
-        model.projection, "forward", lambda x: x @ model.projection.table.T / 2
-    ),
-    "an activation": lambda model: setattr(model.decoder.layers[1].feed_forward, "activation", torch.tanh),
-    "an epsilon": lambda model: setattr(model.decoder.layers[1].feed_forward_residual.norm, "eps", 0.5),
-    "a missing bias": lambda model: model.get_submodule("decoder.layers.0.feed_forward.inner").register_parameter(
-        "bias", None
-    ),
-}
-
-
-@pytest.mark.parametrize("change", CUSTOM)
-def test_a_part_of_ones_own_is_run_as_it_is(
-    change: str, model: Transformer, source: torch.Tensor, target: torch.Tensor
-) -> None:
-    scatter(model)
-    with torch.inference_mode():
-        before = model(source, target)
-        CUSTOM[change](model)
-        full = model(source, target)
-        assert not torch.allclose(before, full, atol=1e-3)
-        fast = make_engine(model)
-        state = fast.start(source)
-        for position in range(target.size(1)):
-            logits, state = fast.step(target[:, position], state)
-            torch.testing.assert_close(logits, full[:, position], atol=1e-5, rtol=1e-4)
-        results, _ = fast.log_probabilities(target[:, 0], fast.start(source), torch.tensor([0]))
-        expected = full[:, 0].index_fill(1, torch.tensor([0]), -torch.inf).log_softmax(-1)
-        torch.testing.assert_close(results, expected, atol=1e-5, rtol=1e-4)
-    assert pick_precision(model) == "float32"
-    for settings_of_speed in ({"precision": "int8"}, {"compiled": True}, {"precision": "int8", "compiled": True}):
-        with pytest.raises(ConfigError, match=r"does not know; use precision \"float32\" without compiled"):
-            make_engine(model, **settings_of_speed)
-
-
-def test_a_beam_goes_through_parts_of_ones_own(bundle: Bundle) -> None:
-    _become(bundle.model.get_submodule("decoder.layers.1.feed_forward"), Tripled)
-    translator = Translator(bundle).using(beam=3, nbest=2)
-    together = translator.translate(["abcab", "jihg", "dd"])
-    assert together == [translator(text) for text in ("abcab", "jihg", "dd")]
-    assert Translator(bundle).precision == "float32"
-
-
-@pytest.mark.parametrize("sizes", ADJUSTED)
-def test_the_options_of_the_model_are_no_custom_parts(
-    config: ModelConfig, sizes: dict[str, Any], source: torch.Tensor
-) -> None:
-    model = build_model(replace(config, vocab_size=8_000, d_model=128, heads=2, **sizes)).eval()
-    assert isinstance(make_engine(model), EagerEngine)
-    assert pick_precision(model) == "int8"
-
-
-def test_a_plain_model_has_no_custom_part(model: Transformer) -> None:
-    assert find_custom_part(model) is None
-    assert find_custom_part(model.train()) is None
 
 
 WAYS = [(precision, compiled) for precision in ("float32", "int8") for compiled in (False, True)]

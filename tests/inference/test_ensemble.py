@@ -1,7 +1,6 @@
 """Several models as one: the mean of their probabilities, in every search."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +11,7 @@ from torch import Tensor
 from allyouneed.config import ModelConfig
 from allyouneed.decode import BeamOptions, SearchLimits, beam_search, greedy_search, mean_probability
 from allyouneed.decode.beam import Best, top_continuations
-from allyouneed.inference import AnyEngine, EngineStep, EnsembleEngine, make_engine, make_ensemble, pick_precision
-from allyouneed.inference.current_engine import CurrentEngine
+from allyouneed.inference import EngineStep, EnsembleEngine, make_engine, make_ensemble, pick_precision
 from allyouneed.nn import Transformer
 from allyouneed.younger import build_model
 from conftest import ALL_OPTIONS, SMALL
@@ -37,9 +35,6 @@ class TableEngine:
     precision: Any = "float32"
     compiled: bool = False
     can_be_joined: bool = False
-
-    def begin_search(self) -> "TableEngine":
-        return self
 
     def start(self, source: Tensor) -> Prefixes:
         return self.table.start(len(source))
@@ -136,46 +131,6 @@ def test_a_model_twice_searches_as_the_model_alone(settings: dict[str, Any], sou
 def test_its_config_has_the_smallest_length_and_one_model_has_its_own_engine() -> None:
     assert make_ensemble(models()).config == replace(SMALL, max_length=11)
     assert not isinstance(make_ensemble(models()[:1]), EnsembleEngine)
-
-
-@pytest.mark.parametrize("settings", ENGINES, ids=str)
-def test_an_engine_has_the_weights_that_the_model_has_when_a_search_begins(
-    settings: dict[str, Any], source: Tensor
-) -> None:
-    model, last, banned_ids = models()[0], torch.tensor([3, 4]), torch.tensor([0])
-    engine = make_ensemble([model], **settings)
-    assert engine.begin_search() is engine.begin_search()  # nothing has changed
-
-    def train() -> None:
-        model(source, source).square().mean().backward()  # type: ignore[no-untyped-call]
-        torch.optim.SGD(model.parameters(), lr=0.1).step()
-
-    def replace_bias() -> None:
-        model.encoder.get_submodule("layers.0.feed_forward.inner").bias = torch.nn.Parameter(torch.ones(SMALL.d_ff))
-
-    changes = (train, lambda: scatter(model), lambda: model.load_state_dict(models()[0].state_dict()), replace_bias)
-    results = []
-    for change in changes:
-        change()
-        with torch.inference_mode():
-            for one in (engine, make_engine(model, **settings)):
-                results.append(one.log_probabilities(last, one.start(source), banned_ids)[0])
-        assert results[-1].equal(results[-2])
-    assert len({tuple(result.flatten().tolist()) for result in results}) == len(changes)
-
-
-def test_threads_that_begin_a_search_together_prepare_an_engine_once(source: Tensor) -> None:
-    model, made = models()[0], list[AnyEngine]()
-
-    def make(model: Transformer) -> AnyEngine:
-        made.append(make_engine(model))
-        return made[-1]
-
-    engine = CurrentEngine(model, make)
-    scatter(model)
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(lambda _: engine.begin_search(), range(8))) == {made[1]}
-    assert len(made) == 2
 
 
 def test_the_automatic_precision_suits_all_members(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,15 @@ from .eager import EagerEngine
 from .engine import AnyEngine, Engine, EngineStep, Precision
 from .ensemble import EnsembleEngine
 from .kv_cache import CachedState
-from .selection import Compiled, make_engine, make_ensemble, pick_precision
+from .selection import (
+    Compiled,
+    SlowerEngineWarning,
+    choose_engine,
+    compile_kernels,
+    make_engine,
+    make_ensemble,
+    pick_precision,
+)
 
 __all__ = [
     "AnyEngine",
@@ -15,6 +23,9 @@ __all__ = [
     "EngineStep",
     "EnsembleEngine",
     "Precision",
+    "SlowerEngineWarning",
+    "choose_engine",
+    "compile_kernels",
     "make_engine",
     "make_ensemble",
     "pick_precision",

@@ -18,7 +18,7 @@ from ..errors import ConfigError
 from ..nn.attention import MultiHeadAttention
 from ..nn.decoder import DecoderBlock
 from ..nn.encoder import EncoderBlock
-from ..nn.feedforward import FeedForward
+from ..nn.feedforward import ACTIVATIONS, FeedForward
 from ..nn.normalization import LayerNorm
 from ..nn.residual import Residual
 from ..nn.transformer import Transformer
@@ -46,14 +46,6 @@ from .quantization import greatest_level, quantize
 
 NO_IDS = np.empty(0, np.int64)
 NOTHING = np.empty((0, 0), np.float32)  # a mask that hides nothing; the final norm of a stack that has none
-
-
-def make_compiled_engine(model: Transformer, *, precision: Precision = "float32") -> "CompiledEngine":
-    """The compiled engine for `model` on this processor."""
-    if model.projection.table.device.type != "cpu":
-        raise ConfigError(f"compiled=True is for a CPU; the model is on {model.projection.table.device}")
-    kind = CompiledInt8Engine if precision == "int8" else CompiledEngine
-    return kind(model, precision=precision)
 
 
 class CompiledEngine(EagerEngine):
@@ -108,9 +100,11 @@ class CompiledEngine(EagerEngine):
         self._kv_width = self._query_width + first.attention.value.out_features
         self._options = BlockOptions(
             self._heads,
-            first.attention_residual.norm_first,
-            ACTIVATION_NAMES.index(model.config.activation),
-            first.attention_residual.norm.eps,
+            _common(part.norm_first for part in model.modules() if isinstance(part, Residual)),
+            [ACTIVATIONS[name] for name in ACTIVATION_NAMES].index(
+                _common(part.activation for part in model.modules() if isinstance(part, FeedForward))
+            ),
+            _common(part.eps for part in model.modules() if isinstance(part, LayerNorm)),
         )
         self._decoder_size = sum(part.weight.numel() for part in model.decoder.modules() if isinstance(part, nn.Linear))
 
@@ -272,6 +266,14 @@ def pack_int8(maps: Sequence[tuple[Tensor, Tensor]]) -> Int8Weights:
     total, bias = scale * numbers.sum(2, dtype=torch.float32), torch.stack([bias for _, bias in maps])
     greatest = np.float32(greatest_level())
     return int8_weights()(_array(panels), _array(scale), _array(total), _array(bias), greatest)
+
+
+def _common(settings: Iterable[Any]) -> Any:
+    """What all blocks have; the kernels have one setting for all."""
+    first, *others = settings
+    if any(other != first for other in others):
+        raise ValueError(f"its blocks differ: {first}, {next(other for other in others if other != first)}")
+    return first
 
 
 def _addresses(caches: Sequence[KVCache]) -> tuple[Array, tuple[int, ...]]:

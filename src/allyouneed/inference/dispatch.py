@@ -28,14 +28,6 @@ def compiled_float32_pays(*, multiplications: int, sentences: int, threads: int)
     return sentences == 1 and multiplications * threads <= COMPILED_FLOAT32_MAX_MULTIPLICATIONS
 
 
-def auto_compiles(precision: str, *, has_vnni: bool) -> bool:
-    """Whether the default is compiled code: in int8 with VNNI, where it is faster for batches of any size.
-
-    In float32 it is faster for one sentence alone, which does not pay for half a minute of compiling.
-    """
-    return precision == "int8" and has_vnni
-
-
 def fbgemm_pays(multiplications: int) -> bool:
     """Whether FBGEMM computes an int8 product; otherwise oneDNN does. Both give the same result to the bit."""
     return multiplications <= FBGEMM_MAX_MULTIPLICATIONS

@@ -13,12 +13,12 @@
 
 import math
 from functools import lru_cache
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from ..decode.beam import Best, top_continuations
+from ..errors import InputError
 from ..fast.attention import attention_bias
 from ..nn.embedding import refuse_unknown_ids
 from ..nn.position import refuse_long
@@ -28,13 +28,14 @@ from .eager_blocks import EagerDecoderBlock, EagerEncoderBlock, EagerNorm, Float
 from .engine import Precision, banned_log_softmax
 from .kv_cache import CachedState, KVCache
 from .quantization import Int8Linear
+from .weight_versions import WeightVersions
 
 
 class EagerEngine:
-    """An `Engine` of PyTorch operations. It shares some weights with the model: after more training, make another.
+    """An `Engine` of PyTorch operations, for a model whose parts are those that its config names (selection.py).
 
-    `CurrentEngine` does that by itself.
-    Refuses int8 on a device without int8 operators. The model must have no part of its own (custom_parts.py).
+    It shares some weights with the model, and refuses to begin a search once they have changed. Refuses int8 on a
+    device without int8 operators.
     """
 
     compiled, can_be_joined = False, True
@@ -49,14 +50,13 @@ class EagerEngine:
         self.source_position = model.source_position.encoding.detach()
         self.target_position = model.target_position.encoding.detach()
         self.rotation = rotation_table(model.config).to(self.target_table.device, self.dtype)
+        self._versions = WeightVersions(model)
         self._prepare(model)
-
-    def begin_search(self) -> Self:
-        """As in `Engine`."""
-        return self
 
     def start(self, source: Tensor) -> CachedState:
         """As in `Engine`."""
+        if self._versions.have_changed():
+            raise InputError("the weights of the model have changed since its engine was made; make a new Translator")
         require_rows("source", source)
         rows, length = source.shape
         refuse_long(length, len(self.source_position))

@@ -1,15 +1,13 @@
 """What translating needs of a model, `Engine`, and a step of it for a search, `EngineStep`."""
 
-from typing import Any, Generic, Literal, Protocol, Self
+from typing import Any, Generic, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..decode.beam import Best, top_continuations
+from ..decode.beam import Best
 from ..decode.step import AnyState
-from ..nn.decoder import DecoderState
-from ..nn.transformer import Transformer
 
 Precision = Literal["float32", "int8"]
 
@@ -32,10 +30,6 @@ class Engine(Protocol[AnyState]):
     @property
     def can_be_joined(self) -> bool:
         """Whether its states have `insert` (kv_cache.py), so that sentences can join a search."""
-        ...
-
-    def begin_search(self) -> "Engine[Any]":
-        """The engine for the whole of a search that begins now: itself, unless it is to be replaced by a faster one."""
         ...
 
     def start(self, source: Tensor) -> AnyState:
@@ -72,37 +66,6 @@ class EngineStep(Generic[AnyState]):
             return self._engine.log_probabilities(last, state, banned_ids)
         log_probabilities, state = self._engine.log_probabilities(last, state, banned_ids[:0])
         return log_probabilities.index_fill_(1, banned_ids, -torch.inf), state
-
-
-class UnchangedEngine:
-    """The `start` and `step` of the model itself, in float32: for a model with parts of its own (custom_parts.py)."""
-
-    precision: Precision = "float32"
-    compiled = can_be_joined = False
-
-    def __init__(self, model: Transformer) -> None:
-        self._model, self.config = model, model.config
-
-    def begin_search(self) -> Self:
-        """As in `Engine`."""
-        return self
-
-    def start(self, source: Tensor) -> DecoderState:
-        """As in `Engine`."""
-        return self._model.start(source)
-
-    def step(self, last: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """As in `Engine`."""
-        return self._model.step(last, state)
-
-    def log_probabilities(self, last: Tensor, state: DecoderState, banned_ids: Tensor) -> tuple[Tensor, DecoderState]:
-        """As in `Engine`."""
-        logits, state = self._model.step(last, state)
-        return banned_log_softmax(logits, banned_ids), state
-
-    def top_continuations(self, totals: list[list[float]], log_probabilities: Tensor, count: int) -> Best:
-        """As in `Engine`."""
-        return top_continuations(totals, log_probabilities, count)
 
 
 def banned_log_softmax(logits: Tensor, banned_ids: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -45,17 +45,13 @@ class EnsembleEngine:
 
     @property
     def compiled(self) -> bool:
-        """Whether all members compute searches that begin now by compiled code."""
+        """As in `Engine`."""
         return all(engine.compiled for engine in self._members)
 
     @property
     def can_be_joined(self) -> bool:
         """As in `Engine`."""
         return all(engine.can_be_joined for engine in self._members)
-
-    def begin_search(self) -> "EnsembleEngine":
-        """As in `Engine`."""
-        return EnsembleEngine([engine.begin_search() for engine in self._members])
 
     def start(self, source: Tensor) -> EnsembleState:
         """As in `Engine`."""

@@ -1,73 +1,132 @@
 """Which engine and which precision a model gets."""
 
-from collections.abc import Sequence
-from functools import partial
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Literal, cast, get_args
 
-from ..errors import ConfigError, MissingExtraError
-from ..fast.custom_parts import find_custom_part
+import torch
+
+from ..config import ModelConfig
+from ..errors import AllYouNeedError, ConfigError, MissingExtraError
+from ..interpreter import is_installed
 from ..nn.transformer import Transformer
-from .auto_engine import AutoEngine, can_auto_compile
-from .current_engine import CurrentEngine
+from .comparison import INT8_TOLERANCE, TOLERANCE, find_difference, first_steps
+from .definition import ForwardEngine, StepEngine
 from .dispatch import int8_pays
 from .eager import EagerEngine
-from .engine import AnyEngine, Precision, UnchangedEngine
+from .engine import AnyEngine, Precision
 from .ensemble import EnsembleEngine
 from .quantization import supports_int8
 
 Compiled = bool | Literal["auto"]
 
 
-def make_engine(model: Transformer, *, precision: str = "float32", compiled: Compiled = False) -> AnyEngine:
-    """The engine for `model` with weights in `precision`, "float32" or "int8".
+class SlowerEngineWarning(UserWarning):
+    """Another engine computes than was meant, because that one differs from the definition."""
 
-    `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled code where
-    it pays and as soon as it is there (auto_engine.py). A model with a part of its own (a subclass, a forward
-    hook; custom_parts.py) is run by its own `start` and `step`, in float32; for such a model int8 and `compiled` are
-    refused.
-    """
-    if precision not in get_args(Precision):
-        raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
-    if compiled not in (True, False, "auto"):
-        raise ConfigError(f'compiled must be True, False or "auto"; got {compiled!r}')
-    if custom := find_custom_part(model):
-        if compiled is True or precision == "int8":
-            raise ConfigError(
-                f"{custom}, which {'compiled=True' if compiled is True else 'int8'} does not know; "
-                'use precision "float32" without compiled'
-            )
-        return UnchangedEngine(model)
-    if compiled == "auto" and can_auto_compile(model, cast(Precision, precision)):
-        return AutoEngine(model, precision=cast(Precision, precision))
-    if compiled is not True:
-        return EagerEngine(model, precision=cast(Precision, precision))
-    try:
-        from .compiled import make_compiled_engine
-    except ImportError:
-        raise MissingExtraError("compiled code", "fast") from None
-    except RuntimeError as error:  # Numba finds no folder for what it compiles
-        raise ConfigError(f"compiled=True: {error}; set NUMBA_CACHE_DIR to a folder that can be written") from error
-    return make_compiled_engine(model, precision=cast(Precision, precision))
+
+def make_engine(model: Transformer, *, precision: str = "float32", compiled: Compiled = False) -> AnyEngine:
+    """As `choose_engine`; why another engine computes than was meant is a warning."""
+    engine, reason = choose_engine(model, precision=precision, compiled=compiled)
+    if reason:
+        warnings.warn(reason, SlowerEngineWarning, stacklevel=2)
+    return engine
 
 
 def make_ensemble(
     models: Sequence[Transformer], *, precision: str = "float32", compiled: Compiled = False
 ) -> AnyEngine:
-    """One engine for several models, each prepared as `make_engine` does, and again when its weights have changed."""
-    make = partial(make_engine, precision=precision, compiled=compiled)
-    engines = [CurrentEngine(model, make) for model in models]
+    """One engine for several models, each prepared as `make_engine` does."""
+    engines = [make_engine(model, precision=precision, compiled=compiled) for model in models]
     return EnsembleEngine(engines) if len(engines) > 1 else engines[0]
+
+
+def choose_engine(
+    model: Transformer, *, precision: str = "float32", compiled: Compiled = False
+) -> tuple[AnyEngine, str]:
+    """The engine for `model` with weights in `precision`, "float32" or "int8", and why it is a slower one, if it is.
+
+    `compiled=True` needs the extra `fast`, a CPU, and half a minute the first time; "auto" takes compiled kernels where
+    they pay and are in this machine's cache. Before an engine is used, the first steps of a search are computed by it
+    and by `Transformer.forward`; if they differ beyond rounding, the model itself computes, in float32.
+    """
+    if precision not in get_args(Precision):
+        raise ConfigError(f'precision must be "auto", "float32" or "int8"; got {precision!r}')
+    if compiled not in (True, False, "auto"):
+        raise ConfigError(f'compiled must be True, False or "auto"; got {compiled!r}')
+    kind = _engine_class(model, cast(Precision, precision), compiled)
+    searched = first_steps(model)
+    if reason := find_difference(StepEngine(model), searched):
+        return ForwardEngine(model), f"Transformer.step {reason}; Transformer.forward computes every step, slowly"
+    try:
+        eager, fast = EagerEngine(model), kind(model, precision=cast(Precision, precision))
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, AllYouNeedError):
+            raise
+        reason = f"knows no such model ({type(error).__name__}: {error})"
+    if reason := reason or find_difference(eager, searched):
+        return StepEngine(model), f"the engine {reason}; the model computes by its own step, more slowly"
+    tolerance = INT8_TOLERANCE if precision == "int8" else TOLERANCE
+    if reason := find_difference(fast, searched, tolerance=tolerance):
+        name = f"{precision}{', compiled,' * fast.compiled}"
+        return eager, f"{name} {reason}; PyTorch computes in float32, more slowly"
+    return fast, ""
+
+
+def _engine_class(model: Transformer, precision: Precision, compiled: Compiled) -> type[EagerEngine]:
+    """Refuses compiled code that is asked for and cannot be."""
+    device = model.projection.table.device
+    if compiled == "auto":
+        compiled = kernels_pay(model.config, precision, device) and kernels_are_compiled(precision)
+    if not compiled:
+        return EagerEngine
+    if device.type != "cpu":
+        raise ConfigError(f"compiled=True is for a CPU; the model is on {device}")
+    try:
+        from .compiled import CompiledEngine, CompiledInt8Engine
+    except ImportError:
+        raise MissingExtraError("compiled code", "fast") from None
+    except RuntimeError as error:  # Numba finds no folder for what it compiles
+        raise ConfigError(f"compiled=True: {error}; set NUMBA_CACHE_DIR to a folder that can be written") from error
+    return CompiledInt8Engine if precision == "int8" else CompiledEngine
+
+
+def kernels_pay(config: ModelConfig, precision: str, device: torch.device) -> bool:
+    """Whether compiled kernels translate faster on this machine, for batches of any size; `precision` may be "auto"."""
+    is_int8 = precision == "int8" or (precision == "auto" and _int8_suits(config, device))
+    return is_int8 and device.type == "cpu" and is_installed("numba")
+
+
+def kernels_are_compiled(precision: Precision) -> bool:
+    """Whether the kernels are in this machine's cache."""
+    try:
+        from .kernel_cache import is_compiled
+    except (ImportError, RuntimeError):  # Numba refuses the versions, or finds no folder for what it compiles
+        return False
+    return is_compiled(precision)
+
+
+def compile_kernels(
+    config: ModelConfig, announce: Callable[[str], None], *, precision: str = "auto", device: torch.device | None = None
+) -> None:
+    """Compile the kernels that models like this one translate with, once for a machine; `announce` gets a line."""
+    device = device or torch.device("cpu")
+    if not kernels_pay(config, precision, device) or kernels_are_compiled("int8"):
+        return
+    announce("Compiling the kernels for translating, once for this machine; about half a minute.")
+    try:
+        from . import kernel_cache
+
+        kernel_cache.compile_kernels("int8")
+    except (ImportError, RuntimeError) as error:
+        announce(f"They are not compiled ({error}); PyTorch translates, more slowly.")
 
 
 def pick_precision(*models: Transformer) -> Precision:
     """What "auto" means: int8 if that suits all models, else float32."""
-    return "int8" if all(map(_int8_suits, models)) else "float32"
+    return "int8" if all(_int8_suits(model.config, model.projection.table.device) for model in models) else "float32"
 
 
-def _int8_suits(model: Transformer) -> bool:
-    """Whether int8 is faster: on an x86 processor if the projection is large enough (dispatch.py).
-
-    A model with parts of its own stays float32.
-    """
-    table = model.projection.table
-    return not find_custom_part(model) and supports_int8(table.device) and int8_pays(table.numel())
+def _int8_suits(config: ModelConfig, device: torch.device) -> bool:
+    """Whether int8 is faster: on an x86 processor if the projection is large enough (dispatch.py)."""
+    return supports_int8(device) and int8_pays(config.effective_target_vocab_size * config.d_model)

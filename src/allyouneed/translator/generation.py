@@ -90,15 +90,12 @@ class TranslationGenerator:
         self.limit = min(engine.config.max_length, config.max_length or engine.config.max_length)
         self._source_specials, self._normal_repetition = source_specials, normal_repetition
         self.banned_ids = target_tokenizer.banned_ids(unknown=config.ban_unknown and not config.replace_unknown)
-        self._step = self._engine_step(engine)
+        self._step = EngineStep(engine, banned_ids=self.banned_ids, renormalize=config.renormalize_logits)
         self._step_of_stream = EngineStep(
             engine,
             banned_ids=target_tokenizer.banned_ids(unknown=config.ban_unknown or config.replace_unknown),
             renormalize=config.renormalize_logits,
         )
-
-    def _engine_step(self, engine: AnyEngine) -> EngineStep[Any]:
-        return EngineStep(engine, banned_ids=self.banned_ids, renormalize=self.config.renormalize_logits)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> tuple[list[list[Hypothesis]], list[bool]]:
         """The hypotheses of each request, the best first, and whether the first search gave a repetitive one.
@@ -142,7 +139,6 @@ class TranslationGenerator:
         step, `on_finished` gets what `generate` returns for each request that it finished, with the request's number:
         they are counted from 0 in the order in which they came.
         """
-        engine = self.engine.begin_search()
         numbers, active = count(), dict[int, GenerationRequest]()
 
         def take(searched: int) -> Sequence[GenerationRequest]:
@@ -152,20 +148,16 @@ class TranslationGenerator:
             return some
 
         def start(some: Sequence[GenerationRequest]) -> Any:
-            return engine.start(self.tensor([one.source for one in some]))
+            return self.engine.start(self.tensor([one.source for one in some]))
 
         def newcomers(searched: int) -> Newcomers[Any] | None:
-            if engine.compiled != self.engine.compiled:  # it has been loaded meanwhile: the next batch has it
-                return None
             some = take(searched)
             return Newcomers(self.limits(some), lambda state, rows: state.insert(start(some), rows)) if some else None
 
         if not (first := take(0)):
             return
         with one_thread():
-            for finished in running_search(
-                self._engine_step(engine), start(first), self.config, self.limits(first), newcomers
-            ):
+            for finished in running_search(self._step, start(first), self.config, self.limits(first), newcomers):
                 results = []
                 for number, hypotheses in finished:
                     one = active.pop(number)

@@ -38,7 +38,7 @@ class Translator:
     languages, normalization of texts, and what is copied.
 
     Several threads may use one translator, and what `using` makes of it, at the same time. It has the weights that the
-    model of its bundle has when a search begins: after more training it translates as the model does then.
+    model had when it was made, and refuses to translate once they have changed: make another after more training.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Translator:
     ) -> None:
         """`precision` is that of the weights: "float32", "int8", or "auto" (see `pick_precision`).
 
-        `compiled` kernels translate faster and load more slowly; with "auto" PyTorch answers until they are loaded (see
-        `make_engine`). Refuses `others` with another vocabulary or other languages.
+        `compiled` kernels translate faster; with "auto" they are used if they are in this machine's cache (see
+        `choose_engine`). Refuses `others` with another vocabulary or other languages.
         """
         self.bundle, self.bundles = bundle, (bundle, *others)
         for one in self.bundles:
@@ -78,7 +78,7 @@ class Translator:
 
     @property
     def compiled(self) -> bool:
-        """Whether searches that begin now run compiled; with "auto" that changes when the kernels are loaded."""
+        """Whether compiled kernels compute."""
         return self._engine.compiled
 
     @classmethod

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -11,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...decode import BeamOptions, SearchLimits, beam_search
-from ...fast.custom_parts import find_custom_part
 from ...fast.loss import fused_linear_cross_entropy
-from ...inference import make_engine
+from ...inference import choose_engine
+from ...inference.comparison import ForkedSearch, fork, step_through
 from ...inference.quantization import Int8Linear, supports_int8
 from ...interpreter import is_installed
 from ...nn import Transformer
@@ -31,72 +30,35 @@ STEPS = 20  # tokens of each hypothesis
 @torch.inference_mode()
 def engines_agree(model: Transformer, ids: Ids) -> Iterator[CheckResult]:
     """Every engine, through beams that fork, gives the logits of one pass over the whole sentence."""
-    searches = [_fork(model, ids, sentences) for sentences in sorted({1, min(3, len(ids.sources))})]
+    vocabulary = sorted({token for target in ids.targets for token in target[1:-1]})
+    source = ids.batch(model.config).source
+    searches = [
+        fork(model, source[:sentences], vocabulary, beam=BEAM, steps=STEPS)
+        for sentences in sorted({1, min(3, len(source))})
+    ]
     yield _compare(model, searches, "plain", exact=True)
-    yield _compare(make_engine(model), searches, "fast", exact=True)
+    ways: list[tuple[str, dict[str, Any]]] = [("fast", {})]
     device = next(model.parameters()).device
-    if find_custom_part(model) or device.type != "cpu":
-        return
-    compiled = is_installed("numba")
-    if compiled:
-        yield _compare(make_engine(model, compiled=True), searches, "compiled", exact=True)
+    if device.type == "cpu" and is_installed("numba"):
+        ways += [("compiled", {"compiled": True})]
     if supports_int8(device):
-        yield int8_linears_are_close(model)
-        yield _compare(make_engine(model, precision="int8"), searches, "int8", exact=False)
-        if compiled:
-            engine = make_engine(model, precision="int8", compiled=True)
-            yield _compare(engine, searches, "int8 compiled", exact=False)
+        ways += [("int8", {"precision": "int8"})]
+        ways += [("int8 compiled", {"precision": "int8", "compiled": True})] if is_installed("numba") else []
+    for name, settings in ways:
+        engine, reason = choose_engine(model, **settings)
+        exact = "precision" not in settings
+        if reason and exact:  # such as a part of one's own: what computes is the model itself, which has been tried
+            yield CheckResult(name, None, reason)
+            return
+        if name == "int8":
+            yield int8_linears_are_close(model)
+        yield CheckResult(name, False, reason) if reason else _compare(engine, searches, name, exact=exact)
 
 
-@dataclass(frozen=True, slots=True)
-class _ForkedSearch:
-    """A search whose hypotheses are random: which hypothesis each step continues, with which token, and the logits.
-
-    Shapes, for T steps: source (B, S); tokens and parents, T times (B, beam); logits (B · beam, T, V).
-    """
-
-    source: Tensor
-    tokens: list[Tensor]
-    parents: list[Tensor]
-    logits: Tensor
-
-
-def _fork(model: Transformer, ids: Ids, sentences: int) -> _ForkedSearch:
-    rng = torch.Generator().manual_seed(1)
-    vocabulary = torch.tensor(sorted({token for target in ids.targets for token in target[1:-1]}))
-    source = ids.batch(model.config).source[:sentences]
-    written = torch.full((sentences, BEAM, 1), ids.sos_id)
-    tokens, parents = [], []
-    for _ in range(min(STEPS, model.config.max_length)):
-        tokens.append(written[:, :, -1])
-        parents.append(torch.randint(BEAM, (sentences, BEAM), generator=rng))
-        new = vocabulary[torch.randint(len(vocabulary), (sentences, BEAM, 1), generator=rng)]
-        written = torch.cat((_select(written, parents[-1]), new), 2)
-    logits = model(source.repeat_interleave(BEAM, 0), written[:, :, :-1].flatten(0, 1))
-    return _ForkedSearch(source, tokens, parents, logits)
-
-
-def _select(rows: Tensor, parents: Tensor) -> Tensor:
-    """The rows of the parents: (B, beam, …), (B, beam) → (B, beam, …)."""
-    return torch.stack([row[parent] for row, parent in zip(rows, parents, strict=True)])
-
-
-def _step_through(engine: Any, searched: _ForkedSearch) -> Tensor:
-    """The logits of an engine that decodes token by token and reorders its cache, as in `_ForkedSearch`."""
-    sentences = len(searched.source)
-    state = engine.start(searched.source).reorder(torch.arange(sentences).repeat_interleave(BEAM))
-    logits: list[Tensor] = []
-    for last, parents in zip(searched.tokens, searched.parents, strict=True):
-        now, state = engine.step(last.flatten(), state)
-        state = state.reorder((torch.arange(sentences)[:, None] * BEAM + parents).flatten())
-        logits = [_select(old, parents) for old in [*logits, now.view(sentences, BEAM, -1)]]
-    return torch.stack(logits, 2).flatten(0, 1)
-
-
-def _compare(engine: Any, searches: list[_ForkedSearch], name: str, *, exact: bool) -> CheckResult:
+def _compare(engine: Any, searches: list[ForkedSearch], name: str, *, exact: bool) -> CheckResult:
     product, size, error = 0.0, 0.0, 0.0
     for searched in searches:
-        logits, expected = _step_through(engine, searched), searched.logits
+        logits, expected = step_through(engine, searched), searched.logits
         change = (logits - expected).abs().amax(-1)
         if exact and not change.max() <= MAX_LOGIT_DIFFERENCE:
             first = int((change > MAX_LOGIT_DIFFERENCE).any(0).int().argmax()) + 1

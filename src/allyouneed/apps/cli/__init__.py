@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -59,6 +60,7 @@ for group in (keys, suggestions):
 def _everywhere(debug: Debug = False, version: Version = False) -> None: ...
 
 
+_show_anywhere = warnings.showwarning
 _MISUSE: Any = typer.BadParameter.__base__  # click's UsageError, which typer does not name
 
 
@@ -75,6 +77,7 @@ def main() -> None:
     CommonOptions.debug = False
     open_closed_streams()
     set_encodings()
+    warnings.showwarning = _show_warning
     try:
         code = app(standalone_mode=False)  # raises errors of the call instead of printing them
         sys.stdout.flush()  # a full disk or a closed pipe is noticed here, while the exit code can still say so
@@ -104,6 +107,14 @@ def main() -> None:
             _leave(2, "out of memory; use smaller batches (train.batch_tokens, --batch-size) or a smaller model")
         _leave(1, f"{type(error).__name__}: {error} (an error in the program; --debug shows where)")
     sys.exit(code)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A warning for the user is one line, without the place in the program."""
+    if issubclass(category, UserWarning):
+        print(f"allyouneed: {message}", file=sys.stderr)
+    else:
+        _show_anywhere(message, category, *where, **more)
 
 
 def _command_words(context: Any) -> list[str]:

@@ -37,6 +37,7 @@ def demo(
 
     from ...data.readers import read_pairs
     from ...device import configure_process
+    from ...inference import compile_kernels
     from ...metrics import exact_match
     from ...run import replaced
     from ...translator import Translator
@@ -46,6 +47,7 @@ def demo(
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
     with making as folder, TrainingScreen(samples=False) as screen:
         bundle = fit(recipe, folder, callback=screen)
+    compile_kernels(bundle.model.config, console.print)
 
     translator = Translator(bundle)
     test = read_pairs(recipe.data.test, limit=2_000, seed=seed)

@@ -24,8 +24,8 @@ CompiledOption = Annotated[
     bool | None,
     typer.Option(
         "--compiled/--no-compiled",
-        help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time. "
-        "Default: in int8, as soon as a background process has compiled them.",
+        help="Kernels compiled by Numba (extra \\[fast]), half a minute the first time on a machine. "
+        "Default: in int8, where they have been compiled.",
     ),
 ]
 GlossaryOption = Annotated[

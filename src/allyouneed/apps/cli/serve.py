@@ -56,6 +56,10 @@ def serve(
     from .screen import console
 
     config = ServeConfig(**options)
+    from ...bundle import read_sizes
+    from ...device import pick_device
+    from ...inference import compile_kernels
+
     try:
         from ..serve.access import exposure_warnings
         from ..serve.app import create_app
@@ -66,6 +70,9 @@ def serve(
         raise MissingExtraError("allyouneed serve", "serve") from error
 
     app = create_app(bundles, config, decode=decode)
+    device = pick_device(config.device)
+    for folder in app.state.server.models.folders():
+        compile_kernels(read_sizes(folder), console.print, precision=config.precision, device=device)
     listener = listen(config.host, config.port)
     pairs = ", ".join(
         f"{language_name(source)} → {language_name(target)} ({source}-{target})"

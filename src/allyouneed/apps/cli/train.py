@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...config import Recipe
     from ...run import Draft, Stopwatch
 
+COMPILING_SECONDS = 60.0  # a time budget with less left has no time for the kernels
 NO_TEST_SCORES = "No test scores: no pairs were held out (data.test, data.held_out)."
 
 
@@ -163,8 +164,10 @@ def train(
     )  # fmt: skip
 
     from ...auto import preliminary_recipe
+    from ...config import Recipe
     from ...device import configure_process
     from ...evaluation.held_out import find_held_out_pairs
+    from ...inference import compile_kernels
     from ...run import Stopwatch, is_follower, replaced, source_paths, was_restarted
     from ..explain.film import film_frame
     from ..reports import fit
@@ -201,6 +204,9 @@ def train(
         console.print(f"  {line}")
     if film:
         _show_film(path)
+    budget = Recipe.read(path / "recipe.toml").train.minutes
+    if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
+        compile_kernels(bundle.model.config, console.print)
     evaluate = f"{shell_command('evaluate', path)}{'' if has_test else ' FILE'}"
     console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {evaluate}")
 

@@ -199,13 +199,16 @@ def translate(
             target_language or read_languages(folders[0])[1], encoding, column, into, tuple(keys or ()), numbers=numbers
         )
         document = documents.open_document(file, kind, options)  # refuses it before the model is loaded
+        translator = load()
+        _suggest_compiling(translator, compiled)
         code = documents.translate_file(
-            document, load(), output, min_confidence=min_confidence, review=review, skip_refused=skip_refused,
+            document, translator, output, min_confidence=min_confidence, review=review, skip_refused=skip_refused,
             numbers=numbers,
         )  # fmt: skip
         raise typer.Exit(code)
 
     translator = load()
+    _suggest_compiling(translator, compiled)
     name = "standard input" if file == "-" else file
     row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
     provenance = {
@@ -235,6 +238,17 @@ def translate(
         lines = "1 line was" if out.refused == 1 else f"{out.refused:,} lines were"
         console.print(f"{lines} refused and left empty")
         raise typer.Exit(3)
+
+
+def _suggest_compiling(translator: "Translator", compiled: bool | None) -> None:
+    """Say how to get the faster engine, where there is one that nobody has asked for or against."""
+    from ...inference.selection import kernels_pay
+    from .screen import console
+
+    if compiled is None and not translator.compiled and kernels_pay(
+        translator.model.config, translator.precision, translator.model.projection.table.device
+    ):  # fmt: skip
+        console.print("PyTorch translates; --compiled compiles faster kernels, once for this machine.")
 
 
 def locate_error(error: "DataError | InputError", name: str, partial: Path | None) -> "DataError | InputError":

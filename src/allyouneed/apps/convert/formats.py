@@ -9,8 +9,8 @@ from ...bundle import Bundle
 from ...config import ModelConfig
 from ...errors import ConfigError, ExportError
 from ...export_limits import exportable, unexpressed_settings
-from ...fast.custom_parts import find_custom_part
 from ...files import folder_written_whole
+from ...inference import choose_engine
 from .precision import ExportPrecision
 from .proof import ConvertedModel, Proof, probe_sources, prove, random_sources, require_passed
 
@@ -69,8 +69,8 @@ def export_bundle(
     precision = precision or chosen.default_precision(bundle.model.config)
     if precision not in get_args(ExportPrecision) or precision not in chosen.precisions:
         raise ConfigError(f"{to} is exported in {' or '.join(chosen.precisions)}; got precision {precision!r}")
-    if custom := find_custom_part(bundle.model):
-        raise ExportError(f"{custom}, which is not exported; only models as their config makes them are")
+    if reason := choose_engine(bundle.model)[1]:
+        raise ExportError(f"{reason.split(';')[0]}; only models that compute what their config says are exported")
     if reason := exportable(bundle.model.config, (bundle.source_tokenizer, bundle.target_tokenizer))[to]:
         raise ExportError(reason)
     if sentences < 1:

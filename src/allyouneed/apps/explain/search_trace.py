@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -187,10 +187,6 @@ class RecordingEngine:
         self.config, self.precision, self.compiled = engine.config, engine.precision, engine.compiled
         self.top_continuations = engine.top_continuations
         self.by_prefix: dict[Prefix, Tensor] = {}
-
-    def begin_search(self) -> Self:
-        """As in `Engine`."""
-        return self
 
     def start(self, source: Tensor) -> _Traced:
         """As in `Engine`."""

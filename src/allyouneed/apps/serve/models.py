@@ -54,6 +54,10 @@ class ModelStore:
         """Every pair there is, in the order of the bundles."""
         return list(self._sources)
 
+    def folders(self) -> list[Path]:
+        """The folder of every bundle, in their order."""
+        return [folder for source in self._sources.values() for folder in named_folders(source.folder)]
+
     def languages(self) -> list[Language]:
         """Every source language, with its name in English and its targets."""
         targets: dict[str, list[str]] = {}

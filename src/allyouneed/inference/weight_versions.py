@@ -1,0 +1,24 @@
+"""Whether the weights of a model have changed since an engine was made of them."""
+
+from torch import nn
+
+
+class WeightVersions:
+    """Notices changes by PyTorch's count of the changes of each tensor; one through `tensor.data` is not counted."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._tables = [table for part in model.modules() for table in (part._parameters, part._buffers) if table]
+        self._versions = self._read()
+
+    def have_changed(self) -> bool:
+        """Whether a tensor was changed in place, or replaced, since this was made."""
+        return self._read() != self._versions
+
+    def _read(self) -> list[tuple[int, int]]:
+        """Where each tensor is and how often it has been changed in place; one of inference mode has no count."""
+        return [
+            (tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
+            for table in self._tables
+            for tensor in table.values()
+            if tensor is not None
+        ]
