@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
-from allyouneed.apps.serve.connections import limit_headers
+from allyouneed.apps.serve.connections import limit_connections
 
 
 @contextmanager
-def running(app: FastAPI, *, header_timeout: float = 10.0) -> Iterator[str]:
+def running(app: ASGIApp, *, header_timeout: float = 10.0, body_timeout: float = 30.0) -> Iterator[str]:
     """The address of a server that runs while the block does."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", access_log=False, ws="none"))
-    limit_headers(server.config, header_timeout)
+    limit_connections(server.config, header_timeout=header_timeout, body_timeout=body_timeout)
     with server.config.bind_socket() as listener:
         listener.listen()  # clients may connect while the server starts
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -33,6 +33,12 @@ def upload(client: TestClient, name: str, content: bytes, **change: str) -> Any:
     return client.post("/translate_file", data={**LANGUAGES, **change}, files={"file": (name, content)})
 
 
+def read(files: StoredFiles, token: str) -> tuple[str, bytes]:
+    file = files.find(token)
+    assert file is not None
+    return file.name, file.path.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
@@ -206,17 +212,17 @@ def test_files_expire_take_limited_room_and_are_gone_at_the_end() -> None:
     now = 0.0
     files = StoredFiles(lifetime=10, max_size=10, clock=lambda: now)
     token = files.add(b"12345678", "a.txt")
-    assert files.read(token) == ("a.txt", b"12345678")
-    assert files.read("other") is None
+    assert read(files, token) == ("a.txt", b"12345678")
+    assert files.find("other") is None
     with pytest.raises(Exception, match="no room"):
         files.add(b"123", "b.txt")
     folder = files._folder
     assert folder is not None
     assert folder.stat().st_mode & 0o777 == 0o700
     now = 10.0
-    assert files.read(token) is None
+    assert files.find(token) is None
     assert list(folder.iterdir()) == []
-    assert files.read(files.add(b"123", "b.txt")) == ("b.txt", b"123")
+    assert read(files, files.add(b"123", "b.txt")) == ("b.txt", b"123")
     files.close()
     assert not folder.exists()
 
@@ -342,6 +348,6 @@ def test_a_temporary_folder_that_was_cleaned_is_made_again() -> None:
     lost = files.add(b"1", "a.txt")
     assert files._folder is not None
     shutil.rmtree(files._folder)
-    assert files.read(lost) is None
-    assert files.read(files.add(b"2", "b.txt")) == ("b.txt", b"2")
+    assert files.find(lost) is None
+    assert read(files, files.add(b"2", "b.txt")) == ("b.txt", b"2")
     files.close()

@@ -1,87 +1,139 @@
-"""Connections that begin a request and do not go on, or whose headers do not end: these are ended.
+"""Connections with limits, so that nobody can hold all of a server's, or fill its memory.
 
-So nobody can hold all of a server's connections, or fill its memory.
+Limited are the time that headers take, the bytes that no request has asked for or that come before their turn, and the
+time in which a client reads its answer.
 """
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-MAX_HEADERS = 2**16  # bytes
+MAX_HEADERS = 2**16  # bytes: of headers or trailers, and of all that comes before a request has its answer
+MAX_WAITING = 16  # requests that are sent before an earlier one has its answer
+_ASK_AGAIN = 1.0  # seconds between questions to a client that sends no more
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def limit_headers(config: uvicorn.Config, seconds: float) -> None:
-    """Let a uvicorn server end a connection that does not send the headers of a request within some seconds.
+def limit_connections(config: uvicorn.Config, *, header_timeout: float, body_timeout: float) -> None:
+    """Let a uvicorn server end connections whose headers take longer, or whose client does not read for so long.
 
-    One whose headers do not end within `MAX_HEADERS` bytes is answered 431.
+    Times in seconds. Headers of more than `MAX_HEADERS` bytes are answered 431.
     """
     if not config.loaded:
         config.load()
-    inner: Any = config.http_protocol_class
-
-    def make_protocol(**arguments: Any) -> asyncio.Protocol:
-        return HeaderDeadline(inner(**arguments), seconds)
-
-    config.http_protocol_class = cast(type[asyncio.Protocol], make_protocol)
+    protocol = partial(LimitedConnection, header_timeout=header_timeout, body_timeout=body_timeout)
+    config.http_protocol_class = cast(type[asyncio.Protocol], protocol)
 
 
-class HeaderDeadline(asyncio.Protocol):
-    """uvicorn's protocol of one connection, `inner`, with a deadline for the headers of each request, and a limit.
+class LimitedConnection(HttpToolsProtocol):
+    """uvicorn's protocol of one connection, with limits, which answers clients that have closed their writing side.
 
-    Its bodies have a deadline of their own (`security.BodyLimits`), and between two requests uvicorn's holds.
+    Bodies have a deadline of their own (`security.BodyLimits`), and between two requests uvicorn's holds.
     """
 
-    def __init__(self, inner: Any, seconds: float) -> None:
-        self._inner, self._seconds = inner, seconds
-        self._transport: asyncio.BaseTransport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._received = 0  # bytes of headers that have not ended
+    def __init__(self, *arguments: Any, header_timeout: float, body_timeout: float, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._header_timeout, self._body_timeout = header_timeout, body_timeout
+        self._unasked = 0  # bytes that are no body that a request may have, nor headers that have ended
+        self._answered: RequestResponseCycle | None = None  # now; `cycle` is the request whose headers came last
+        self._headers_timer: asyncio.TimerHandle | None = None
+        self._reading_timer: asyncio.TimerHandle | None = None
+        self._presence_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
-        self._transport = transport
-        self._inner.connection_made(transport)
-        self._watch()
+        super().connection_made(transport)
+        self._await_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Pass data on, and see whether a request has begun with it."""
-        self._inner.data_received(data)
-        self._watch()
-        request = self._inner.cycle
-        # The rest of a body may come after an answer to its headers.
-        self._received += len(data) if request is None or (request.response_complete and not request.more_body) else 0
-        if self._received > MAX_HEADERS and self._transport is not None and not self._transport.is_closing():
-            cast(asyncio.Transport, self._transport).write(_TOO_LARGE)
-            self._transport.close()
+        """Read data, and end the connection if too much of it is none that was to come."""
+        self._unasked += len(data)
+        super().data_received(data)
+        if self._unasked > MAX_HEADERS and not self.transport.is_closing():
+            if not self._is_answering:
+                self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        self._await_headers()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        self._stop()
-        self._inner.connection_lost(exc)
+    def on_headers_complete(self) -> None:
+        """Begin a request, or let it wait for its turn; not too many may."""
+        super().on_headers_complete()
+        if not self.pipeline:
+            self._unasked, self._answered = 0, self.cycle
+        elif len(self.pipeline) > MAX_WAITING:
+            raise ConnectionError("too many requests before an answer")  # the parser stops, and calls what is below
 
-    def eof_received(self) -> bool | None:
-        """Pass it on."""
-        return cast(bool | None, self._inner.eof_received())
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, unless this would be read as the answer to another one."""
+        if self._is_answering:
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body of the last request, which its limits count once it has its turn."""
+        super().on_body(body)
+        if not self.pipeline:
+            self._unasked = 0
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request."""
+        self._unasked = 0
+        if self.pipeline:
+            self._answered = self.pipeline[-1][0]
+        super().on_response_complete()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Answer the requests that were sent as a whole, though no more can come."""
+        if not self._is_answering or self.cycle.more_body:
+            return False  # closes the connection
+        self.cycle.keep_alive = False
+        if self._presence_timer is None:
+            self._presence_timer = self.loop.call_later(_ASK_AGAIN, self._ask_for_presence)
+        return True
 
     def pause_writing(self) -> None:
-        """Pass it on."""
-        self._inner.pause_writing()
+        """Wait for the client to read, but not forever."""
+        super().pause_writing()
+        self._reading_timer = self.loop.call_later(self._body_timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Pass it on."""
-        self._inner.resume_writing()
+        """Go on writing."""
+        super().resume_writing()
+        _stop(self._reading_timer)
 
-    def _watch(self) -> None:
-        request = self._inner.cycle  # the request whose headers came last
-        if request is not None and not request.response_complete:
-            self._stop()
-        elif self._timer is None and self._transport is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._transport.close)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer, and tell the request that is answered now: uvicorn tells the one that came last."""
+        if self._answered is not None and not self._answered.response_complete:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
+        for timer in (self._headers_timer, self._reading_timer, self._presence_timer):
+            _stop(timer)
+        super().connection_lost(exc)
 
-    def _stop(self) -> None:
-        self._received = 0
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _await_headers(self) -> None:
+        if self._is_answering:
+            _stop(self._headers_timer)
+            self._headers_timer = None
+        elif self._headers_timer is None:
+            self._headers_timer = self.loop.call_later(self._header_timeout, self.transport.close)
+
+    def _ask_for_presence(self) -> None:
+        """Find out whether a client that sends no more still reads: only bytes to it can tell whether it has left."""
+        if self._is_answering and not self.transport.is_closing():
+            if not (self.pipeline or self.cycle.response_started or self.cycle.scope["http_version"] == "1.0"):
+                self.transport.write(_CONTINUE)  # clients skip it, however often it comes
+            self._presence_timer = self.loop.call_later(_ASK_AGAIN, self._ask_for_presence)
+
+
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

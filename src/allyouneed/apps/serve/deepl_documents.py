@@ -68,7 +68,7 @@ async def show_document_status(document: str, request: Request, server: Server) 
 async def fetch_document(document: str, request: Request, server: Server) -> Response:
     """Fetch a translated document."""
     job = await _find_job(document, request, server)
-    return attachment(*await asyncio.to_thread(server.jobs.result, job))
+    return attachment(await asyncio.to_thread(server.jobs.result, job))
 
 
 async def _find_job(document: str, request: Request, server: ServerState) -> DocumentJob:

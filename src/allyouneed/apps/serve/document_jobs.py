@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ...errors import AllYouNeedError
 from .refusals import Refusal
-from .stored_files import StoredFiles
+from .stored_files import StoredFile, StoredFiles
 
 _MAX_RUNNING = 64
 _FAILURE = "the document could not be translated"
@@ -78,13 +78,13 @@ class DocumentJobs:
             raise Refusal(404, "Document not found")
         return job
 
-    def result(self, job: DocumentJob) -> tuple[str, bytes]:
-        """Name and content of a finished document. Refuses one that is not ready (503) or not there any more (404)."""
+    def result(self, job: DocumentJob) -> StoredFile:
+        """A finished document. Refuses one that is not ready (503) or not there any more (404)."""
         if job.status == "error":
             raise Refusal(400, job.error)
         if job.status == "translating":
             raise Refusal(503, "Document is not ready", retry_after=1)
-        stored = self._files.read(job.task.result())
+        stored = self._files.find(job.task.result())
         if stored is None:
             raise Refusal(404, "Document not found")
         return stored

@@ -46,7 +46,11 @@ class ServeConfig(Checked):
     )
     header_timeout: float = setting(10.0, "seconds in which the headers of a request must arrive", _SECONDS)
     max_body: int = setting(2**21, "greatest size of a request, in bytes", COUNT)
-    body_timeout: float = setting(30.0, "seconds in which the body of a request must arrive", _SECONDS)
+    body_timeout: float = setting(
+        30.0,
+        "seconds in which the body of a request must arrive, and that a client may stop reading its answer",
+        _SECONDS,
+    )
     max_texts: int = setting(500, "texts in one request; 0: no limit", COUNT_OR_NONE)
     max_characters: int = setting(50_000, "characters of one text; 0: no limit", COUNT_OR_NONE)
     max_alternatives: int = setting(10, "alternatives of one text", COUNT_OR_NONE)

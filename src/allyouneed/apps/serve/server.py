@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ...errors import ConfigError, Interrupted
-from .connections import limit_headers
+from .connections import limit_connections
 from .options import ServeConfig
 from .request_log import JsonFormatter
 
@@ -46,12 +46,13 @@ def run_server(app: FastAPI, listener: socket.socket, config: ServeConfig, *, on
             access_log=False,
             log_config=None,
             server_header=False,
+            ws="none",
             timeout_graceful_shutdown=max(1, round(config.drain_timeout)),
         ),
         on_ready,
         on_stop=app.state.server.monitoring.drain,
     )
-    limit_headers(server.config, config.header_timeout)
+    limit_connections(server.config, header_timeout=config.header_timeout, body_timeout=config.body_timeout)
     server.run(sockets=[listener])
     if server.force_exit:
         app.state.server.scheduler.close(abort=True)  # a process must not end while its threads compute

@@ -56,18 +56,15 @@ class StoredFiles:
             self._files[token] = StoredFile(path, name, len(content), self._clock() + self._lifetime)
         return token
 
-    def read(self, token: str) -> tuple[str, bytes] | None:
-        """Name and content of the file with a token; None if there is none any more."""
+    def find(self, token: str) -> StoredFile | None:
+        """The file with a token; None if there is none any more."""
         with self._lock:
             self._remove_expired()
             file = self._files.get(token)
-            if file is None:
-                return None
-            try:
-                return file.name, file.path.read_bytes()
-            except FileNotFoundError:  # something has cleaned the temporary folder
+            if file is not None and not file.path.exists():  # something has cleaned the temporary folder
                 del self._files[token]
                 return None
+            return file
 
     async def __aenter__(self) -> Self:
         """Delete expired files every minute, until the block ends; then all of them."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
 
 from ..documents import DocumentOptions, document_format
 from ..documents.document_translation import DocumentPlan
@@ -20,6 +20,7 @@ from .refusals import Refusal
 from .request_checks import known_codes, read_glossary, require_code, require_text
 from .request_fields import Fields, read_fields
 from .server_state import Server, ServerState
+from .stored_files import StoredFile
 
 router = APIRouter(tags=["LibreTranslate"])
 
@@ -80,10 +81,10 @@ async def download_file(filename: str, server: Server) -> Response:
     """Fetch a translated document by the URL that /translate_file answered."""
     if not server.config.files:
         raise Refusal(403, DISABLED)
-    stored = await asyncio.to_thread(server.uploads.read, filename.partition(".")[0])
+    stored = await asyncio.to_thread(server.uploads.find, filename.partition(".")[0])
     if stored is None:
         raise Refusal(404, "there is no such file, or its time is over; translate it again")
-    return attachment(*stored)
+    return attachment(stored)
 
 
 def check_upload(server: ServerState, filename: str, content: bytes) -> str:
@@ -153,8 +154,8 @@ def safe_name(filename: str) -> str:
     return name[-100:] or "document"
 
 
-def attachment(name: str, content: bytes) -> Response:
+def attachment(file: StoredFile) -> Response:
     """An answer that a browser saves as a file and never shows, whatever is in it."""
-    plain = name.encode("ascii", "replace").decode().replace("?", "_")
-    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
-    return Response(content, media_type="application/octet-stream", headers={"Content-Disposition": disposition})
+    plain = file.name.encode("ascii", "replace").decode().replace("?", "_")
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"
+    return FileResponse(file.path, media_type="application/octet-stream", headers={"Content-Disposition": disposition})
