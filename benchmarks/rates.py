@@ -18,8 +18,8 @@ from auto_tasks import STORED, read_pairs
 
 from allyouneed.config import DataConfig, ModelConfig, TrainConfig
 from allyouneed.data.batch import batches
+from allyouneed.data.encode import encode_pairs
 from allyouneed.data.pair import Pair
-from allyouneed.data.store import encode_pairs
 from allyouneed.nn import Transformer
 from allyouneed.text.vocabulary import Vocabulary, train_vocabulary
 from allyouneed.train.loop import updates
@@ -48,7 +48,7 @@ def validation_loss(
 ) -> float:
     """The loss of a model of this width after training with this peak learning rate."""
     train, valid = (
-        encode_pairs(some, vocabulary.source, max_length=MAX_LENGTH) for some in (pairs[VALIDATED:], pairs[:VALIDATED])
+        encode_pairs(some, vocabulary, max_length=MAX_LENGTH) for some in (pairs[VALIDATED:], pairs[:VALIDATED])
     )
     sizes = ModelConfig(
         d_model=width, d_ff=4 * width, heads=4, encoder_layers=2, decoder_layers=2, dropout=0.0, max_length=MAX_LENGTH

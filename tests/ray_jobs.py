@@ -18,6 +18,7 @@ import ray
 
 import allyouneed.data.prepare as preparing
 import allyouneed.data.read as reading
+import allyouneed.data.store as store
 from allyouneed.apps.cli import app, rows
 
 
@@ -47,9 +48,9 @@ class DyingMaker:
 
 def main() -> None:
     pairs, folder, bundle, file, output = map(Path, sys.argv[1:])
-    vars(reading)["CHUNK"] = vars(preparing)["CHUNK"] = 50  # pairs in a block
+    vars(store)["CHUNK"] = 50  # pairs in a block
     for module, name, dying in (
-        (preparing, "clean_block", DyingOnce),
+        (reading, "clean_block", DyingOnce),
         (preparing, "BlockEncoder", DyingMaker),
         (rows, "row_maker", DyingMaker),
     ):

@@ -1,7 +1,6 @@
 """Batches: padding, planning, order."""
 
 import tracemalloc
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from allyouneed.data.batch import SORT_WINDOW, Batch, batches, batches_by_length, epoch_of_batches, pad
-from allyouneed.data.store import EncodedPairs, Side
+from allyouneed.data.store import EncodedPairs, Indices, Pairs, Side
 from allyouneed.errors import ConfigError
 
 
@@ -127,8 +126,9 @@ def test_a_place_in_the_data_is_how_many_batches_came_before(skip: int) -> None:
 
 
 def test_subword_sampling_goes_on_in_the_next_epoch() -> None:
-    def resample(chosen: Sequence[int], epoch: int) -> tuple[list[list[int]], list[list[int]]]:
-        return [[i, epoch] for i in chosen], [[i, epoch] for i in chosen]
+    def resample(chosen: Indices, epoch: int) -> Pairs:
+        side = Side.from_sentences([[i, epoch] for i in chosen.tolist()])
+        return Pairs(side, side)
 
     pairs = replace(load_pairs([(2, 2)] * 3), resample=resample)
     sampled = islice(batches(pairs, batch_tokens=10, seed=1, pad_id=99), 3)

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from allyouneed.config import CleanConfig, DataConfig
+from allyouneed.data.clean import CleanPairs
 from allyouneed.data.filter import SelectedPairs, select_pairs
-from allyouneed.data.read import ReadPairs, read_part
+from allyouneed.data.read import read_part
 from allyouneed.data.report import DataReport
 from allyouneed.errors import DataError
 
@@ -25,7 +26,7 @@ def chosen(
     config = DataConfig(train="train.tsv", valid="valid.tsv" if valid else (), data_dir=str(folder), **data)  # type: ignore[arg-type]
     pairs, named, test = (read_part(part, config, clean, folder, report) for part in ("train", "valid", "test"))
     selected = select_pairs(config, clean, pairs, named, test, report)
-    return selected, [pair.source for pair in pairs.pairs(selected.train)], report
+    return selected, [pair.source for pair in pairs.texts(selected.train)], report
 
 
 def test_no_pair_is_in_two_parts(tmp_path: Path) -> None:
@@ -146,8 +147,8 @@ def test_a_part_is_what_was_read(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("a\tb\n \tc\n")
     report = DataReport()
     data = DataConfig(train="train.tsv", data_dir=str(tmp_path))
-    part: ReadPairs = read_part("train", data, CleanConfig(), tmp_path, report)
-    assert list(part.pairs(range(len(part)))) == [("a", "b")]
+    part: CleanPairs = read_part("train", data, CleanConfig(), tmp_path, report)
+    assert list(part.texts()) == [("a", "b")]
     assert report.train.dropped["empty"].count == 1
 
 

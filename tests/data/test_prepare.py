@@ -8,7 +8,7 @@ import pytest
 from allyouneed.config import CleanConfig, CorpusConfig, DataConfig
 from allyouneed.data.batch import batches, epoch_of_batches
 from allyouneed.data.prepare import prepare
-from allyouneed.data.prepared_data import PreparedData
+from allyouneed.data.prepared import PreparedData
 from allyouneed.errors import ConfigError, DataError
 from allyouneed.files import locked
 
@@ -181,7 +181,7 @@ def test_pairs_are_spelled_anew_in_every_epoch_and_the_same_when_gone_on_with(
     straight = spelled()
     assert spelled(skip=11, count=13) == straight[11:]
     assert pairs.train.resample is not None
-    epochs = [pairs.train.resample([0], epoch)[0][0] for epoch in range(10)]
+    epochs = [pairs.train.resample(np.array([0]), epoch).source[0] for epoch in range(10)]
     assert len({tuple(ids) for ids in epochs}) > 1
     assert {pairs.vocabulary.source.decode(ids) for ids in epochs} == {texts(pairs)[0]}
 

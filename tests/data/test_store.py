@@ -5,9 +5,7 @@ import pytest
 import torch
 
 from allyouneed.data.batch import epoch_of_batches, pad
-from allyouneed.data.readers import Pair
-from allyouneed.data.store import EncodedPairs, Side, encode_pairs, flatten, open_sides, open_writers
-from allyouneed.text.tokenizer import Tokenizer
+from allyouneed.data.store import EncodedPairs, Pairs, Side, writing_pairs
 
 
 def test_a_side_gives_its_sentences_back() -> None:
@@ -46,11 +44,12 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssFile")) / 2**10
 
     sentence = list(range(1000))
-    with open_writers(tmp_path, "train") as (source, target):
-        for side in (source, target):
-            for _ in range(10):
-                side.add(flatten([sentence] * 400, "int32"))
-    pairs = EncodedPairs(*open_sides(tmp_path, "train", "int32"))
+    side = Side.from_sentences([sentence] * 400)
+    with writing_pairs(tmp_path, "train") as write:
+        for _ in range(10):
+            write(Pairs(side, side))
+    mapped_pairs = Pairs.open(tmp_path, "train", "int32")
+    pairs = EncodedPairs(mapped_pairs.source, mapped_pairs.target)
     before, most = mapped(), 0.0
     for epoch in range(2):
         for chosen in epoch_of_batches(pairs, batch_tokens=4000, seed=1, epoch=epoch):
@@ -58,11 +57,3 @@ def test_files_that_were_read_through_take_no_memory(tmp_path: Path) -> None:
             most = max(most, mapped())
     assert most > before + 5  # MiB
     assert mapped() < before + 2
-
-
-def test_pairs_with_an_empty_or_too_long_side_are_dropped() -> None:
-    pairs = [Pair("ab", "ba"), Pair("", "a"), Pair("a", ""), Pair("a", "aaaa"), Pair("b", "b")]
-    encoded = encode_pairs(pairs, Tokenizer.characters("ab"), max_length=5)
-    assert len(encoded) == 2
-    assert encoded.source[0] == [2, 0, 1, 3]
-    assert encoded.target[1] == [2, 1, 3]

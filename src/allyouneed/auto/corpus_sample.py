@@ -8,9 +8,10 @@ from typing import NamedTuple
 from ..config import CleanConfig, DataConfig
 from ..data.filter import mask_corpora, select_pairs
 from ..data.pair import Pair
-from ..data.read import read_part, stride
+from ..data.read import read_part
 from ..data.readers import has_a_pair_a_line, local_paths
 from ..data.report import DataReport, SourceCount
+from ..data.store import stride
 from ..files import refusing_errors
 from ..text.lines import count_lines
 from .choice_rules import held_out_share
@@ -51,7 +52,7 @@ def read_corpus_sample(data: DataConfig, clean: CleanConfig, *, choose_held_out:
             data = replace(data, held_out=held_out_share(int(may_be_held_out.sum())))
         selected = select_pairs(data, clean, train, valid, test, report)
         indices = selected.train[:: stride(len(selected.train), MOST_KEPT)]
-        pairs = list(train.pairs(indices))
+        pairs = list(train.texts(indices))
         statistics = measure_pairs(pairs) if pairs else None
         return CorpusSample(pairs, statistics, selected.valid, len(selected.train), report.sources, data.held_out)
 

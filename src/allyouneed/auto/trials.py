@@ -16,9 +16,9 @@ import torch
 from ..bundle import Bundle
 from ..config import DataConfig, ModelConfig, Recipe, TrainConfig
 from ..data.batch import batches
+from ..data.encode import encode_pairs
 from ..data.pair import Pair
-from ..data.read import stride
-from ..data.store import EncodedPairs, encode_pairs
+from ..data.store import EncodedPairs, stride
 from ..device import using_threads
 from ..fast.passes import choose_loss
 from ..nn import Transformer
@@ -101,10 +101,7 @@ class Trials:
             lambda: (pair.target for pair in self._train),
             pairs=self._total,
         )
-        train, valid = (
-            encode_pairs(pairs, vocabulary.source, vocabulary.target, max_length=max_length)
-            for pairs in (self._train, self._valid)
-        )
+        train, valid = (encode_pairs(pairs, vocabulary, max_length=max_length) for pairs in (self._train, self._valid))
         return vocabulary, train, valid
 
     def _fit(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..device import move
 from ..errors import ConfigError
-from .store import EncodedPairs, Indices
+from .store import EncodedPairs, Indices, Pairs
 
 SORT_WINDOW = 2**18  # pairs that are sorted by length together
 
@@ -80,8 +80,7 @@ def epoch_of_batches(pairs: EncodedPairs, *, batch_tokens: int, seed: int, epoch
         cut = _by_length(pairs, indices[begin : begin + SORT_WINDOW], batch_tokens)
         for i in rng.permutation(len(cut)):
             yield cut[i]
-        pairs.source.release_pages()
-        pairs.target.release_pages()
+        pairs.release_pages()
 
 
 def require_large_batches(pairs: EncodedPairs, batch_tokens: int) -> None:
@@ -162,8 +161,11 @@ def collate(
     the merges is skipped.
     """
     target_pad_id = pad_id if target_pad_id is None else target_pad_id
-    if pairs.resample:
-        sources, targets = pairs.resample(chosen.tolist(), epoch)
-        return Batch(pad(sources, pad_id), pad(targets, target_pad_id))
+    if not pairs.resample:
+        return _padded(pairs, chosen, pad_id, target_pad_id)
+    return _padded(pairs.resample(chosen, epoch), np.arange(len(chosen), dtype=np.int32), pad_id, target_pad_id)
+
+
+def _padded(pairs: Pairs, chosen: Indices, pad_id: int, target_pad_id: int) -> Batch:
     source, target = pairs.source.padded(chosen, pad_id), pairs.target.padded(chosen, target_pad_id)
     return Batch(torch.from_numpy(source), torch.from_numpy(target))

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from ..config import CleanConfig, DataConfig
 from ..errors import DataError
-from .clean import PAIR_RULES, as_example
+from .clean import PAIR_RULES, RULE_NUMBERS, CleanPairs, CorpusEnd, Hashes, PairKeys, as_example
 from .pair import Pair
-from .pair_keys import RULE_NUMBERS, Hashes, PairKeys
-from .read import CorpusEnd, ReadPairs
 from .report import MAX_EXAMPLES, DataReport, PartReport
 from .store import Indices
 
@@ -35,7 +33,7 @@ class SelectedPairs(NamedTuple):
 
 
 def select_pairs(
-    data: DataConfig, clean: CleanConfig, train: ReadPairs, valid: ReadPairs, test: ReadPairs, report: DataReport
+    data: DataConfig, clean: CleanConfig, train: CleanPairs, valid: CleanPairs, test: CleanPairs, report: DataReport
 ) -> SelectedPairs:
     """Apply the rules of `clean`, split if `data` names no validation pairs, and report every pair left out.
 
@@ -51,7 +49,7 @@ def select_pairs(
         rules.append(("deduplicate", checked & find_duplicates(keys)))
     dropped = _apply(rules, keep, clean, report)
 
-    held_out = [_sample(valid, data.max_valid_samples, data.seed, report.valid), list(test.pairs(range(len(test))))]
+    held_out = [_sample(valid, data.max_valid_samples, data.seed, report.valid), list(test.texts())]
     if valid.ends and not held_out[0]:
         raise DataError("data.valid has no pair to use: " + "; ".join(map(str.strip, report.valid.lines())))
     held_out_hashes = {side: [part.keys.hashes(side) for part in (valid, test)] for side in _SIDES}
@@ -74,7 +72,7 @@ def select_pairs(
                 _report_all(dropped, train, report.train)
                 different = len(np.unique(keys.hashes("exact")[usable]))
                 raise _too_small(int(mask.sum()), fewest, int(usable.sum()), different, data, report.train.sentence())
-            held_out[number - 1] = list(train.pairs(np.flatnonzero(mask)))
+            held_out[number - 1] = list(train.texts(np.flatnonzero(mask)))
             for side in _SIDES:
                 held_out_hashes[side].append(keys.hashes(side)[mask])
             keep &= ~mask
@@ -142,14 +140,14 @@ def _apply(rules: Iterable[tuple[str, Mask]], keep: Mask, clean: CleanConfig, re
     return dropped
 
 
-def _report_all(dropped: dict[str, Mask], pairs: ReadPairs, report: PartReport) -> None:
+def _report_all(dropped: dict[str, Mask], pairs: CleanPairs, report: PartReport) -> None:
     for rule, mask in dropped.items():
         _report(rule, np.flatnonzero(mask), pairs, report)
 
 
-def _report(rule: str, indices: NDArray[np.intp], pairs: ReadPairs, report: PartReport) -> None:
+def _report(rule: str, indices: NDArray[np.intp], pairs: CleanPairs, report: PartReport) -> None:
     report.dropped[rule].count += len(indices)
-    report.dropped[rule].examples += map(as_example, pairs.pairs(indices[:MAX_EXAMPLES]))
+    report.dropped[rule].examples += map(as_example, pairs.texts(indices[:MAX_EXAMPLES]))
 
 
 def _share_repeated(hashes: Hashes) -> float:
@@ -158,7 +156,7 @@ def _share_repeated(hashes: Hashes) -> float:
     return float(counts[counts > 1].sum() / max(1, len(hashes)))
 
 
-def mask_corpora(train: ReadPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
+def mask_corpora(train: CleanPairs, condition: Callable[[CorpusEnd], bool]) -> Mask:
     """The pairs of the corpora that fulfil a condition."""
     mask = np.zeros(len(train), bool)
     begin = 0
@@ -168,13 +166,13 @@ def mask_corpora(train: ReadPairs, condition: Callable[[CorpusEnd], bool]) -> Ma
     return mask
 
 
-def _sample(part: ReadPairs, limit: int, seed: int, report: PartReport) -> list[Pair]:
+def _sample(part: CleanPairs, limit: int, seed: int, report: PartReport) -> list[Pair]:
     """All pairs of a part, or `limit` of them, drawn by `seed`, in their order."""
     if not 0 < limit < len(part):
-        return list(part.pairs(range(len(part))))
+        return list(part.texts())
     sample = sorted(random.Random(seed).sample(range(len(part)), limit))
     _report("max_valid_samples", np.setdiff1d(np.arange(len(part)), sample), part, report)
-    return list(part.pairs(sample))
+    return list(part.texts(np.array(sample)))
 
 
 def _first_shuffled(keys: PairKeys, mask: Mask, *, count: int, seed: int) -> Mask:

@@ -1,28 +1,32 @@
 """Prepare the pairs of a run: read, filter, learn a vocabulary, and store the pairs as ids, once."""
 
 import json
-from array import array
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from ..cluster import block_map, connected
+from ..cluster import connected
 from ..config import CleanConfig, DataConfig
 from ..errors import ConfigError, DataError
 from ..files import locked, write_whole
 from ..text.letter_case import CaseStatistics
 from ..text.spans import CopyStatistics
 from ..text.vocabulary import Vocabulary, train_vocabulary
-from .blocks import BlockEncoder, PairsToEncode, clean_block, columns
+from .encode import BlockEncoder, write_ids
 from .filter import select_pairs
-from .prepared import open_prepared, remove_abandoned, replacing_folder, stored_provenance, write_prepared
-from .prepared_data import PreparedData
-from .provenance import compute_provenance, describe_difference, fingerprint
-from .read import CHUNK, ProgressCallback, ReadPairs, read_part, stride
+from .prepared import (
+    PreparedData,
+    compute_provenance,
+    describe_difference,
+    open_prepared,
+    prepared_folder,
+    remove_abandoned,
+    replacing_folder,
+    stored_provenance,
+    write_prepared,
+)
+from .read import ProgressCallback, read_part
 from .report import DataReport
-from .store import Indices, open_writers
+from .store import Pairs, stride
 
 LEARN_FROM = 1_000_000  # pairs, evenly spaced, for learning subwords
 
@@ -53,25 +57,16 @@ def prepare(
     stored = stored_provenance(folder)
     if resume and stored and stored != provenance:
         raise DataError(f"{folder} was prepared from other data or settings: {describe_difference(stored, provenance)}")
-
-    def build_unless_there() -> None:
-        if stored_provenance(folder) != provenance:
-            with replacing_folder(folder) as growing, connected(ray):
-                _build(data, clean, growing, provenance, vocabulary, max_length=max_length, progress=progress, ray=ray)
-
-    if data.cache_dir and not stored:
-        progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs
+    if stored != provenance:
+        if data.cache_dir:
+            progress("waiting for data.cache_dir", 0, None)  # another run may be preparing the same pairs
         with locked(folder, what=str(folder), wait=True):
-            build_unless_there()
-        remove_abandoned(folder.parent)
-    else:
-        build_unless_there()
+            if stored_provenance(folder) != provenance:
+                with replacing_folder(folder) as growing, connected(ray):
+                    _build(data, clean, growing, provenance, vocabulary, max_length, progress, ray)
+        if data.cache_dir:
+            remove_abandoned(folder.parent)
     return open_prepared(folder, data, max_length=max_length)
-
-
-def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) -> Path:
-    """Where pairs of this provenance are: in `folder`, or in the one for them under `data.cache_dir`."""
-    return Path(data.cache_dir, fingerprint(provenance)) if data.cache_dir else folder
 
 
 def _build(
@@ -80,14 +75,12 @@ def _build(
     folder: Path,
     provenance: dict[str, str],
     vocabulary: Vocabulary | None,
-    *,
     max_length: int,
     progress: ProgressCallback,
     ray: str,
 ) -> None:
     report = DataReport()
-    with block_map(partial(clean_block, clean=clean), ray) as cleaned:
-        train = read_part("train", data, clean, folder, report, cleaned=cleaned, progress=progress)
+    train = read_part("train", data, clean, folder, report, progress=progress, ray=ray)
     valid, test = (read_part(part, data, clean, folder, report) for part in ("valid", "test"))
     selected = select_pairs(data, clean, train, valid, test, report)
     advice = ""
@@ -95,19 +88,25 @@ def _build(
         if data.alphabet:
             advice = "; add it to data.alphabet, or leave that out"
         progress("learning a vocabulary", 0, None)
-        vocabulary = _train_vocabulary(data, train, selected.train)
+        from_some = {"bpe", "unigram", "words"}.issuperset(data.vocabularies())  # the others need every letter
+        learned = selected.train[:: stride(len(selected.train), LEARN_FROM) if from_some else 1]
+        vocabulary = train_vocabulary(
+            data,
+            lambda: (pair.source for pair in train.texts(learned)),
+            lambda: (pair.target for pair in train.texts(learned)),
+            pairs=len(selected.train),
+        )
     sizes = [len(vocabulary.source), len(vocabulary.target)]
     report.vocabulary = sizes[:1] if vocabulary.joint else sizes
     dtype = "uint16" if max(sizes) <= 2**16 else "int32"
     encoder = partial(BlockEncoder, vocabulary=vocabulary, max_length=max_length, dtype=dtype, advice=advice)
-    weights = _write_ids(train, selected.train, encoder("train"), folder, report, progress, ray)
+    weights = write_ids(train, selected.train, encoder("train"), folder, report, progress=progress, ray=ray)
     if not report.train.used:
         raise DataError("data.train has no pair to use: " + "; ".join(map(str.strip, report.train.lines())))
     if selected.valid:
-        block = PairsToEncode(columns(selected.valid), range(len(selected.valid)))
-        encoded = encoder("valid")(block)
-        report.valid.used = len(encoded.rows)
-        report.valid.dropped["max_length"].merge(encoded.too_long)
+        ids, _, too_long = encoder("valid")(Pairs.from_texts(selected.valid))
+        report.valid.used = len(ids)
+        report.valid.dropped["max_length"].merge(too_long)
         if not report.valid.used:
             raise DataError(
                 f"data.valid has no pair of at most model.max_length={max_length} tokens: {len(selected.valid)} read"
@@ -118,55 +117,6 @@ def _build(
     for file in folder.glob("*.texts.*"):
         if not (data.subword_sampling and file.name.startswith("train.")):
             file.unlink()
-    copy_statistics = CopyStatistics.from_pairs(train.pairs(selected.train))
-    case_statistics = CaseStatistics.from_pairs(train.pairs(selected.train))
+    copy_statistics = CopyStatistics.from_pairs(train.texts(selected.train))
+    case_statistics = CaseStatistics.from_pairs(train.texts(selected.train))
     write_prepared(folder, provenance, report, copy_statistics, case_statistics, dtype=dtype, weights=weights)
-
-
-def _train_vocabulary(data: DataConfig, train: ReadPairs, indices: Indices) -> Vocabulary:
-    count = len(indices)
-    if {"bpe", "unigram", "words"}.issuperset(data.vocabularies()):  # the others need every letter
-        indices = indices[:: stride(count, LEARN_FROM)]
-    return train_vocabulary(
-        data,
-        lambda: (pair.source for pair in train.pairs(indices)),
-        lambda: (pair.target for pair in train.pairs(indices)),
-        pairs=count,
-    )
-
-
-def _write_ids(
-    train: ReadPairs,
-    indices: Indices,
-    encoder: BlockEncoder,
-    folder: Path,
-    report: DataReport,
-    progress: ProgressCallback,
-    ray: str,
-) -> list[tuple[int, float]]:
-    """Write the pairs with these indices as ids; returns where each corpus ends among them, and its weight."""
-    weights: list[tuple[int, float]] = []
-    begin = 0
-    rows = array("i")
-    with open_writers(folder, "train") as (source, target), block_map(encoder, ray) as encoded:
-        for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
-            before = len(rows)
-            first, last = np.searchsorted(indices, [begin, end])
-            for block in encoded(_blocks(train, indices[first:last])):
-                source.add(block.source)
-                target.add(block.target)
-                rows.extend(block.rows)
-                report.train.dropped["max_length"].merge(block.too_long)
-                progress("encoding", len(rows), len(indices))
-            counts.used = len(rows) - before
-            weights.append((len(rows), weight))
-            begin = end
-    report.train.used = len(rows)
-    write_whole(folder / "train.rows", rows.tobytes())
-    return weights
-
-
-def _blocks(train: ReadPairs, indices: Indices) -> Iterator[PairsToEncode]:
-    for begin in range(0, len(indices), CHUNK):
-        chunk = indices[begin : begin + CHUNK]
-        yield PairsToEncode(columns(train.pairs(chunk)), chunk.tolist())

@@ -1,4 +1,4 @@
-"""The folder of prepared pairs, and how it is opened.
+"""Prepared pairs: in memory, their provenance, and the folder that they are kept in.
 
 prepared.json             the provenance of the pairs and the report on them; written last
 tokenizer.json            the vocabulary, and tokenizer.target.json if the target has another
@@ -8,27 +8,35 @@ train.rows                the index of each training pair among these
 valid.jsonl, test.jsonl   the pairs held out, as texts
 """
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..checksums import crc32_checksum
-from ..config import DataConfig
+from ..config import CleanConfig, DataConfig, TrainConfig
 from ..errors import AllYouNeedError, DataError, OutputError
 from ..files import locked, parse_json, read_json_lines, read_whole, refusing_errors, to_json, write_whole
 from ..text.letter_case import CaseStatistics
+from ..text.lines import file_ending
 from ..text.spans import CopyStatistics
+from ..text.tokenizer import Tokenizer
 from ..text.vocabulary import Vocabulary
+from .batch import Batch, batches
+from .encode import encode_pairs
 from .pair import Pair
-from .prepared_data import PreparedData
+from .readers import Where, local_paths
 from .report import DataReport
-from .store import EncodedPairs, Side, encode_pairs, open_sides
+from .store import EncodedPairs, Indices, Pairs, Side, stride
+
+PREPARED_FORMAT = 5  # of the files that data/prepare.py writes
 
 # The names of all files of the folder.
 PREPARED = (
@@ -38,34 +46,201 @@ PREPARED = (
 
 _ABANDONED = re.compile(r"\.([0-9a-f]{16})\.partial")  # a folder named by the fingerprint of its pairs
 
+# Settings that name files, whose content counts, or folders.
+_PATHS = {"train", "valid", "test", "columns", "corpus", "data_dir", "cache_dir", "bpe_codes", "tokenizer"}
+_DESCRIPTIONS = {"source_language", "target_language", "license"}  # for the card of the model only
+
+
+MOST_SHOWN, SHOWN_TEXT = 24, 80  # tokens and characters of an example
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedData:
+    """The data of a run. `valid` is None if nothing is held out.
+
+    `readable` are the validation pairs whose source fits into the model. `provenance` names every source and setting
+    that the pairs depend on, with a fingerprint of each.
+    """
+
+    train: EncodedPairs
+    valid: EncodedPairs | None
+    valid_pairs: list[Pair]
+    readable: list[Pair]
+    test_pairs: list[Pair]
+    vocabulary: Vocabulary
+    report: DataReport
+    copy_statistics: CopyStatistics
+    case_statistics: CaseStatistics
+    provenance: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """A fingerprint of the pairs."""
+        return fingerprint(self.provenance)
+
+    def batches(self, config: TrainConfig, *, skip: int = 0, part: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
+        """Training batches without end, after the first `skip`; or of each batch one part, (number, count)."""
+        return batches(
+            self.train,
+            batch_tokens=config.batch_tokens,
+            seed=config.seed,
+            pad_id=self.vocabulary.source.pad_id,
+            target_pad_id=self.vocabulary.target.pad_id,
+            skip=skip,
+            part=part,
+        )
+
+    def validation_samples(self, count: int) -> list[Pair]:
+        """At most `count` validation pairs, evenly spaced; always the same ones."""
+        return self.readable[:: stride(len(self.readable), max(1, count))][:count]
+
+    def describe(self) -> list[str]:
+        """Lines with the sizes, what was dropped, and which rules were not applied."""
+        held_out = {"validate": len(self.valid or ()), "test": len(self.test_pairs)}
+        parts = [f"{count:,} to {use}" for use, count in held_out.items() if count]
+        sizes = " and ".join(f"{size:,}" for size in self.report.vocabulary)
+        lines = [", ".join([f"{len(self.train):,} pairs to train on", *parts, f"vocabulary of {sizes}"])]
+        lines += self._describe_unknown()
+        return [*self.report.columns, *lines, *self.report.left_out(), *self.report.unused_rules()]
+
+    def describe_sides(self) -> list[str]:
+        """What the first training pair becomes on each side, token by token."""
+        sides = (
+            ("source", self.vocabulary.source, self.train.source),
+            ("target", self.vocabulary.target, self.train.target),
+        )
+        return [f"{name}: {show_tokens(tokenizer, side[0])}" for name, tokenizer, side in sides if len(side)]
+
+    def _describe_unknown(self) -> list[str]:
+        """Whether validation pairs have what the vocabulary, learned from the training pairs, does not."""
+        lines = []
+        for name, tokenizer, texts in (
+            ("source", self.vocabulary.source, [pair.source for pair in self.valid_pairs]),
+            ("target", self.vocabulary.target, [pair.target for pair in self.valid_pairs]),
+        ):
+            unknown = tokenizer.unk_id
+            some = (
+                []
+                if unknown is None
+                else [text for text, ids in zip(texts, tokenizer.encode_all(texts), strict=True) if unknown in ids]
+            )
+            if some:
+                what = "read as <unk>" if name == "source" else "never written"
+                lines.append(
+                    f"{len(some)} of {len(texts)} validation {name}s have what no training pair has, which is {what}: "
+                    f"{some[0]!r:.80}"
+                )
+        return lines
+
+    def identity(self) -> dict[str, object]:
+        """What distinguishes it from any other data: sizes, for people to read, and fingerprints."""
+        return {
+            "data.train's number of pairs": len(self.train),
+            "data.valid's number of pairs": 0 if self.valid is None else len(self.valid),
+            "the fingerprint of the pairs": self.fingerprint,
+            "the fingerprint of the vocabulary": self.vocabulary.fingerprint(),
+        }
+
+    def save(self, output: Path) -> None:
+        """Write the vocabulary and the data report into a folder."""
+        self.vocabulary.save(output)
+        report = self.report.table() | {"fingerprint": self.fingerprint}
+        write_whole(output / "data-report.json", to_json(report, indent=2) + "\n")
+
+
+def show_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """A text and its first tokens, such as `jump around left → jump · around · left`."""
+    content = tokenizer.content(ids)
+    pieces = [piece.strip("␣") or "␣" for piece in tokenizer.pieces(content[:MOST_SHOWN])]
+    return f"{tokenizer.decode(content)[:SHOWN_TEXT]} → {' · '.join(pieces)}{' …' * (len(content) > MOST_SHOWN)}"
+
+
+def compute_provenance(
+    data: DataConfig, clean: CleanConfig, max_length: int, vocabulary: Vocabulary | None
+) -> dict[str, str]:
+    """Every source by its kind and the fingerprint of its content, or its address; every setting by its value."""
+    provenance = {"format": str(PREPARED_FORMAT), "model.max_length": str(max_length)}
+    for number, corpus in enumerate(data.corpora()):
+        name = f"data.corpus[{number}]" if number else "data"
+        for part in ("train", "valid", "test"):
+            provenance[f"{name}.{part}"] = _source_fingerprint(getattr(corpus, part), data.data_dir)
+        provenance |= {f"{name}.columns": str(corpus.columns), f"{name}.weight": str(corpus.weight)}
+        if corpus.synthetic:
+            provenance[f"{name}.synthetic"] = "True"
+    if data.bpe_codes:
+        provenance["data.bpe_codes"] = _file_fingerprint(Path(data.data_dir, data.bpe_codes), data.data_dir)
+    provenance |= {
+        f"data.{key}": str(value) for key, value in asdict(data).items() if key not in _PATHS | _DESCRIPTIONS
+    }
+    provenance |= {f"clean.{key}": str(value) for key, value in asdict(clean).items()}
+    if vocabulary:
+        provenance["vocabulary"] = vocabulary.fingerprint()
+    return provenance
+
+
+def prepared_folder(data: DataConfig, folder: Path, provenance: dict[str, str]) -> Path:
+    """Where pairs of this provenance are: in `folder`, or in the one for them under `data.cache_dir`."""
+    return Path(data.cache_dir, fingerprint(provenance)) if data.cache_dir else folder
+
+
+def fingerprint(provenance: dict[str, str]) -> str:
+    """16 hexadecimal digits that differ for different provenances."""
+    return sha256(json.dumps(provenance).encode()).hexdigest()[:16]
+
+
+def describe_difference(then: dict[str, str], now: dict[str, str]) -> str:
+    """Every source and setting that differs, and how."""
+    keys = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
+    return ", ".join(f"{key} was {then.get(key)} and is {now.get(key)}" for key in keys)
+
+
+def _source_fingerprint(where: Where, folder: str) -> str:
+    """How the files of a source are read, which the ending of a single one chooses, and their content."""
+    files = local_paths(where, folder=folder)
+    kind = "aligned" if len(files) > 1 else "".join(map(file_ending, files))
+    return f"{kind} {' + '.join(_file_fingerprint(file, folder) for file in files)}" if files else str(where)
+
+
+def _file_fingerprint(path: Path, folder: str) -> str:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()[:16]
+    except FileNotFoundError:
+        hint = "" if folder or path.is_absolute() else "; name the folder that it is in: data.data_dir=FOLDER"
+        raise DataError(f"{path} does not exist{hint}") from None
+    except OSError as error:
+        raise DataError(f"{path} could not be read: {error.strerror or error}") from error
+
 
 def open_prepared(folder: Path, data: DataConfig, *, max_length: int) -> PreparedData:
     """The pairs that are prepared in a folder. Refuses a folder whose files have changed."""
-    try:
-        return _open(folder, data, max_length)
-    except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
-        if isinstance(error, AllYouNeedError):
-            raise
-        raise _damaged(folder, str(error)) from error
-
-
-def _open(folder: Path, data: DataConfig, max_length: int) -> PreparedData:
-    table: dict[str, Any] = parse_json(read_whole(folder / "prepared.json"))
-    _refuse_damaged(folder, table["checksums"])
-    report = DataReport.from_table(table["report"])
-    vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
-    valid, test = (_read_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
-    train = EncodedPairs(
-        *open_sides(folder, "train", table["dtype"]),
-        weights=tuple((end, weight) for end, weight in table["weights"]),
-        resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
-    )
-    encoded = encode_pairs(valid, vocabulary.source, vocabulary.target, max_length=max_length) if valid else None
-    lengths = map(len, vocabulary.source.encode_all([pair.source for pair in valid]))
-    readable = [pair for pair, length in zip(valid, lengths, strict=True) if length <= max_length]
-    copies = CopyStatistics.from_table(table["copy_statistics"])
-    case = CaseStatistics.from_table(table["case_statistics"])
-    return PreparedData(train, encoded, valid, readable, test, vocabulary, report, copies, case, table["provenance"])
+    with _refusing_damage(folder):
+        table = parse_json(read_whole(folder / "prepared.json"))
+        for name, checksum in table["checksums"].items():
+            if crc32_checksum(folder / name) != checksum:
+                raise ValueError(f"{name} has changed")
+        report = DataReport.from_table(table["report"])
+        vocabulary = Vocabulary.load(folder, joint=len(report.vocabulary) == 1)
+        train = Pairs.open(folder, "train", table["dtype"])
+        valid, test = (_read_pairs(folder / f"{part}.jsonl") for part in ("valid", "test"))
+        lengths = map(len, vocabulary.source.encode_all([pair.source for pair in valid]))
+        return PreparedData(
+            train=EncodedPairs(
+                train.source,
+                train.target,
+                weights=tuple((end, weight) for end, weight in table["weights"]),
+                resample=_resampler(folder, vocabulary, data, max_length) if data.subword_sampling else None,
+            ),
+            valid=encode_pairs(valid, vocabulary, max_length=max_length) if valid else None,
+            valid_pairs=valid,
+            readable=[pair for pair, length in zip(valid, lengths, strict=True) if length <= max_length],
+            test_pairs=test,
+            vocabulary=vocabulary,
+            report=report,
+            copy_statistics=CopyStatistics.from_table(table["copy_statistics"]),
+            case_statistics=CaseStatistics.from_table(table["case_statistics"]),
+            provenance=table["provenance"],
+        )
 
 
 def write_prepared(
@@ -93,17 +268,18 @@ def write_prepared(
 
 def stored_provenance(folder: Path) -> dict[str, str] | None:
     """The provenance of the pairs in a folder; None if there are none, or only those of an earlier version."""
-    path = folder / "prepared.json"
-    if not path.exists():
-        return None
-    try:
-        table: dict[str, Any] = parse_json(read_whole(path))
-        provenance: dict[str, str] | None = table.get("provenance")
+    with _refusing_damage(folder):
+        provenance: dict[str, str] | None = _stored(folder, "provenance")
         if not isinstance(provenance, dict | None):
-            raise TypeError("provenance is not a table")
-    except (OSError, AttributeError, TypeError, ValueError) as error:
-        raise _damaged(folder, f"{path.name}: {error}") from error
-    return provenance
+            raise TypeError("prepared.json: provenance is not a table")
+        return provenance
+
+
+def open_training_ids(folder: Path) -> Pairs | None:
+    """The ids of the training pairs in a folder of prepared pairs; None if there are none."""
+    with _refusing_damage(folder):
+        dtype: str | None = _stored(folder, "dtype")
+        return (Pairs.open(folder, "train", dtype) or None) if dtype else None
 
 
 def read_test_pairs(folder: Path) -> list[Pair]:
@@ -112,91 +288,77 @@ def read_test_pairs(folder: Path) -> list[Pair]:
     return _read_pairs(path) if path.exists() else []
 
 
-def open_training_ids(folder: Path) -> tuple[Side, Side] | None:
-    """The ids of both sides of the training pairs in a folder of prepared pairs; None if there are none."""
-    if not (folder / "prepared.json").exists():
-        return None
-    try:
-        sides = open_sides(folder, "train", parse_json(read_whole(folder / "prepared.json"))["dtype"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(folder, str(error)) from error
-    return sides if len(sides[0]) else None
-
-
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that replaces `folder` when the block ends without an exception.
+    """An empty folder that replaces `folder`, which the caller has locked, when the block ends without an exception.
 
     Refuses to replace a folder that has other files than those of prepared pairs.
     """
-    alone = not folder.parent.exists()
-    with refusing_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    _refuse_unrelated(folder)
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
-        with refusing_errors(folder):
-            yield partial
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.replace(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if alone and not folder.exists():
-            folder.parent.rmdir()
-
-
-def remove_abandoned(cache: Path) -> None:
-    """Remove what killed processes were preparing in a folder for several runs: nobody holds its lock."""
-    for partial in cache.glob(".*.partial"):
-        if name := _ABANDONED.fullmatch(partial.name):
-            with suppress(OutputError), locked(cache / name[1], what=str(partial)):
-                shutil.rmtree(partial, ignore_errors=True)
-
-
-def _resampler(
-    folder: Path, vocabulary: Vocabulary, data: DataConfig, max_length: int
-) -> Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]]:
-    """Segment training pairs by subword sampling, the same in the same epoch.
-
-    A segmentation too long for the model is replaced by the usual one.
-    """
-    texts = open_sides(folder, "train.texts", "uint8")
-    rows = np.fromfile(folder / "train.rows", np.int32)
-    plain = (vocabulary.source, vocabulary.target)
-    sampled = [tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed) for tokenizer in plain]
-
-    def segment(side: int, indices: Sequence[int], epoch: int) -> list[list[int]]:
-        sentences = []
-        for i in indices:
-            row = int(rows[i])
-            text = texts[side].text(row)
-            ids = sampled[side](text, (epoch << 32) + 2 * row + side)
-            sentences.append(ids if len(ids) <= max_length else plain[side].encode(text))
-        return sentences
-
-    return lambda indices, epoch: (segment(0, indices, epoch), segment(1, indices, epoch))
-
-
-def _read_pairs(path: Path) -> list[Pair]:
-    return [Pair(*pair) for pair in read_json_lines(path)]
-
-
-def _damaged(folder: Path, why: str) -> DataError:
-    return DataError(f"{folder} is damaged ({why}); remove that folder to prepare its pairs again")
-
-
-def _refuse_damaged(folder: Path, checksums: dict[str, int]) -> None:
-    for name, checksum in checksums.items():
-        if crc32_checksum(folder / name) != checksum:
-            raise _damaged(folder, f"{name} has changed")
-
-
-def _refuse_unrelated(folder: Path) -> None:
     for path in folder.glob("*"):
         if not path.is_file() or not any(path.match(pattern) for pattern in PREPARED):
             raise OutputError(
                 f"{folder} holds {path.name}, which is no file of prepared pairs and would be lost; name another "
                 "folder with --output (or data.cache_dir)"
             )
+    growing = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(growing, ignore_errors=True)
+    try:
+        with refusing_errors(folder):
+            growing.mkdir()
+            yield growing
+            shutil.rmtree(folder, ignore_errors=True)
+            growing.replace(folder)
+    finally:
+        shutil.rmtree(growing, ignore_errors=True)
+
+
+def remove_abandoned(cache: Path) -> None:
+    """Remove what killed processes were preparing in a folder for several runs: nobody holds its lock."""
+    for path in cache.glob(".*.partial"):
+        if name := _ABANDONED.fullmatch(path.name):
+            with suppress(OutputError), locked(cache / name[1], what=str(path)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _resampler(
+    folder: Path, vocabulary: Vocabulary, data: DataConfig, max_length: int
+) -> Callable[[Indices, int], Pairs]:
+    """Segment training pairs by subword sampling, the same in the same epoch.
+
+    A segmentation too long for the model is replaced by the usual one.
+    """
+    texts = Pairs.open(folder, "train.texts", "uint8")
+    rows = np.fromfile(folder / "train.rows", np.int32)
+
+    def segment(side: int, texts: Side, tokenizer: Tokenizer) -> Callable[[Indices, int], Side]:
+        sampled = tokenizer.with_sampling(strength=data.subword_sampling, seed=data.seed)
+
+        def sentences(indices: Indices, epoch: int) -> Iterator[list[int]]:
+            for row, text in zip(indices.tolist(), texts.select(indices).texts(), strict=True):
+                ids = sampled(text, (epoch << 32) + 2 * row + side)
+                yield ids if len(ids) <= max_length else tokenizer.encode(text)
+
+        return lambda indices, epoch: Side.from_sentences(list(sentences(indices, epoch)))
+
+    source, target = segment(0, texts.source, vocabulary.source), segment(1, texts.target, vocabulary.target)
+    return lambda indices, epoch: Pairs(source(rows[indices], epoch), target(rows[indices], epoch))
+
+
+def _read_pairs(path: Path) -> list[Pair]:
+    return [Pair(*pair) for pair in read_json_lines(path)]
+
+
+def _stored(folder: Path, key: str) -> Any:
+    """A value of `prepared.json`; None if there is no such file."""
+    path = folder / "prepared.json"
+    return parse_json(read_whole(path)).get(key) if path.exists() else None
+
+
+@contextmanager
+def _refusing_damage(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except AllYouNeedError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise DataError(f"{folder} is damaged ({error}); remove that folder to prepare its pairs again") from error

@@ -1,43 +1,48 @@
-"""Sentence pairs on disk: one memory-mapped array with all ids of a side, and one with the start of each sentence."""
+"""Sentence pairs in memory or on disk: of each side one array with all ids, and one with the start of each sentence.
+
+Texts are stored in the same way, with the bytes of UTF-8 as ids. Files are memory-mapped.
+"""
 
 import mmap
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..text.tokenizer import Tokenizer
 from .pair import Pair
 
-Indices = NDArray[np.int32]
+Indices = NDArray[np.integer[Any]]
 
-SIDES = ("source", "target")
+CHUNK = 10_000  # pairs in memory as texts
 CHUNK_LENGTHS = 1_000_000  # sentences whose lengths are counted at a time
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The sentences of one language, one after another in `ids`; sentence i is ids[starts[i]:starts[i + 1]].
-
-    Texts are stored the same way, with the bytes of UTF-8 as ids.
-    """
+    """The sentences of one language, one after another in `ids`; sentence i is ids[starts[i]:starts[i + 1]]."""
 
     ids: NDArray[Any]
     starts: NDArray[np.int64]
 
     @classmethod
-    def from_sentences(cls, sentences: Sequence[Sequence[int]]) -> "Side":
+    def from_sentences(cls, sentences: Sequence[Sequence[int]], dtype: str = "int32") -> "Side":
         """Flatten lists of ids."""
-        starts = np.zeros(len(sentences) + 1, dtype=np.int64)
-        np.cumsum([len(sentence) for sentence in sentences], out=starts[1:])
-        ids = np.fromiter((i for sentence in sentences for i in sentence), np.int32, count=int(starts[-1]))
-        return cls(ids, starts)
+        return cls(np.fromiter(chain.from_iterable(sentences), dtype), _starts(list(map(len, sentences))))
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str]) -> "Side":
+        """Flatten texts, as bytes of UTF-8."""
+        encoded = [text.encode() for text in texts]
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), _starts(list(map(len, encoded))))
 
     @classmethod
     def open(cls, stem: Path, dtype: str) -> "Side":
@@ -53,6 +58,17 @@ class Side:
         ids: list[int] = self.ids[self.starts[i] : self.starts[i + 1]].tolist()
         return ids
 
+    def select(self, indices: Indices) -> "Side":
+        """Some sentences, in memory."""
+        lengths = self.lengths(indices)
+        starts = _starts(lengths)
+        return Side(self.ids[np.repeat(self.starts[indices] - starts[:-1], lengths) + np.arange(starts[-1])], starts)
+
+    def texts(self) -> list[str]:
+        """All sentences of a side that holds texts."""
+        content = self.ids.tobytes()
+        return [content[start:end].decode() for start, end in pairwise(self.starts.tolist())]
+
     def padded(self, indices: Indices, pad_id: int) -> NDArray[np.int64]:
         """Some sentences as rows of one array, filled up with `pad_id`; (0, 1) of none."""
         starts, lengths = self.starts[indices], self.lengths(indices)
@@ -61,10 +77,6 @@ class Side:
         rows = np.full(is_token.shape, pad_id, np.int64)
         rows[is_token] = self.ids[(starts[:, None] + columns)[is_token]]
         return rows
-
-    def text(self, i: int) -> str:
-        """Sentence i of a side that holds texts."""
-        return self.ids[self.starts[i] : self.starts[i + 1]].tobytes().decode()
 
     def release_pages(self) -> None:
         """Release the memory of the pages that were read; when used again, they are read from the file again."""
@@ -86,72 +98,55 @@ class Side:
         return int(np.searchsorted(counts.cumsum(), share * len(self)))
 
 
-class FlatSentences(NamedTuple):
-    """Sentences as a `SideWriter` stores them: the bytes of all ids, and the number of ids of each sentence."""
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Sentence pairs, as ids or as texts."""
 
-    ids: bytes
-    lengths: "array[int]"
+    source: Side
+    target: Side
 
+    @staticmethod
+    def from_texts(pairs: Iterable[Pair]) -> "Pairs":
+        """Flatten pairs."""
+        texts = list(zip(*pairs, strict=True)) or [(), ()]
+        return Pairs(*map(Side.from_texts, texts))
 
-def flatten(sentences: Sequence[Sequence[int]], dtype: str) -> FlatSentences:
-    """Lists of ids, one after another."""
-    ids = np.fromiter((i for sentence in sentences for i in sentence), dtype)
-    return FlatSentences(ids.tobytes(), array("i", map(len, sentences)))
+    @staticmethod
+    def open(folder: Path, part: str, dtype: str) -> "Pairs":
+        """Those that were written by `writing_pairs`."""
+        return Pairs(Side.open(folder / f"{part}.source", dtype), Side.open(folder / f"{part}.target", dtype))
 
+    def __len__(self) -> int:
+        return len(self.source)
 
-def flatten_texts(texts: Sequence[str]) -> FlatSentences:
-    """Texts, one after another, as bytes of UTF-8."""
-    encoded = [text.encode() for text in texts]
-    return FlatSentences(b"".join(encoded), array("i", map(len, encoded)))
+    def chunks(self, indices: Indices) -> Iterator["Pairs"]:
+        """The pairs with these indices, in memory a few thousand at a time."""
+        for begin in range(0, len(indices), CHUNK):
+            chunk = indices[begin : begin + CHUNK]
+            yield Pairs(self.source.select(chunk), self.target.select(chunk))
+            self.release_pages()
 
+    def texts(self, indices: Indices | None = None) -> Iterator[Pair]:
+        """The pairs with these indices, or all, of pairs that are texts; few of them are in memory at a time."""
+        for chunk in self.chunks(np.arange(len(self)) if indices is None else indices):
+            yield from map(Pair, chunk.source.texts(), chunk.target.texts())
 
-class SideWriter:
-    """Appends sentences to the two files of a `Side`; keeps only their lengths in memory."""
-
-    def __init__(self, stem: Path) -> None:
-        self._lengths = array("i")
-        self._ids = stem.with_name(f"{stem.name}.ids").open("wb")
-        self._starts = stem.with_name(f"{stem.name}.starts")
-
-    def add(self, sentences: FlatSentences) -> None:
-        """Append sentences."""
-        self._lengths.extend(sentences.lengths)
-        self._ids.write(sentences.ids)
-
-    def close(self) -> None:
-        _flush(self._ids)
-        starts = np.zeros(len(self._lengths) + 1, dtype=np.int64)
-        np.cumsum(np.frombuffer(self._lengths, np.int32), out=starts[1:])
-        with self._starts.open("wb") as file:
-            file.write(starts.data)
-            _flush(file)
-
-
-@contextmanager
-def open_writers(folder: Path, part: str) -> Iterator[tuple[SideWriter, SideWriter]]:
-    """A writer for each side of `part`; their files are complete when the block ends."""
-    with ExitStack() as stack:
-        writers = [SideWriter(folder / f"{part}.{side}") for side in SIDES]
-        for writer in writers:
-            stack.callback(writer.close)
-        yield writers[0], writers[1]
+    def release_pages(self) -> None:
+        """Release the memory of what was read, as `Side.release_pages` does."""
+        self.source.release_pages()
+        self.target.release_pages()
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedPairs:
+class EncodedPairs(Pairs):
     """Sentence pairs as ids.
 
     `weights` has, for each corpus, where its pairs end and how often each occurs in an epoch. `resample`,
     if set, segments pairs by subword sampling: their indices and the epoch → the ids of both sides.
     """
 
-    source: Side
-    target: Side
     weights: tuple[tuple[int, float], ...] = ()
-    resample: Callable[[Sequence[int], int], tuple[list[list[int]], list[list[int]]]] | None = None
-
-    def __len__(self) -> int:
-        return len(self.source)
+    resample: Callable[[Indices, int], Pairs] | None = None
 
     def longest(self) -> int:
         """The tokens of the longest sentence of either side."""
@@ -164,44 +159,58 @@ class EncodedPairs:
         return round(max(float(np.diff(side.starts[[0, *ends]]) @ weights) for side in sides))
 
 
-def open_sides(folder: Path, part: str, dtype: str) -> tuple[Side, Side]:
-    """Both sides of `part`, as `open_writers` wrote them."""
-    return Side.open(folder / f"{part}.source", dtype), Side.open(folder / f"{part}.target", dtype)
+class SideWriter:
+    """Appends sentences to the two files of a `Side`; keeps only their lengths in memory."""
+
+    def __init__(self, stem: Path) -> None:
+        self._lengths = array("i")
+        self._ids = stem.with_name(f"{stem.name}.ids").open("wb")
+        self._starts = stem.with_name(f"{stem.name}.starts")
+
+    def add(self, sentences: Side) -> None:
+        """Append sentences."""
+        self._lengths.frombytes(np.diff(sentences.starts).astype(np.int32).tobytes())
+        self._ids.write(sentences.ids.data)
+
+    def close(self) -> None:
+        _flush(self._ids)
+        with self._starts.open("wb") as file:
+            file.write(_starts(np.frombuffer(self._lengths, np.int32)).data)
+            _flush(file)
 
 
-class EncodedIds(NamedTuple):
-    """The ids of both sides, and the indices of the pairs that are neither empty nor too long."""
+@contextmanager
+def writing_pairs(folder: Path, part: str) -> Iterator[Callable[[Pairs], None]]:
+    """A function that appends pairs to the files of `part`, which are complete when the block ends."""
+    with ExitStack() as stack:
+        sides = [SideWriter(folder / f"{part}.{side}") for side in ("source", "target")]
+        for side in sides:
+            stack.callback(side.close)
 
-    sources: list[list[int]]
-    targets: list[list[int]]
-    kept: list[int]
+        def append(pairs: Pairs) -> None:
+            sides[0].add(pairs.source)
+            sides[1].add(pairs.target)
 
-
-def encode_within(
-    pairs: Sequence[Pair], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, *, max_length: int
-) -> EncodedIds:
-    """The ids of all pairs, and which of them have no empty side and at most `max_length` ids on either."""
-    sources = source_tokenizer.encode_all([pair.source for pair in pairs])
-    targets = target_tokenizer.encode_all([pair.target for pair in pairs])
-    kept = [
-        i
-        for i, pair in enumerate(pairs)
-        if pair.source and pair.target and max(len(sources[i]), len(targets[i])) <= max_length
-    ]
-    return EncodedIds(sources, targets, kept)
+        yield append
 
 
-def encode_pairs(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, target_tokenizer: Tokenizer | None = None, *, max_length: int
-) -> EncodedPairs:
-    """Pairs as ids, in memory, without those that `encode_within` does not keep.
+def chunks(items: Iterable[_T], size: int = 0) -> Iterator[list[_T]]:
+    """Lists of `size` items, or of a few thousand; the last may be shorter."""
+    source = iter(items)
+    while chunk := list(islice(source, size or CHUNK)):
+        yield chunk
 
-    Both sides are encoded by `tokenizer` unless the target has another.
-    """
-    ids = encode_within(pairs, tokenizer, target_tokenizer or tokenizer, max_length=max_length)
-    return EncodedPairs(
-        Side.from_sentences([ids.sources[i] for i in ids.kept]), Side.from_sentences([ids.targets[i] for i in ids.kept])
-    )
+
+def stride(length: int, most: int) -> int:
+    """The step of a slice that takes at most `most` of `length` items, evenly spaced."""
+    return max(1, -(-length // most))
+
+
+def _starts(lengths: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int64]:
+    """Where each sentence starts among the ids of all, and where the last one ends."""
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def _flush(file: BinaryIO) -> None:

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from ..config import Recipe
 from ..data.pair import Pair
-from ..data.prepare import prepared_folder
-from ..data.prepared import read_test_pairs
-from ..data.provenance import compute_provenance
+from ..data.prepared import compute_provenance, prepared_folder, read_test_pairs
 from ..data.readers import is_task, read_pairs
 from ..errors import ConfigError
 from ..files import parse_json, read_whole

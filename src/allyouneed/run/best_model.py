@@ -1,7 +1,7 @@
 """Which model of a run is kept: the best by its early-stopping metric."""
 
 from ..config import Recipe
-from ..data.prepared_data import PreparedData
+from ..data.prepared import PreparedData
 from ..errors import ConfigError
 from .callback import Evaluator, Validation
 from .state import MIN_UPDATES, TrainState

@@ -11,8 +11,8 @@ from ..auto import Draft, choose_from_pairs, preliminary_recipe
 from ..bundle import Bundle
 from ..config import DataConfig, Recipe
 from ..config.data_config import LEARNED_VOCABULARY
-from ..data.prepare import prepare, prepared_folder
-from ..data.prepared_data import PreparedData
+from ..data.prepare import prepare
+from ..data.prepared import PreparedData, prepared_folder
 from ..data.read import ProgressCallback
 from ..errors import ConfigError
 from ..files import locked

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from ..bundle import Bundle
 from ..config import Recipe
-from ..data.prepared_data import PreparedData
-from ..data.read import stride
-from ..data.store import Side
+from ..data.prepared import PreparedData
+from ..data.store import Side, stride
 from ..decode import longest_repetition
 from ..files import parse_json, read_whole
 from ..nn import Transformer

@@ -12,7 +12,7 @@ from ..auto.machine_speed import describe_speed
 from ..bundle import Bundle
 from ..config import Recipe, TrainConfig
 from ..data.batch import require_large_batches
-from ..data.prepared_data import PreparedData
+from ..data.prepared import PreparedData
 from ..device import pick_device, require_memory
 from ..errors import ConfigError
 from ..export_limits import describe_exports

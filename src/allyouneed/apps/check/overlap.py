@@ -28,7 +28,7 @@ def load_pairs(recipe: Recipe | None) -> tuple[list[Pair], list[Pair]]:
             for part in ("train", "valid", "test")
         )
         chosen = select_pairs(recipe.data, recipe.clean, train, valid, test, DataReport())
-        return list(train.pairs(chosen.train)), [*chosen.valid, *chosen.test, *_tests_of_tasks(recipe.data)]
+        return list(train.texts(chosen.train)), [*chosen.valid, *chosen.test, *_tests_of_tasks(recipe.data)]
 
 
 def no_overlap(train: Sequence[Pair], held_out: Sequence[Pair]) -> CheckResult:

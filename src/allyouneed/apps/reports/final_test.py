@@ -60,15 +60,15 @@ def evaluate_run(
     pairs = pairs[: len(outputs)]
     systems = {MODEL: outputs, COPY: [pair.source for pair in pairs]}
     evidence = Evidence()
-    if sides := open_training_ids(find_prepared(run, Recipe.read(run / "recipe.toml"))):
-        searched = affordable_pairs(len(pairs), len(sides[0]), seconds=min(MAX_SEARCH_SECONDS, SEARCHING * seconds))
-        systems[NEAREST], evidence = _nearest_targets(bundle, pairs, *sides, searched=searched)
-        if searched < len(sides[0]):
-            notes.append(f"nearest of {searched:,} training pairs, evenly spaced among {len(sides[0]):,}")
+    if known := open_training_ids(find_prepared(run, Recipe.read(run / "recipe.toml"))):
+        searched = affordable_pairs(len(pairs), len(known), seconds=min(MAX_SEARCH_SECONDS, SEARCHING * seconds))
+        systems[NEAREST], evidence = _nearest_targets(bundle, pairs, known.source, known.target, searched=searched)
+        if searched < len(known):
+            notes.append(f"nearest of {searched:,} training pairs, evenly spaced among {len(known):,}")
     result = _score(bundle, pairs, systems, held_out=len(held_out), refused=refused, notes=notes)
     record = RunRecord.read(run)
     result = replace(
-        result, step=record.last_step(), advice=advise(result, record, evidence, pairs=len(sides[0]) if sides else None)
+        result, step=record.last_step(), advice=advise(result, record, evidence, pairs=len(known) if known else None)
     )
     result.write(run)
     write_report(run)

@@ -22,10 +22,11 @@ from ...checksums import files_digest
 from ...config import Recipe
 from ...data.filter import select_pairs
 from ...data.pair import Pair
-from ...data.provenance import compute_provenance, describe_difference
-from ...data.read import chunks, read_part
+from ...data.prepared import compute_provenance, describe_difference
+from ...data.read import read_part
 from ...data.readers import is_task
 from ...data.report import DataReport, Part
+from ...data.store import chunks
 from ...errors import ConfigError, DataError, InputError, Interrupted
 from ...files import followed, locked, parse_json, read_whole, to_json, to_json_lines, write_whole, written_whole
 from ...run import Draft, SilentCallback, TrainingCallback
@@ -100,7 +101,7 @@ def _write_pairs(
             indices = selected.train[slice(*np.searchsorted(selected.train, [begin, end]))]
             file = pairs / _file_name(number)
             if not file.is_file():
-                _translate(file, train.pairs(indices), len(indices), translator, callback, interrupt)
+                _translate(file, train.texts(indices), len(indices), translator, callback, interrupt)
             if count_lines(file):
                 corpora.append({"train": str(file.resolve()), "weight": weight})
             begin = end

@@ -1,0 +1,91 @@
+"""Pairs as texts → pairs as ids: in memory, or on disk, a block at a time."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..cluster import block_map
+from ..errors import DataError, InputError
+from ..files import write_whole
+from ..text.vocabulary import Vocabulary
+from .clean import CleanPairs, as_example
+from .pair import Pair
+from .read import ProgressCallback
+from .report import DataReport, Part, RuleCount
+from .store import EncodedPairs, Indices, Pairs, Side, writing_pairs
+
+
+def encode_within(
+    pairs: Sequence[Pair], vocabulary: Vocabulary, max_length: int, dtype: str = "int32"
+) -> tuple[Pairs, list[int]]:
+    """The ids of the pairs that have no empty side and at most `max_length` ids on either, and the indices of these."""
+    sources = vocabulary.source.encode_all([pair.source for pair in pairs])
+    targets = vocabulary.target.encode_all([pair.target for pair in pairs])
+    kept = [i for i, pair in enumerate(pairs) if all(pair) and max(len(sources[i]), len(targets[i])) <= max_length]
+    source, target = (Side.from_sentences([ids[i] for i in kept], dtype) for ids in (sources, targets))
+    return Pairs(source, target), kept
+
+
+def encode_pairs(pairs: Sequence[Pair], vocabulary: Vocabulary, *, max_length: int) -> EncodedPairs:
+    """Pairs as ids, in memory, without those that `encode_within` does not keep."""
+    ids, _ = encode_within(pairs, vocabulary, max_length)
+    return EncodedPairs(ids.source, ids.target)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEncoder:
+    """Encodes a block of pairs as ids of type `dtype`; also counts those that `encode_within` does not keep.
+
+    `part` begins and `advice` ends the message about a text that the vocabulary cannot encode.
+    """
+
+    part: Part
+    vocabulary: Vocabulary
+    max_length: int
+    dtype: str
+    advice: str = ""
+
+    def __call__(self, block: Pairs) -> tuple[Pairs, list[int], RuleCount]:
+        pairs = list(map(Pair, block.source.texts(), block.target.texts()))
+        try:
+            ids, kept = encode_within(pairs, self.vocabulary, self.max_length, self.dtype)
+        except InputError as error:
+            raise DataError(f"data.{self.part}: {error}{self.advice}") from error
+        too_long = RuleCount()
+        for i in sorted(set(range(len(pairs))).difference(kept)):
+            too_long.add(as_example(pairs[i]))
+        return ids, kept, too_long
+
+
+def write_ids(
+    train: CleanPairs,
+    indices: Indices,
+    encoder: BlockEncoder,
+    folder: Path,
+    report: DataReport,
+    *,
+    progress: ProgressCallback,
+    ray: str,
+) -> list[tuple[int, float]]:
+    """Write the pairs with these indices as ids; returns where each corpus ends among them, and its weight."""
+    weights: list[tuple[int, float]] = []
+    begin, rows = 0, array("i")  # the index of each pair that is written
+    with writing_pairs(folder, "train") as write, block_map(encoder, ray) as encoded:
+        for (end, weight, *_), counts in zip(train.ends, report.sources, strict=True):
+            before, done = len(rows), 0
+            corpus = indices[slice(*np.searchsorted(indices, [begin, end]))]
+            for ids, kept, too_long in encoded(train.chunks(corpus)):
+                write(ids)
+                rows.extend(corpus[done:][kept])
+                done += len(kept) + too_long.count
+                report.train.dropped["max_length"].merge(too_long)
+                progress("encoding", len(rows), len(indices))
+            counts.used = len(rows) - before
+            weights.append((len(rows), weight))
+            begin = end
+    report.train.used = len(rows)
+    write_whole(folder / "train.rows", rows.tobytes())
+    return weights
