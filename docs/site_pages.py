@@ -4,6 +4,7 @@ Equations become MathML, so that a page needs neither a script nor a network; th
 itself, so that its boxes are links; and a file of ours stands beside its notes.
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
+
+sys.path.append(str(Path(__file__).parent / "make"))
+import live
 
 PICTURES = Path(__file__).parent / "pictures"
 
@@ -38,20 +42,15 @@ def put_maps_into_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
             image.replace_self(nodes.raw("", f'<div class="map">{svg}</div>', format="html"))
 
 
-PARTS = {  # of a page, by the comment that asks for it
-    "live": '<iframe class="live" src="{static}live.html" title="The model in this page"></iframe>',
-    "film": '<link rel="stylesheet" href="{static}components.css"><div class="look film"></div>'
-    '<script src="{static}components.js"></script><script src="{static}film.js"></script>',
-}
-
-
 def put_parts_into_page(app: Sphinx, tree: nodes.document, page: str) -> None:
     """Where a page says `<!-- live -->` or the like, put what moves: the files of it are in the folder `site`."""
     for comment in list(tree.findall(nodes.raw)):
         name = comment.astext().strip().removeprefix("<!-- ").removesuffix(" -->")
-        if name in PARTS:
-            static = app.builder.get_relative_uri(page, "_static/x").rpartition("_static/")[0] + "_static/"
-            comment.replace_self(nodes.raw("", PARTS[name].format(static=static), format="html"))
+        if name in ("film", "live", "closely"):
+            static = "../" * page.count("/") + "_static/"
+            loaded = "".join(f'<script src="{static}{file}"></script>' for file in live.scripts(name))
+            style = f'<link rel="stylesheet" href="{static}components.css">'
+            comment.replace_self(nodes.raw("", style + live.markup(name) + loaded, format="html"))
 
 
 def put_notes_beside_files(app: Sphinx, tree: nodes.document, page: str) -> None:

@@ -14,11 +14,13 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+import torch
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from allyouneed import Bundle, Translator
 from allyouneed.apps.explain.page import explanation_style, film_script
+from allyouneed.nn import attention_weights
 from chromium_page import open_page
 from conftest import Demo
 
@@ -26,6 +28,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 sys.path.append(str(DOCS / "make"))
 by_hand, figure_1 = import_module("by_hand"), import_module("figure_1")
 film = import_module("film")
+live = import_module("live")
 notebooks, pages = import_module("notebooks"), import_module("pages")
 WALK = sorted(figure_1.PAGES)
 
@@ -105,8 +108,8 @@ def test_a_notebook_is_made_from_its_page_and_runs(name: str, demo: Demo) -> Non
 @pytest.fixture(scope="module")
 def live_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page = tmp_path_factory.mktemp("live") / "live.html"
-    page.write_text(import_module("live").live_page(), encoding="utf-8")
-    assert page.stat().st_size < 2e6
+    page.write_text(live.whole_page("live"), encoding="utf-8")
+    assert page.stat().st_size < 1e6
     return page
 
 
@@ -158,6 +161,49 @@ def test_the_live_model_breaks_as_its_page_says(live_page: Path) -> None:
         browser.fill("#input", "")
         assert answer() == ""
         assert browser.is_hidden(".explanation")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_plane_and_the_microscope_of_the_page_of_attention(tmp_path: Path, width: int, dark: bool) -> None:
+    page = tmp_path / "closely.html"
+    page.write_text(live.whole_page("closely"), encoding="utf-8")
+    with open_page(page, width=width, dark=dark) as browser:
+        assert browser.evaluate("document.documentElement.scrollWidth") == width
+        assert [one["id"] for one in Axe().run(browser)["violations"] if one["impact"] in ("serious", "critical")] == []
+
+        def weights() -> list[float]:
+            meters = browser.locator(".plane meter").all()
+            return [float(meter.get_attribute("value") or "") for meter in meters]
+
+        def position(name: str) -> list[float]:
+            words = browser.get_by_role("button", name=name).get_attribute("aria-label") or ""
+            return [float(word) for word in re.findall(r"-?[\d.]+", words.partition(" at ")[2])]
+
+        query = browser.get_by_role("button", name="Query at")
+        before = weights()
+        query.focus()
+        for _ in range(5):
+            browser.keyboard.press("ArrowUp")
+        by_keyboard = weights()
+        assert by_keyboard != before
+        box = query.bounding_box()
+        assert box
+        browser.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        browser.mouse.down()
+        browser.mouse.move(box["x"] - 60, box["y"] + 40, steps=4)
+        browser.mouse.up()
+        assert weights() != by_keyboard
+        keys = torch.tensor([position(f"Key {name} at") for name in "ABCD"])
+        expected = attention_weights(torch.tensor(position("Query at")).view(1, 1, 1, 2), keys.view(1, 1, 4, 2))
+        assert weights() == pytest.approx(expected.flatten().tolist(), abs=1e-5)
+        mixed = float(expected.flatten() @ torch.tensor([10.0, 20, 30, 40]))
+        assert f"Output: {mixed:.1f} =" in browser.inner_text(".plane")
+
+        drawn = browser.locator(".closely [data-part=attention] svg")
+        drawn.click(position={"x": 90, "y": 60})
+        panel = browser.locator("[data-part=microscope]")
+        expect(panel.get_by_role("status")).to_have_text("1 of 7: Query")
+        expect(browser.locator(".closely [data-view=steps]")).to_be_hidden()
 
 
 @pytest.fixture(scope="module")

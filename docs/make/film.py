@@ -21,7 +21,6 @@ from PIL import Image
 
 from allyouneed import Bundle, Recipe, fit, recipe_path
 from allyouneed.apps.explain.film import changes, film_frame
-from allyouneed.apps.explain.page import explanation_style, film_script
 from allyouneed.data.pair import Pair
 from allyouneed.data.tasks import date_pairs
 from allyouneed.files import read_json_lines, write_whole
@@ -165,5 +164,3 @@ if __name__ == "__main__":
             RESULT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     write_whole(SITE / "film.js", site_script(filmed))
     write_whole(PICTURE, picture(filmed))
-    write_whole(SITE / "components.js", film_script())
-    write_whole(SITE / "components.css", explanation_style())

@@ -1,33 +1,73 @@
-"""The model of the walk as a page that the site shows: python docs/make/live.py
+"""The model of the walk for the pages of the site: python docs/make/live.py
 
-Writes docs/site/live.html: the bundle docs/make/dates as the exporter writes it for a browser, and the component of
-`allyouneed explain`, which shows its translations.
+Writes docs/site/model.js, which defines `translator`: the bundle docs/make/dates as the exporter writes it for browsers.
+components.js and components.css are the components of `explain`; live.js and closely.js fill the parts of two pages.
 """
 
+import shutil
 from pathlib import Path
-from string import Template
 
 from allyouneed import Bundle
 from allyouneed.apps.convert.web_model import web_library, web_model
-from allyouneed.apps.explain.page import explanation_markup, explanation_script, explanation_style
+from allyouneed.apps.explain.page import explanation_markup, explanation_style, site_script
 from allyouneed.files import write_whole
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "site/live.html"
+SITE = HERE.parent / "site"
 
 
-def live_page() -> str:
-    """The page: model, controls and component."""
-    model = web_model(Bundle.load(HERE / "dates"), "float32")
-    return Template((HERE / "live.html").read_text(encoding="utf-8")).substitute(
-        style=explanation_style(),
-        markup=explanation_markup(),
-        script=f"{web_library()}\n{explanation_script(live=True)}",
-        bundle=model.bundle,
-        weights=model.weights,
+def markup(name: str) -> str:
+    """The HTML of the part `name` of a page: "film", "live" or "closely"."""
+    component = explanation_markup().replace("<main", "<div").replace("</main>", "</div>")
+    component = component.replace("<h1 data", '<p class="headline" data').replace("</h1>", "</p>")
+    component = component.replace("explanation", f"explanation {name}", 1)
+    if name == "film":
+        return '<div class="look film"></div>'
+    if name == "live":
+        return (HERE / "live-form.html").read_text(encoding="utf-8") + component
+    text = '<label>Text <input id="closely-input" value="1845-01-05" spellcheck="false" size="14"></label>'
+    return f'<div class="look plane"></div>\n<div class="look">{text}</div>\n{component}'
+
+
+def scripts(name: str) -> list[str]:
+    """The files of `docs/site` that a part needs, in their order."""
+    return ["components.js", *(["film.js"] if name == "film" else ["model.js", f"{name}.js"])]
+
+
+def model_script() -> str:
+    """The script of the model, as a global `translator`."""
+    model = web_model(Bundle.load(HERE / "dates"), "float16")
+    return f'{web_library()}\nglobalThis.translator = new Translator({model.bundle}, "{model.weights}");\n'
+
+
+def style() -> str:
+    """The style of all parts."""
+    return explanation_style() + (HERE / "live.css").read_text(encoding="utf-8")
+
+
+def write_site() -> None:
+    """Write everything but the film."""
+    write_whole(SITE / "components.js", site_script())
+    write_whole(SITE / "components.css", style())
+    write_whole(SITE / "model.js", model_script())
+    for name in ("live.js", "closely.js"):
+        shutil.copy(HERE / name, SITE / name)
+
+
+def whole_page(name: str) -> str:
+    """A part as a page of its own, for tests."""
+    parts = {"components.js": site_script(), "model.js": model_script()}
+    code = "".join(
+        f"<script>{parts.get(file) or (HERE / file).read_text(encoding='utf-8')}</script>" for file in scripts(name)
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<meta name="color-scheme" content="light dark"><title>{name}</title><style>body {{ background: light-dark(#fdfdfc, #17181a) }}'
+        f"{style()}</style>"
+        f"<main>{markup(name)}</main>{code}"
     )
 
 
 if __name__ == "__main__":
-    write_whole(PAGE, live_page())
-    print(PAGE)
+    write_site()
+    print(SITE)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -307,6 +308,78 @@ def test_a_view_without_data_hides(browser: Browser, pages: Path, tmp_path: Path
         expect(page.locator("[data-view=attention]")).to_be_visible()
 
 
+STEPS = ["Query", "Key", "Products", "Sum", "÷ √4", "Softmax", "Values"]
+
+
+def numbers_of_weight(page: Page, name: str, head: int, row: int, column: int) -> dict[str, Any]:
+    """What the microscope computes for a square."""
+    computed: dict[str, Any] = page.evaluate(
+        """([name, head, row, column]) => {
+          const { trace } = document.querySelector(".explanation").explanation.attention;
+          return computeWeight(trace.attention.find((one) => one.name === name), head, row, column);
+        }""",
+        [name, head, row, column],
+    )
+    return computed
+
+
+def assert_equal_to_python(page: Page, trace: Trace, *, rows: int) -> None:
+    """Every number of every square of the first `rows` is that of the model."""
+    for name, weights in attentions(trace).items():
+        parts = {part: trace.recording[f"{name}.{part}"] for part in ("query", "key", "value", "scores", "heads")}
+        for head in range(weights.shape[0]):
+            for row in range(0, rows, 2):
+                column = (row + head) % (row + 1)  # never a masked one
+                computed = numbers_of_weight(page, name, head, row, column)
+                query, key = parts["query"][head, row], parts["key"][head, column]
+                expected = {
+                    "query": query, "key": key, "products": query * key, "sum": query @ key,
+                    "scores": parts["scores"][head, row], "score": parts["scores"][head, row, column],
+                    "weights": weights[head, row], "mixed": weights[head, row, :, None] * parts["value"][head],
+                    "output": parts["heads"][head, row],
+                }  # fmt: skip
+                for what, values in expected.items():
+                    got = torch.tensor(
+                        computed[what] if what != "scores" else unmasked(computed[what]), dtype=torch.float32
+                    ).view(-1)
+                    expected_values = values.reshape(-1)
+                    if what in ("scores", "weights", "mixed"):
+                        expected_values = expected_values[: len(got)]  # a live row ends where the decoder had come to
+                    torch.testing.assert_close(got, expected_values, atol=1e-5, rtol=1e-5)
+
+
+def unmasked(scores: list[float | None]) -> list[float]:
+    return [-torch.inf if score is None else score for score in scores]
+
+
+def test_every_number_of_the_microscope_is_that_of_the_model(page: Page, trace: Trace) -> None:
+    assert_equal_to_python(page, trace, rows=4)
+
+
+def test_the_microscope_goes_through_the_steps_by_keyboard_and_by_touch(page: Page, trace: Trace) -> None:
+    name = "decoder.layers.1.cross_attention"
+    page.locator("[data-part=attention-choice]").select_option(label="decoder 2, cross-attention")
+    drawn, panel = page.locator("[data-part=attention] svg"), page.locator("[data-part=microscope]")
+    expect(panel).to_be_hidden()
+    drawn.focus()
+    for key in ("ArrowDown", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(panel).to_be_focused()
+    strongest = int(attentions(trace)[name][:, 1, 1].argmax())
+    expect(panel).to_contain_text(f"Head {strongest + 1}: how “{trace.decoder_targets[1]}” attends to “a”")
+    for number, step in enumerate(STEPS, start=1):
+        expect(panel.get_by_role("status")).to_have_text(f"{number} of 7: {step}")
+        expect(panel.locator("li")).to_have_count(number)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.keyboard.press("ArrowRight")
+    assert [fault["id"] for fault in Axe().run(page)["violations"] if fault["impact"] in ("serious", "critical")] == []
+    panel.get_by_role("button", name="Step back").click()
+    expect(panel.get_by_role("status")).to_have_text("6 of 7: Softmax")
+    page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="Head 2").click()
+    expect(panel).to_contain_text("Head 2: how")  # the same square, at the same step
+    expect(panel.get_by_role("status")).to_have_text("6 of 7: Softmax")
+
+
 @pytest.fixture(scope="module")
 def live_page(translator_of_tests: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The component with the model itself in JavaScript, which translates in the page."""
@@ -316,7 +389,7 @@ def live_page(translator_of_tests: Translator, tmp_path_factory: pytest.TempPath
         const translator = new Translator({model.bundle}, "{model.weights}");
         const root = document.querySelector(".explanation");
         window.show = (text, beam) => {{
-          const result = translator.translate(text, {{ beam }});
+          const result = translator.translate(text, {{ beam, numbers: true }});
           showExplanation(root, traceOfTranslation(text, result, translator.layers));
           return result.hypotheses[0].text;
         }};"""
@@ -359,6 +432,7 @@ def test_cross_attention_of_a_live_model_is_that_of_the_model(
     trace = trace_translation(translator, "abcd")
     with open_file(browser, live_page) as page:
         page.evaluate("show('abcd', 1)")
+        assert_equal_to_python(page, trace, rows=4)
         for title, name in (("cross-attention", "cross_attention"), ("self-attention", "self_attention")):
             page.locator("[data-part=attention-choice]").select_option(label=f"decoder 2, {title}")
             open_values(page, "attention")

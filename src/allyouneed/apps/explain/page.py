@@ -11,8 +11,9 @@ from .page_data import build_page_data
 from .trace import Trace
 
 _WEB = Path(__file__).with_name("web")
-COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "views.js", "explain.js")
+COMPONENT = ("dom.js", "selection.js", "heatmap.js", "lines.js", "tree.js", "microscope.js", "views.js", "explain.js")
 FILM = ("dom.js", "heatmap.js", "film.js")
+SITE = (*COMPONENT, "live.js", "plane.js", "film.js")
 
 
 def build_page(trace: Trace, translator: Translator) -> str:
@@ -32,6 +33,11 @@ def build_page(trace: Trace, translator: Translator) -> str:
 def explanation_script(*, live: bool = False) -> str:
     """The JavaScript of the page's component; `live` adds what shows translations of a model that runs in the page."""
     return "\n".join(map(_read, [*COMPONENT, *["live.js"] * live]))
+
+
+def site_script() -> str:
+    """The JavaScript of all components, for pages that show several of them."""
+    return "\n".join(map(_read, SITE))
 
 
 def film_script() -> str:

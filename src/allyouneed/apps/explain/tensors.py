@@ -12,11 +12,13 @@ from .trace import Trace, attention_label, attentions
 
 TOKEN_LIMITS = (64, 48, 32, 16)  # positions of a sentence that a page draws, the first with which all weights fit
 MAX_WEIGHTS = 600_000  # of all attentions of a page together
+MAX_EXACT = 80_000  # of the queries, keys and values of which a page shows how weights are computed
 MAX_VALUES = 300_000  # of all tensors of a page together, without attention weights
 LIMITS = (64, 32, 16, 8, 4)  # columns of a tensor, the first with which all fit
 LIKELY = 32  # columns of logits
 _MASKED = -32768
 
+_EXACT = ("query", "key", "value")
 _PARTS = {
     "query": "queries Q", "key": "keys K", "value": "values V", "scores": "scores QKᵀ / √d_k", "": "weights",
     "heads": "output of each head, weights · V", "output": "output added to the residual stream",
@@ -36,6 +38,12 @@ def pack(values: Tensor) -> dict[str, Any]:
     return {"shape": list(values.shape), "low": low, "high": high, "data": data}
 
 
+def pack_exactly(values: Tensor) -> dict[str, Any]:
+    """Numbers in float32 for JSON."""
+    data = b64encode(values.float().contiguous().numpy().astype("<f4").tobytes()).decode("ascii")
+    return {"shape": list(values.shape), "float32": data}
+
+
 def count_drawn_tokens(trace: Trace) -> int:
     """How many tokens of each side a page draws at most, so that its attention weights do not make it too large."""
 
@@ -47,10 +55,19 @@ def count_drawn_tokens(trace: Trace) -> int:
 
 
 def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
-    """The weights of every attention, (H, T, S), of the tokens that a page draws."""
-    drawn = count_drawn_tokens(trace)
+    """The weights of every attention, (H, T, S), of the tokens that a page draws.
+
+    From the last attention on, as many as a page has room for have the queries, keys and values of all heads too; of a
+    text that is too long to be drawn as a whole none has.
+    """
+    drawn, left, exact = count_drawn_tokens(trace), MAX_EXACT, set[str]()
+    for name, weights in reversed(attentions(trace).items()):
+        left -= sum(trace.recording[f"{name}.{part}"].numel() for part in _EXACT)
+        if left >= 0 and max(weights.shape[1:]) <= drawn:
+            exact.add(name)
     return [
         {
+            **{part: pack_exactly(trace.recording[f"{name}.{part}"]) for part in _EXACT * (name in exact)},
             "name": name,
             "title": attention_label(name),
             "rows": "source" if name.startswith("encoder") else "target",

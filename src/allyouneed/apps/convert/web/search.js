@@ -80,6 +80,7 @@ function continuations(model, hypothesis, beam, { sos, switches, temperature, to
   const best = highest(values, Math.max(2 * beam, 5));
   const top = best.slice(0, 5).map((token) => ({ token, logProbability: values[token] }));
   const attention = Object.fromEntries(Object.entries(seen).map(([name, heads]) => [name, heads.map((rows) => rows.at(-1))]));
+  const numbers = switches.numbers && Object.fromEntries(Object.entries(seen).map(([name, heads]) => [name, heads.numbers]));
   return best
     .slice(0, 2 * beam)
     .filter((token) => values[token] > -Infinity)
@@ -88,7 +89,7 @@ function continuations(model, hypothesis, beam, { sos, switches, temperature, to
       parent: hypothesis,
       total: hypothesis.total + values[token],
       state: switches.causal ? state : hypothesis.state,
-      steps: [...hypothesis.steps, { token, logProbability: values[token], top, attention }],
+      steps: [...hypothesis.steps, { token, logProbability: values[token], top, attention, numbers }],
     }));
 }
 

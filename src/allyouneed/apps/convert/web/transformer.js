@@ -1,8 +1,9 @@
 // Figure 1 of "Attention Is All You Need", for one sentence at a time. A row is the vector of one position.
 //
-// `switches` turn parts off, to see what breaks: { positions, scaling, causal, headsOff: Set of "layer name:head" }.
+// `switches` turn parts off, to see what breaks: { positions, scaling, causal, headsOff: Set of "layer name:head" }. With
+// `numbers` the attention weights have queries, keys and values, a row each for all heads, as `numbers`.
 
-const ALL_ON = { positions: true, scaling: true, causal: true, headsOff: new Set() };
+const ALL_ON = { positions: true, scaling: true, causal: true, headsOff: new Set(), numbers: false };
 
 class Transformer {
   constructor(config, { kernels, tensors }) {
@@ -163,6 +164,7 @@ class Transformer {
       }
       return output;
     });
+    if (switches.numbers) weights.numbers = { query: queries, key: keys, value: values };
     seen[name] = weights;
     return this.linear(mixed, `${name}.output`);
   }

@@ -8,13 +8,15 @@
 //   temperature  above 1 the probabilities are flatter, below 1 steeper
 //   switches     parts to turn off: { positions, scaling, causal } are false where they are off, and `headsOff` has the
 //                heads that are, "decoder.layers.0.cross_attention:3"; `translator.layers` has the names
+//   numbers      true: the result has the queries, keys and values that its attention is computed from
 //   maxLength    of a translation, in tokens; by default that of the bundle
 //
 // The result; a token is named by its piece, in which ␣ stands for a blank:
 //   source            pieces of the text, with <sos> and <eos>
 //   hypotheses        the best first: { text, score, finished, steps }; `finished` is false where one was cut off
 //     steps           for each token { piece, probability, top: [{ piece, probability, chosen }], attention }, where `top`
-//                     has the five likeliest tokens, and attention[layer][head][key] says what this step attends to
+//                     has the five likeliest tokens, and attention[layer][head][key] says what this step attends to, and with `numbers` also numbers[layer].query, .key and .value:
+//                     rows for all heads, the last query being that of this step
 //   beam              for each step of the search its candidates, the best first: { piece, total, parent, fate }; `total`
 //                     is a log-probability, `parent` counts those kept in the step before, and `fate` is "kept" (goes
 //                     on), "ended" (a hypothesis) or "dropped"
@@ -42,7 +44,7 @@ class Translator {
     if (ids.length > this.config.max_length) {
       throw new Error(`the text has ${ids.length} tokens; the model reads at most ${this.config.max_length}`);
     }
-    const switches = { ...ALL_ON, ...options.switches };
+    const switches = { ...ALL_ON, ...options.switches, numbers: options.numbers };
     switches.headsOff = new Set(switches.headsOff);
     const { hypotheses, beam, encoderAttention } = search(this.model, ids, { ...options, switches });
     const likely = ({ token, logProbability }) => ({ piece: this.target.piece(token), probability: Math.exp(logProbability) });
@@ -54,7 +56,7 @@ class Translator {
         text: this.target.decode(hypothesis.ids),
         score: hypothesis.score,
         finished: hypothesis.finished,
-        steps: hypothesis.steps.map((step) => ({ ...likely(step), attention: step.attention, top: step.top.map((one) => ({ ...likely(one), chosen: one.token === step.token })) })),
+        steps: hypothesis.steps.map((step) => ({ ...likely(step), attention: step.attention, numbers: step.numbers, top: step.top.map((one) => ({ ...likely(one), chosen: one.token === step.token })) })),
       })),
     };
   }

@@ -29,14 +29,16 @@ const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1 %" : `${(100 * s
 const number = (value) => (value === null ? "masked" : Number(value.toPrecision(4)).toString().replace("-", "−"));
 const textWidth = (text) => 7.4 * [...text].length; // of the 12 px monospace font
 
-// Nested rows of numbers, null where masked. A matrix is such rows already, or packed as { shape, low, high, data }.
+// Nested rows of numbers, null where masked. A matrix is such rows already, or packed as { shape, low, high, data },
+// or exactly, as { shape, float32 }.
 function unpack(matrix) {
   if (Array.isArray(matrix)) return matrix;
-  const bytes = Uint8Array.from(atob(matrix.data), (letter) => letter.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(matrix.data ?? matrix.float32), (letter) => letter.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   const range = matrix.high - matrix.low;
   let next = 0;
   const value = () => {
+    if (matrix.float32) return view.getFloat32(4 * next++, true);
     const step = view.getInt16(2 * next++, true);
     return step === -32768 ? null : matrix.low + ((step + 32767) / 65534) * range;
   };

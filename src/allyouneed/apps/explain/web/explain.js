@@ -13,7 +13,8 @@
 //   tree              { nodes, expanded }: prefixes [{ piece, parent, total, chosen, ended }], a parent before its
 //                     children; `total` is a log-probability, `ended` a score or null, `expanded` the number of all
 //   attention         [{ name, title, rows, columns, weights }], `rows` and `columns` "source", "target" or "inputs";
-//                     weights[head][row][column] from 0 to 1
+//                     weights[head][row][column] from 0 to 1; where its squares open, also query[head][row][i],
+//                     key[head][column][i] and value[head][column][i], and `divisor` if that is not √d_k
 //   alignment         the name of the cross-attention that aligns
 //   heads             [{ attention, head, finding, entropy, strongest: { row, column, weight } }]
 //   lens              for each layer of the decoder { title, tokens: [{ piece, probability }] }

@@ -1,12 +1,12 @@
 // A translation by the model that runs in the page (convert/web/translator.js) as a trace for showExplanation:
 //
-//   const result = translator.translate(text, { beam: 2 });
-//   showExplanation(root, traceOfTranslation(text, result, translator.layers));
+//   const result = translator.translate(text, { beam: 2, numbers: true, switches });
+//   showExplanation(root, traceOfTranslation(text, result, translator.layers, switches));
 //
 // It has tokens, attention, steps, search and alignment. What that model does not give, such as tensors, is left out,
 // and the views of it hide. A blank text has no translation, and so no trace.
 
-function traceOfTranslation(text, result, layers) {
+function traceOfTranslation(text, result, layers, { causal = true, scaling = true } = {}) {
   const [best] = result.hypotheses;
   const target = best.steps.map(({ piece }) => ({ piece }));
   const source = result.source.map((piece) => ({ piece }));
@@ -15,7 +15,9 @@ function traceOfTranslation(text, result, layers) {
     const isEncoder = name.startsWith("encoder"), reads = name.endsWith("self_attention");
     const weights = isEncoder ? result.encoderAttention[name]
       : Array.from({ length: heads }, (_, head) => best.steps.map((step) => padded(step.attention[name][head], reads ? target.length : source.length)));
-    return { name, title, rows: isEncoder ? "source" : "target", columns: reads ? "inputs" : "source", weights };
+    // Without the causal mask every step has keys of its own, so no square shows how it is computed.
+    const numbers = isEncoder ? result.encoderAttention[name].numbers : causal && numbersOfSteps(best.steps.map((step) => step.numbers?.[name]));
+    return { name, title, ...(numbers && splitHeads(numbers, heads)), divisor: scaling ? undefined : 1, rows: isEncoder ? "source" : "target", columns: reads ? "inputs" : "source", weights };
   });
   const crossing = layers.filter(({ name }) => name.endsWith("cross_attention"));
   const beam = Math.max(1, ...result.beam.map((candidates) => candidates.filter(({ fate }) => fate === "kept").length));
@@ -27,6 +29,20 @@ function traceOfTranslation(text, result, layers) {
     tree: treeOfBeam(result.beam, target),
     alignment: crossing.at(crossing.length >= 6 ? -2 : -1).name, // as alignment_layer in decode/cross_attention.py
   };
+}
+
+// The queries of all steps, with the keys and values of the last.
+function numbersOfSteps(steps) {
+  return steps.at(-1) && { ...steps.at(-1), query: steps.map(({ query }) => query.at(-1)) };
+}
+
+// Rows for all heads → rows for each head.
+function splitHeads(numbers, heads) {
+  const split = (rows) => Array.from({ length: heads }, (_, head) => rows.map((row) => {
+    const width = row.length / heads;
+    return [...row.slice(head * width, (head + 1) * width)];
+  }));
+  return Object.fromEntries(Object.entries(numbers).map(([name, rows]) => [name, split(rows)]));
 }
 
 // The hypotheses that were kept, as nodes; what ended has its log-probability.

@@ -26,6 +26,7 @@ class AttentionView {
     const aligning = trace.attention.findIndex(({ name }) => name === trace.alignment);
     const chosen = before?.trace.attention.length === trace.attention.length ? before : { head: 0, drawing: 0, number: aligning };
     const { head, drawing, number } = chosen;
+    this.opened = chosen.opened;
     Object.assign(this, { parts, trace, selection, head, drawing, number: number < 0 ? trace.attention.length - 1 : number });
     parts["attention-choice"].replaceChildren(...trace.attention.map(({ title }, index) => make("option", { value: String(index) }, title)));
     parts["attention-choice"].addEventListener("change", (event) => this.show(Number(event.target.value), this.head), { signal });
@@ -48,6 +49,21 @@ class AttentionView {
     this.draw();
   }
 
+  // Shows how the weight of a square is computed; of the mean, in the head that has most of it.
+  open(row, column) {
+    const shares = headsOf(this.attention).map((weights) => weights[row][column]);
+    this.opened = { head: this.head ? this.head - 1 : shares.indexOf(Math.max(...shares)), row, column, step: this.opened?.step ?? 0 };
+    showMicroscope(this.parts.microscope, this, this.opened);
+  }
+
+  // The same square in what is drawn now, if it is there.
+  openAgain() {
+    const { opened } = this;
+    const isThere = opened && this.attention.query && opened.row in this.rows && opened.column in this.columns;
+    this.parts.microscope.hidden = !isThere;
+    if (isThere) this.open(opened.row, opened.column);
+  }
+
   draw() {
     const { rows, columns, weights, selection, parts } = this;
     const name = `${this.attention.title}, ${this.head ? `head ${this.head}` : "mean of all heads"}`;
@@ -55,11 +71,13 @@ class AttentionView {
     parts.finding.textContent = found ? `Head ${this.head}: ${found.finding}.` : "The mean of all heads.";
     const read = (r, c) => selection.say(...quoted(rows[r].label), " attends to ", ...quoted(columns[c].label), `: ${percent(weights[r][c])}`);
     const figure = this.drawing === 0
-      ? heatmap({ rows, columns, values: weights, label: name, onRead: read, onKeys: (keys) => selection.show(keys) })
+      ? heatmap({ rows, columns, values: weights, label: name, onRead: read, onKeys: (keys) => selection.show(keys),
+        onOpen: this.attention.query && ((r, c) => { this.open(r, c); parts.microscope.focus({ preventScroll: true }); parts.microscope.scrollIntoView({ block: "nearest" }); }) })
       : lines({ rows, columns, values: weights, label: `${name}, as lines; the table below has the values` });
     const header = ["query", ...columns.map((one) => numeric(one.label))];
     const numbers = () => rows.map((one, r) => [one.label, ...weights[r].map((weight) => weight.toFixed(3))]);
     parts.attention.replaceChildren(wide(figure, name), ...(this.drawing ? notDrawn(weights) : []), valuesTable(header, numbers, `Weights of ${name}`));
+    this.openAgain();
     selection.refresh();
   }
 

@@ -1,0 +1,55 @@
+// Attention in a plane: a query and four keys that can be dragged or moved by the arrow keys; weights and output follow.
+// Every key has a number as its value. showPlane(root) fills `root`.
+
+function showPlane(root) {
+  const size = 300, unit = size / 5, points = { q: [1.2, 0.8], A: [1.7, 0.4], B: [0.6, 1.8], C: [-1.5, 1], D: [0.6, -1.5] };
+  const values = { A: 10, B: 20, C: 30, D: 40 }, keys = Object.keys(values);
+  const x = (one) => size / 2 + one[0] * unit, y = (one) => size / 2 - one[1] * unit;
+  const svg = draw("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, class: "plane-drawing" });
+  svg.append(draw("line", { class: "zero", x1: 0, x2: size, y1: size / 2, y2: size / 2 }), draw("line", { class: "zero", y1: 0, y2: size, x1: size / 2, x2: size / 2 }));
+  const links = Object.fromEntries(keys.map((key) => [key, draw("line", { class: "weight" })])), arrow = draw("line", { class: "query" });
+  svg.append(...Object.values(links), arrow);
+  const handles = Object.fromEntries(Object.keys(points).map((name) => {
+    const handle = draw("g", { tabindex: "0", role: "button", class: name === "q" ? "handle asks" : "handle" },
+      draw("circle", { r: name === "q" ? 14 : 13 }), draw("text", { "text-anchor": "middle", y: 4 }, name));
+    const move = ([a, b]) => { points[name] = [a, b].map((one) => Math.max(-2.3, Math.min(2.3, Math.round(one * 10) / 10))); show(); };
+    handle.addEventListener("pointerdown", (event) => { handle.setPointerCapture(event.pointerId); handle.focus(); event.preventDefault(); });
+    handle.addEventListener("pointermove", (event) => {
+      if (!handle.hasPointerCapture(event.pointerId)) return;
+      const box = svg.getBoundingClientRect();
+      move([(event.clientX - box.left) / box.width * 5 - 2.5, 2.5 - (event.clientY - box.top) / box.height * 5]);
+    });
+    handle.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: [0.1, 0], ArrowLeft: [-0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      move([points[name][0] + step[0], points[name][1] + step[1]]);
+    });
+    return [name, handle];
+  }));
+  svg.append(...Object.values(handles));
+  const numbers = make("div", {}), output = make("p", { class: "reading" });
+  root.replaceChildren(make("div", { class: "plane-and-numbers" }, svg, make("div", { class: "beside-plane" }, wide(numbers, "Weights"), output)));
+
+  function show() {
+    const scores = keys.map((key) => (points.q[0] * points[key][0] + points.q[1] * points[key][1]) / Math.SQRT2);
+    const shares = scores.map((score) => Math.exp(score - Math.max(...scores))), sum = shares.reduce((all, one) => all + one, 0);
+    const weights = shares.map((share) => share / sum);
+    const mixed = keys.reduce((all, key, i) => all + weights[i] * values[key], 0);
+    for (const [name, handle] of Object.entries(handles)) {
+      handle.setAttribute("transform", `translate(${x(points[name])},${y(points[name])})`);
+      handle.setAttribute("aria-label", `${name === "q" ? "Query" : `Key ${name}`} at ${points[name].join(", ")}; arrow keys move it`);
+    }
+    for (const [name, to] of [["x2", x(points.q)], ["y2", y(points.q)], ["x1", x([0, 0])], ["y1", y([0, 0])]]) arrow.setAttribute(name, to);
+    keys.forEach((key, i) => {
+      const link = links[key];
+      for (const [name, to] of [["x1", x(points.q)], ["y1", y(points.q)], ["x2", x(points[key])], ["y2", y(points[key])]]) link.setAttribute(name, to);
+      link.setAttribute("stroke-width", (0.5 + 9 * weights[i]).toFixed(2));
+    });
+    const rows = keys.map((key, i) => [key, number(Number((scores[i] * Math.SQRT2).toFixed(2))), scores[i].toFixed(2).replace("-", "−"),
+      make("span", {}, make("meter", { min: "0", max: "1", value: String(weights[i]), "aria-hidden": "true" }), ` ${percent(weights[i])}`), String(values[key])]);
+    numbers.replaceChildren(table(["key", numeric("q · k"), numeric("÷ √2"), "weight", numeric("value")], rows));
+    output.replaceChildren("Output: ", make("b", {}, mixed.toFixed(1)), ` = ${keys.map((key, i) => `${weights[i].toFixed(2)} · ${values[key]}`).join(" + ")}`);
+  }
+  show();
+}
