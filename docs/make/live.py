@@ -1,6 +1,6 @@
 """The model of the walk for the pages of the site: python docs/make/live.py
 
-Writes docs/site/model.js, which defines `translator`: the bundle docs/make/dates as the exporter writes it for browsers.
+Writes docs/site/model.js, which defines `translator`: the bundle docs/make/dates, as the exporter writes it.
 components.js and components.css are the components of `explain`; live.js and closely.js fill the parts of two pages.
 """
 
@@ -62,7 +62,8 @@ def whole_page(name: str) -> str:
     )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f'<meta name="color-scheme" content="light dark"><title>{name}</title><style>body {{ background: light-dark(#fdfdfc, #17181a) }}'
+        f'<meta name="color-scheme" content="light dark"><title>{name}</title>'
+        f"<style>body {{ background: light-dark(#fdfdfc, #17181a) }}"
         f"{style()}</style>"
         f"<main>{markup(name)}</main>{code}"
     )

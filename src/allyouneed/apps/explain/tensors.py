@@ -62,8 +62,9 @@ def attention_tensors(trace: Trace) -> list[dict[str, Any]]:
     """
     drawn, left, exact = count_drawn_tokens(trace), MAX_EXACT, set[str]()
     for name, weights in reversed(attentions(trace).items()):
-        left -= sum(trace.recording[f"{name}.{part}"].numel() for part in _EXACT)
-        if left >= 0 and max(weights.shape[1:]) <= drawn:
+        parts = [trace.recording[f"{name}.{part}"] for part in _EXACT if f"{name}.{part}" in trace.recording]
+        left -= sum(part.numel() for part in parts)
+        if parts and left >= 0 and max(weights.shape[1:]) <= drawn:
             exact.add(name)
     return [
         {
