@@ -91,3 +91,15 @@ def test_what_is_no_whole_archive_is_refused(data: bytes) -> None:
 def test_a_missing_part_is_named() -> None:
     with pytest.raises(DocumentError, match="has no part word/document.xml"):
         Archive(WHOLE).read("word/document.xml")
+
+
+def test_a_part_of_too_many_tags_is_refused_before_it_is_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allyouneed.apps.documents.archive.MAX_TAGS", 4)
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as written:
+        written.writestr("few.xml", "<a><b/><b/></a>")
+        written.writestr("many.xml", "<a><b/><b/><b/></a>")
+    archive = Archive(data.getvalue())
+    assert len(archive.read_xml("few.xml")) == 2
+    with pytest.raises(DocumentError, match=r"5 tags in many\.xml; at most 4"):
+        archive.read_xml("many.xml")

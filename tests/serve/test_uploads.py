@@ -2,6 +2,7 @@
 
 import io
 import shutil
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -13,12 +14,14 @@ import deepl
 import pytest
 from fastapi.testclient import TestClient
 
-from allyouneed.apps.documents import FORMATS
+from allyouneed.apps.documents import FORMATS, read_document
+from allyouneed.apps.serve import document_requests
 from allyouneed.apps.serve.keys import add_key
 from allyouneed.apps.serve.stored_files import StoredFiles
 from allyouneed.apps.serve.uploads import safe_name
 from serve.live import running
 from serve.stub import stub_app
+from waiting import PATIENCE
 
 LANGUAGES = {"source": "en", "target": "it"}
 
@@ -351,3 +354,17 @@ def test_a_temporary_folder_that_was_cleaned_is_made_again() -> None:
     assert files.find(lost) is None
     assert read(files, files.add(b"2", "b.txt")) == ("b.txt", b"2")
     files.close()
+
+
+def test_a_document_that_takes_long_to_read_is_given_up_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+
+    def read_slowly(content: bytes, *rest: Any) -> Any:
+        assert content != b"slow" or may_end.wait(PATIENCE)
+        return read_document(content, *rest)
+
+    monkeypatch.setattr(document_requests, "read_document", read_slowly)
+    with TestClient(stub_app(request_timeout=0.5), base_url="http://localhost") as client:
+        assert upload(client, "a.txt", b"slow").status_code == 504  # its thread goes on
+        assert upload(client, "a.txt", b"Hello").status_code == 200
+        may_end.set()

@@ -18,7 +18,7 @@ from .archive import Archive
 from .inline_runs import InlineRun, inline_runs
 from .office_document import office_document
 from .pieces import Piece
-from .safe_xml import only_xml, parse_xml
+from .safe_xml import only_xml
 from .unit import Document, DocumentOptions
 
 _PART = re.compile(r"(?:document|template)\.(?:\w+\.)?main\+xml|\.(?:header|footer|footnotes|endnotes)\+xml")
@@ -94,7 +94,7 @@ def read_docx_document(data: bytes, options: DocumentOptions) -> Document:
 
 def _text_parts(archive: Archive) -> list[str]:
     """The names of the parts with text, the main one first."""
-    types = parse_xml(archive.read("[Content_Types].xml"))
+    types = archive.read_xml("[Content_Types].xml")
     names = [
         (not _PART.search(content).group().endswith("main+xml"), str(one.get("PartName", "")).lstrip("/"))  # type: ignore[union-attr]
         for one in types
@@ -102,11 +102,11 @@ def _text_parts(archive: Archive) -> list[str]:
     ]
     if not any(not is_other for is_other, _ in names):
         raise DocumentError("has no Word document in it")
-    return [name for _, name in sorted(names)]
+    return [name for _, name in sorted(set(names))]  # one that is listed twice is read once
 
 
 def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[Paragraph]]:
-    root = parse_xml(archive.read(name))
+    root = archive.read_xml(name)
     part = name.rpartition("/")[2].removesuffix(".xml")
     where = "" if part.startswith("document") else f"{part}, "
     paragraphs = []

@@ -11,7 +11,7 @@ from .archive import Archive
 from .inline_runs import InlineRun, inline_runs
 from .office_document import office_document
 from .pieces import BLANK_PARTS, Piece, opaque_point
-from .safe_xml import append_text, only_xml, parse_xml
+from .safe_xml import append_text, only_xml
 from .unit import Document, DocumentOptions
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -62,7 +62,7 @@ def read_odt_document(data: bytes, options: DocumentOptions) -> Document:
 
 
 def _paragraphs(archive: Archive, name: str, *, numbers: bool) -> tuple[etree._Element, list[OdtParagraph]]:
-    root = parse_xml(archive.read(name))
+    root = archive.read_xml(name)
     unseen = _unseen_styles(root)
     where = "" if name == "content.xml" else "header or footer, "
     elements = [

@@ -44,7 +44,7 @@ async def upload_document(request: Request, server: Server) -> JSONResponse:
         raise Refusal(400, "Bad request: Value for 'output_format' not supported.")
     terms = await read_terms(server, client, fields, source, target)
     charge(server, client, cost=file_cost(server, content), characters=0)
-    document = await read_upload(checked, content, *languages, read_document_options(fields))
+    document = await read_upload(server, checked, content, languages, read_document_options(fields))
     charge(server, client, cost=0, characters=document.characters)
     identifier, key = server.jobs.start(translate_upload(server, document, terms), characters=document.characters)
     return JSONResponse({"document_id": identifier, "document_key": key})

@@ -16,11 +16,12 @@ from .events import Progress
 from .languages import ModelKey
 from .request_log import count_texts
 from .request_texts import Answer, translate_in_chunks
+from .scheduler import within
 from .server_state import ServerState
 from .translation_options import TranslationOptions
 
-# One file after another: a large one takes seconds, in which short requests should not wait for several.
-_FILES = ThreadPoolExecutor(1, thread_name_prefix="documents")
+# A file that takes long to read holds up no other.
+_FILES = ThreadPoolExecutor(8, thread_name_prefix="documents")
 _DETECTED_UNITS = 200  # at the beginning of a document, to tell its language
 
 
@@ -66,9 +67,13 @@ async def translate_markup(
     return answers
 
 
-async def read_file(content: bytes, kind: str, options: DocumentOptions) -> DocumentPlan:
-    """What of a document is to be translated; the log line of the request counts it."""
-    plan = await asyncio.get_running_loop().run_in_executor(_FILES, _plan, content, kind, options)
+async def read_file(content: bytes, kind: str, options: DocumentOptions, *, seconds: float) -> DocumentPlan:
+    """What of a document is to be translated; the log line of the request counts it.
+
+    Raises `DeadlineExceeded` if reading takes longer than some seconds.
+    """
+    async with within(seconds):
+        plan = await asyncio.get_running_loop().run_in_executor(_FILES, _plan, content, kind, options)
     count_texts(_sentences([plan]))
     return plan
 

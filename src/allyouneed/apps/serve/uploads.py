@@ -63,7 +63,7 @@ async def translate_file(request: Request, server: Server) -> Response:
     options = read_document_options(fields)
     glossary = read_glossary(fields.get("glossary"), server.config)
     server.access.charge(client, cost=file_cost(server, content))
-    document = await read_upload(name, content, *languages, options)
+    document = await read_upload(server, name, content, languages, options)
     server.access.charge(client, cost=0, characters=document.characters)
 
     async def work(on_progress: Progress = lambda *_: None) -> dict[str, str]:
@@ -119,13 +119,14 @@ def document_languages(server: ServerState, source: str, target: str) -> tuple[s
 
 
 async def read_upload(
-    name: str, content: bytes, source: str, target: str, options: DocumentOptions | None = None
+    server: ServerState, name: str, content: bytes, languages: tuple[str, str], options: DocumentOptions
 ) -> UploadedDocument:
     """Read a document that `check_upload` accepted. Refuses what its format cannot read."""
     kind = document_format(name)
     assert kind is not None  # see `check_upload`
-    chosen = replace(options or DocumentOptions(), target_language=target)
-    return UploadedDocument(name, content, await read_file(content, kind, chosen), source, target)
+    chosen = replace(options, target_language=languages[1])
+    plan = await read_file(content, kind, chosen, seconds=server.config.request_timeout)
+    return UploadedDocument(name, content, plan, *languages)
 
 
 def read_document_options(fields: Fields) -> DocumentOptions:
