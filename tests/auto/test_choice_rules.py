@@ -113,6 +113,23 @@ def test_where_one_target_is_right_only_long_trainings_of_strings_have_dropout(
     assert recipe.train.early_stopping_metric == "exact"
 
 
+@pytest.mark.parametrize(("pairs", "expected"), [(700, (0.2, 0.1)), (8_000, (0.0, 0.0))])
+@pytest.mark.parametrize("minutes", [2, 4])
+def test_few_strings_are_regularized_in_any_budget(pairs: int, expected: tuple[float, float], minutes: float) -> None:
+    draft = Draft({}).with_statistics(measure_pairs(TASKS["sounds"]))
+    corpus = Corpus(pairs, 50_000, 30, has_valid=True, exact=True, gpu=False, minutes=minutes)
+    recipe, _ = draft.complete(corpus)
+    assert (recipe.model.dropout, recipe.train.label_smoothing) == expected
+
+
+def test_outputs_may_be_longer_than_those_of_training_where_one_target_is_right() -> None:
+    corpus = Corpus(5_000, 50_000, 30, has_valid=True, exact=True, gpu=False)
+    draft = Draft({"decode": {}}).with_statistics(measure_pairs(TASKS["commands"]))
+    assert draft.complete(corpus)[0].decode.length_ratio == 5
+    assert Draft({"decode": {"length_ratio": 2.0}}).complete(corpus)[0].decode.length_ratio == 2
+    assert Draft({}).complete(replace(corpus, exact=False))[0].decode.length_ratio == 1
+
+
 def test_translations_are_chosen_for_as_without_statistics() -> None:
     corpus = Corpus(30_000, 500_000, 60, has_valid=True, exact=False, gpu=False)
     draft = Draft({}).with_statistics(measure_pairs(TASKS["translations"]))

@@ -68,6 +68,10 @@ SMALL_CORPUS = 3_000
 # docs/automatic-settings-measured.md.
 STRING_DROPOUT, SHORT_BUDGET, MANY_EPOCHS, MANY_STRINGS = 0.1, 4.5, 12, 200_000
 EXACT_EPOCHS = 30
+# Few strings are repeated hundreds of times in any budget, and learned by heart without more of it.
+FEW_STRINGS_DROPOUT, FEW_STRINGS_SMOOTHING = 0.2, 0.1
+
+EXACT_LENGTH_RATIO = 5.0  # most tokens of an output for each of its source
 
 # Tokens per batch. Smaller batches leave a GPU idle; on a CPU two small updates are better than one of twice the size.
 BATCH_TOKENS = {"CPU": 1_024, "GPU": 8_192}
@@ -132,13 +136,15 @@ def choose_exact_size(corpus: Corpus) -> tuple[Size, str]:
     return Size(corpus.pairs, **row, dropout=0.0, epochs=EXACT_EPOCHS), why
 
 
-def choose_exact_dropout(corpus: Corpus, statistics: PairStatistics, d_model: int) -> tuple[float, str]:
-    """The dropout rate of a model of strings or templates, and why."""
+def choose_exact_regularization(corpus: Corpus, statistics: PairStatistics, d_model: int) -> tuple[float, float, str]:
+    """The dropout rate and the label smoothing of a model of strings or templates, and why."""
     kind, why = task_kind(statistics)
+    if kind == "strings" and corpus.pairs <= SMALL_CORPUS:
+        return FEW_STRINGS_DROPOUT, FEW_STRINGS_SMOOTHING, f"{why}; {corpus.pairs:,} pairs are repeated very often"
     is_short = 0 < corpus.core_minutes <= SHORT_BUDGET or expected_epochs(corpus, d_model) < MANY_EPOCHS
     if kind == "strings" and not is_short and corpus.pairs <= MANY_STRINGS:
-        return STRING_DROPOUT, f"{why}; so long a training repeats the pairs often"
-    return 0.0, why
+        return STRING_DROPOUT, 0.0, f"{why}; so long a training repeats the pairs often"
+    return 0.0, 0.0, why
 
 
 def choose_size(corpus: Corpus) -> tuple[Size, str]:

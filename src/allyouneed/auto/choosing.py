@@ -10,12 +10,12 @@ import torch
 
 from ..data.read import ProgressCallback
 from .candidates import list_candidates
-from .choice_rules import Corpus
+from .choice_rules import SMALL_CORPUS, Corpus
 from .corpus_sample import CorpusSample, estimate_total, read_corpus_sample
 from .draft import Draft
 from .halving import TrialRecord, best_record, count_candidates, next_trial
 from .machine_speed import recorded_speed
-from .task_rules import NEAR_COPIES
+from .task_rules import NEAR_COPIES, task_kind
 from .trial_records import TrialFile
 from .trials import Evaluate, Trials
 
@@ -46,7 +46,10 @@ def choose_from_pairs(
         draft = replace(draft, cores=recorded_speed(folder, workers))
     draft = draft.with_statistics(sample.statistics)
     seconds = TRIALS_SHARE * 60 * minutes
-    return _try(draft, sample, folder, seconds, evaluate, device, progress) if sample.valid and seconds else draft
+    # Trials of seconds, judged on the validation pairs of a small corpus, prefer what learns fast to what generalizes.
+    is_small = sample.total <= SMALL_CORPUS and task_kind(sample.statistics)[0] == "strings"
+    has_trials = seconds and sample.valid and not is_small
+    return _try(draft, sample, folder, seconds, evaluate, device, progress) if has_trials else draft
 
 
 def choose_pairs(draft: Draft) -> tuple[Draft, CorpusSample | None]:

@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from .choice_rules import (
     ALWAYS,
     BATCH_TOKENS,
+    EXACT_LENGTH_RATIO,
     FINE_TUNING,
     MAX_WARMUP,
     MIN_STEPS,
@@ -23,7 +24,7 @@ from .choice_rules import (
     YOUNGER_PARTS,
     Corpus,
     choose_dropout,
-    choose_exact_dropout,
+    choose_exact_regularization,
     choose_exact_size,
     choose_metric,
     choose_size,
@@ -169,11 +170,16 @@ class Draft:
         if corpus.minutes and not self.model:
             choose("model", "in the same minutes better on three of ten tasks, worse on one", **YOUNGER_PARTS)
         if corpus.exact:
-            dropout, why = 0.0, "strings of characters with one correct output"
+            dropout, smoothing, why = 0.0, 0.0, "strings of characters with one correct output"
             if self.statistics:
-                dropout, why = choose_exact_dropout(corpus, self.statistics, model["d_model"])
+                dropout, smoothing, why = choose_exact_regularization(corpus, self.statistics, model["d_model"])
             choose("model", why, dropout=dropout)
-            choose("train", "one target is right", label_smoothing=0.0)
+            choose("train", why if smoothing else "one target is right", label_smoothing=smoothing)
+            choose(
+                "decode",
+                "what the model has not ended may go on, beyond the lengths of training",
+                length_ratio=EXACT_LENGTH_RATIO,
+            )
         else:
             dropout, why = choose_dropout(corpus, size, model["d_model"])
             choose("model", why, dropout=dropout)
