@@ -26,11 +26,56 @@ def test_spans_of_every_kind_are_found_in_their_order() -> None:
         "%(name)s|%(file name)s|{}|{0}|{name}|{name!r:>10}|{x: >10}|{x.y[0]:.2f}|{x:{w}}",
         "${var}|{{var}}|{{ user.name }}|{{{raw}}}|%{name}|#{name}|$name$|{%endif%}|$t(menu.open)",
         "%Y|%m|%d|%H|%M",
+        ":min|:attribute|:MAX_size|:D",
+        "{ name }|{ $place }|{ -brand-name }|{ items[0].name }|{ NUMBER($n, digits: 2) }|${ a + b }",
+        "{0:d MMM yyyy}|{1,-10:N2}|{ 0, number, percent }|{x, list}",
+        "{ $n -> [one] a file *[other] { $n } files }",
+        "@:menu.title|@.lower:menu.title|@:(menu.title)|@:{'a b'}|$t(key, {\"count\": 1})",
+        "%#@files@|%count%|%user.name%|$name|$user->name|$!name|@count|@anna|__name__|[[Page]]",
+        "<%= @user.name %>|<?= $x ?>|[% name %]|{# a note #}|{!! $html !!}|:tada:|:+1:",
+        "[b]|[/b]|[url=https://a.b]|[gallery ids='1,2' /]|[/gallery]",
+        "&brandShortName;|&amp;|&#8217;|&#x2026;|\\u2026|C:\\new\\files|%APPDATA%\\a|\\\\server\\share",
     ],
 )
 def test_placeholders_of_many_kinds_are_found_whole(spans: str) -> None:
     text = spans.replace("|", " and ")
     assert "|".join(span for _, span in find_spans(text, ["placeholders"])) == spans
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["at 12:30 or 9:05", "the ratio a:b, see: this", "a | b", "[sic], [1] and [see below]",
+     "100% sure, 50% off",
+          "x::y", "it costs $5, or US$ 5", "Tom & Jerry; R&D", "mail me @ home",
+     "{a b}, {see there}", "snake_case __ and __",
+     "50%of10%"],
+)  # fmt: skip
+def test_signs_in_a_text_are_no_placeholders(text: str) -> None:
+    assert find_spans(text, ["placeholders", "tags", "emoji"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("%<total>d of %<whole>s", "placeholders placeholders"),
+        ('<a href="%s">%s</a>', "tags placeholders tags"),
+        ("{n, plural, one {<b>#</b> file} other {# files}}", "placeholders"),
+        ("<00:00:01.000>{\\an8}", "tags tags"),
+        ("5\ufe0f\u20e3 and 5", "emoji numbers"),
+        ("https://a.b/{id}?x=%s", "urls"),
+        ("{ name | upper } [[Page|a label]]", "placeholders placeholders"),
+    ],
+)
+def test_of_spans_that_begin_at_one_place_the_longest_counts(text: str, kinds: str) -> None:
+    assert " ".join(kind for kind, _ in find_spans(text)) == kinds
+
+
+@pytest.mark.parametrize(
+    "emoji",
+    ["😆", "👩‍👩‍👧‍👦", "🇮🇹", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "👍🏽", "❤️", "5️⃣", "→", "★", "©", "⚠️", "🎉🎉", "✔︎", "🧑🏿‍🚀", "🏳️‍🌈", "#️⃣", "⏰", "™"],
+)
+def test_an_emoji_is_one_span_however_it_is_joined(emoji: str) -> None:
+    assert find_spans(f"so {emoji}, yes", ["emoji"]) == [("emoji", emoji)]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +103,11 @@ resource.setrlimit(resource.RLIMIT_CPU, (60, 60))  # seconds of the processor, h
 UNITS = ("a1", "a.", "a1@", "a@a.", "@", "%", "%0", "%1", "%(", "%<a", "%*", "%1$", "%<PRI", "{", "{}", "{{", "{%",
          "{ ", "{a,plural,", "{a,plural,{}", "{a,plural,x {y ", "{a{}", "{a: <", "$a", "<a", "<1", "1,", "www.", "http://",
          ")", "http://)", " ", "a b", "1")
-for unit in UNITS:
-    for before in ("", "{a,plural,", "http://", "<a "):
+OTHERS = ("{ a", "{ a |", "{a(", "{a ->", "<%", "{#", "{!!", "[%", "%a", "@", "@a/", "@:a.", "$a.", ":a", ":a-",
+          "__a", "__", "[[", "[a b=", "[a=", "&a", "&#", "C:\\\\a", "\\\\", "%a%\\\\", "a:", "a://",
+          "\U0001f600\u200d", "1\u20e3", "{\\\\", "<!--", "</", "{0:", "${")
+for unit in (*UNITS, *OTHERS):
+    for before in ("", "{a,plural,", "http://", "<a ") if unit in UNITS else ("",):
         find_spans((before + unit * 100_000)[:100_000])
 """
 

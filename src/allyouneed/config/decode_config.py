@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from ..errors import ConfigError
 from ..settings import COUNT, COUNT_OR_NONE, SEED, Checked, Range, setting
 
-Span = Literal["urls", "emails", "tags", "placeholders", "numbers"]
+Span = Literal["urls", "emails", "tags", "placeholders", "emoji", "numbers"]
 SPANS: tuple[str, ...] = get_args(Span)
 
 

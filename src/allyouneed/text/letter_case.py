@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..settings import require_whole
-from .spans import span_matches
+from .spans import iter_spans
 
 RARE = 0.01  # share of the training sources below which texts in capitals are rare
 SHORTEST = 5  # capitals; a text with fewer may be an abbreviation
@@ -111,7 +111,7 @@ def to_capitals(text: str) -> str:
 def _parts(text: str, kept: Collection[tuple[int, int]] = ()) -> Iterator[tuple[str, bool]]:
     """The parts of a text, one after another, and whether each is a span that stays as it is."""
     end = 0
-    for start, stop in sorted([*(match.span() for match in span_matches(text, _KEPT)), *kept]):
+    for start, stop in sorted([*(span.bounds for span in iter_spans(text, _KEPT)), *kept]):
         if start >= end:
             yield text[end:start], False
             yield text[start:stop], True

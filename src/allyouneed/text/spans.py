@@ -1,11 +1,14 @@
-"""Spans that are copied and not translated: URLs, email addresses, placeholders, tags and numbers."""
+"""Spans that are copied and not translated: URLs, email addresses, placeholders, tags, emoji and numbers.
+
+This is the one reader of them: what parts a text, requires something of a translation, or checks one, reads them here.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..config import SPANS
 from ..settings import require_whole
@@ -19,45 +22,107 @@ _PRINTF = (
 )
 _FLAT = r"\{[^{}]*+\}"
 _BRACES = reduce(lambda inner, _: rf"\{{[^{{}}]*+(?:{inner}[^{{}}]*+)*+\}}", range(2), _FLAT)  # three deep
+_DOTTED = r"\w++(?:[.-]\w++)*+"  # menu.title
 _PLACEHOLDERS = (
     r"\{{2,3}[^{}\n]*+\}{2,3}",  # {{name}}, as in Mustache and Jinja
-    r"\{%[^{}%]*+%\}",
+    r"\{%[^{}%]*+%\}|\{#[^{}#]*+#\}|\{!![^{}!]*+!!\}|<%[^<>%\n]*+%>|<\?(?:=|php\b)[^<>?\n]*+\?>|\[%[^\[\]%\n]*+%\]",
     r"\$t\([^()\n]*+\)",  # i18next: the text of another key
-    # {count, plural, one {# file} other {# files}}, as in ICU messages, as a whole
-    r"\{\s*+\w++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
+    rf"(?<!\w)@(?:\.\w++)?:(?:\([^()\s]*+\)|\{{'[^'{{}}\n]*+'\}}|{_DOTTED})",  # the same in vue-i18n
+    # {count, plural, one {# file} other {# files}}, as in ICU messages, and { $count -> [one] file *[other] files },
+    # as in Fluent, as a whole
+    r"\{\s*+[\w.-]++\s*+,\s*+(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration|list)\b"
     rf"[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
+    rf"\{{\s*+\$?{_DOTTED}(?:\([^(){{}}]*+\))?\s*+->[^{{}}]*+(?:{_BRACES}[^{{}}]*+)*+\}}",
     # {}, {name!r:>10}, {x:{width}}, ${name}, %{name}
-    r"[$%#]?\{[^{}\s]*+(?:\{[^{}\s]*+\}[^{}\s]*+)*+(?: [<>=^][^{}\s]*+)?\}",
+    r"[$%#@]?\{[^{}\s]*+(?:\{[^{}\s]*+\}[^{}\s]*+)*+(?: [<>=^][^{}\s]*+)?\}",
+    r"[$%#@]\{[^{}\n]*+\}",
+    # { name }, { $name }, { -brand }, { NUMBER($n, digits: 2) }, { "text" }, { name | filter }; {0:d MMM}
+    r"\{\s*+(?:[-$@]?[\w$@][\w.$@\[\]-]*+(?:\([^(){}\n]*+\))?|\"[^\"{}\n]*+\")(?:\s*+\|\s*+[^\s{}|]++)*+\s*+\}",
+    r"\{\d++(?:,-?\d++)?:[^{}\n]*+\}",
     r"%%",
     r"%[-+#0 ]*+\d*+<PRI\w++>",
     # "100%ig" and "10 %ige" are words: after a digit a conversion must not run into a letter.
     rf"(?<!\d)(?<!\d )%{_PRINTF}",
     rf"%{_PRINTF}(?!\w)",
+    r"%#@\w++@",  # of a .stringsdict
     r"(?<!\d)%L?(?:\d\d?|n)(?!\d)",  # Qt
     r"(?<!\d)(?<!\d )%[-_^#]?[A-Za-z](?!\w)",  # strftime
+    r"(?<![\w%])%[A-Za-z_]\w++(?:[.-]\w++)*+%(?![\w%])",  # %name% of Symfony and Windows
     r"\$\w++\$",
+    r"(?<![\w$])\$!?[A-Za-z_]\w*+(?:(?:->|\.)\w++)*+",  # $name, $user->name
+    r"(?<![\w:]):[A-Za-z_]\w*+(?![\w:])",  # :name of Laravel and SQL; an emoticon
+    r"(?<![\w:]):[a-z0-9_+-]++:(?![\w:])",  # :tada:
+    r"(?<![\w@./])@[A-Za-z_]\w*+(?:[./-]\w++)*+",  # @name of Drupal; a mention
+    r"(?<!\w)__[A-Za-z]\w*?__(?!\w)",
+    r"\[\[[^\[\]\n]++\]\]",
+    # [gallery ids="1,2"] of WordPress, [b] of forums
+    r"\[[A-Za-z][\w-]*+(?:=[^\[\]\n]++|(?:\s++[\w-]++=(?:\"[^\"\[\n]*+\"|'[^'\[\n]*+'|[^\s\[\]\"']++))++\s*+/?)\]",
+    r"\[/[A-Za-z]\w*+\]",
+    r"&(?:[A-Za-z][\w.-]{1,63}|#\d{1,7}|#[xX][\da-fA-F]{1,6});",  # a reference to a character, or to a text
+    r"\[(?:b|i|u|s|url|img|code|quote|center)\]",
+    r"\\u[\da-fA-F]{4}",
+    r"(?<![\w\\])(?:[A-Za-z]:|\\|\.{1,2}|~|%\w++%)\\[^\s\"'<>|*?,;]*+",  # a path of Windows
 )
+_PICTURES = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+# What follows a picture and is no character by itself: a variant, a joiner with the next picture, a flag's region.
+_MODIFIERS = rf"(?:[\ufe0e\ufe0f\u20e3\U000e0020-\U000e007f]|\u200d(?=[{_PICTURES}]))*+"
 
-# In this order: a span of an earlier kind is not searched for later kinds.
-_PATTERNS: dict[str, str] = {
-    "urls": r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",
-    "emails": r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++",
-    "tags": r"</?(?:[A-Za-z][^<>]*+|\d++\s*+/?)>",
-    "placeholders": "|".join(_PLACEHOLDERS),
-    "numbers": r"\d+(?:[.,:/-]\d+)*",
+# Of HTML, XML and templates, in numbers, of WebVTT and SubRip; and the line break \n.
+TAG = r"</?[#@]?[A-Za-z][^<>\n]*+>|</?\d++\s*+/?>|</?>|<[\d:.]++>|<!--[^<>\n]*+-->|\{\\[^{}\n]*+\}|(?:\\r)?\\n"
+
+_PATTERNS: dict[str, tuple[str, ...]] = {
+    "urls": (r"(?:\b[a-z][a-z0-9+.-]{0,15}://|www\.)[^\s<>\"]*[^\s<>\"'.,;:!?)\]]",),
+    "emails": (r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++",),
+    "tags": (TAG,),
+    "placeholders": _PLACEHOLDERS,
+    "emoji": (rf"(?:[0-9#*]\ufe0f?\u20e3|[{_PICTURES}]{_MODIFIERS})++",),
+    "numbers": (r"\d+(?:[.,:/-]\d+)*",),
 }
 
 
+class Span(NamedTuple):
+    """Characters `start` to `end` of a text, which are `text`."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Its first character, and the one after its last."""
+        return self.start, self.end
+
+
 def find_spans(text: str, kinds: Iterable[str] = SPANS) -> list[tuple[str, str]]:
-    """The spans of these kinds, in their order in the text; none overlaps another."""
-    return [(match.lastgroup or "", match.group()) for match in span_matches(text, kinds)]
+    """The kinds and texts of the spans of these kinds, in their order in the text; none overlaps another."""
+    return [(span.kind, span.text) for span in iter_spans(text, kinds)]
 
 
-def span_matches(text: str, kinds: Iterable[str] = SPANS) -> Iterator[re.Match[str]]:
-    """The same with their positions; `lastgroup` is the kind."""
-    included = [kind for kind in SPANS if kind in set(kinds)]
-    if included:
-        yield from re.finditer("|".join(f"(?P<{kind}>{_PATTERNS[kind]})" for kind in included), text)
+def iter_spans(text: str, kinds: Iterable[str] = SPANS) -> Iterator[Span]:
+    """The same with their positions. Of several that begin at one place the longest counts."""
+    included = frozenset(kinds)
+    if not included:
+        return
+    anywhere, patterns = _reader(included)
+    match = anywhere.search(text)
+    while match:
+        start = match.start()
+        candidates = ((one.end(), kind) for kind, pattern in patterns if (one := pattern.match(text, start)))
+        end, kind = max(candidates, key=lambda candidate: candidate[0])
+        yield Span(kind, text[start:end], start, end)
+        match = anywhere.search(text, end)
+
+
+@lru_cache
+def _reader(kinds: frozenset[str]) -> tuple[re.Pattern[str], list[tuple[str, re.Pattern[str]]]]:
+    """A pattern for where some span begins, and one for each form of each kind."""
+    patterns = [(kind, pattern) for kind in SPANS if kind in kinds for pattern in _PATTERNS[kind]]
+    anywhere = re.compile("|".join(f"(?:{pattern})" for _, pattern in patterns))
+    return anywhere, [(kind, re.compile(pattern)) for kind, pattern in patterns]
 
 
 Untranslatable = Literal["urls", "emails", "numbers", "signs"]
@@ -95,14 +160,16 @@ ENOUGH = 10  # occurrences; a kind with fewer is judged by other counts
 NEARLY_ALWAYS = 0.9  # share of whole sources from which on a kind is copied
 OFTEN = 1 / 3  # the same of words inside sources; "2 dogs" is often "zwei Hunde"
 _AROUND = ".,;:!?()\"'"  # punctuation around a word
-_MARKED = re.compile(r"[%{$<]")  # what all placeholders and tags have; most texts have none
+_MARKED_KINDS = ("tags", "placeholders", "emoji")
+# What these all have; most texts have none.
+_MARKED = re.compile(rf"[%{{$<:@&\\_{_PICTURES}\u20e3]|\[[/\[%\w]")
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatistics:
     """How often training pairs copy text that needs no translation, by kind: as a whole source, or as a word in it.
 
-    `inside` also has the placeholders and tags in a source.
+    `inside` also has the placeholders, tags and emoji in a source.
     """
 
     alone: dict[str, CopyCount] = field(default_factory=dict)
@@ -120,7 +187,7 @@ class CopyStatistics:
                     bare = word.strip(_AROUND) or word
                     if kind := untranslatable(bare):
                         statistics.inside.setdefault(kind, CopyCount()).note(bare in target)
-                for name, span in find_spans(source, ("tags", "placeholders")) if _MARKED.search(source) else ():
+                for name, span in find_spans(source, _MARKED_KINDS) if _MARKED.search(source) else ():
                     statistics.inside.setdefault(name, CopyCount()).note(span in target)
         return statistics
 

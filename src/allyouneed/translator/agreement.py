@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ..text.spans import find_spans, span_matches
+from ..text.spans import find_spans, iter_spans
 
 # An argument is bound by its index in the message unless it has a name or a number.
 _BY_PLACE = re.compile(r"%(?![%({]|<(?!PRI)|L?\d+\Z|\d+\$)|\{[}:!]")
@@ -41,12 +41,12 @@ def extra_spans(source: str, target: str, kinds: Iterable[str], *, also: Iterabl
     kinds = tuple(kinds)
     left = Counter[str]()
     for text in (source, *also):
-        left.update(match.group() for match in span_matches(text, kinds))
+        left.update(span.text for span in iter_spans(text, kinds))
         left.update(sign for _, sign in stray_signs(text, kinds))
     signs = span_signs(source, kinds)
     stray = [(index, index + 1) for index, sign in stray_signs(target, kinds) if sign in signs]
     extra = []
-    for start, end in [*(match.span() for match in span_matches(target, kinds)), *stray]:
+    for start, end in [*(span.bounds for span in iter_spans(target, kinds)), *stray]:
         left[target[start:end]] -= 1
         if left[target[start:end]] < 0:
             extra.append((start, end))
@@ -60,7 +60,7 @@ def span_signs(text: str, kinds: Iterable[str]) -> set[str]:
 
 def stray_signs(text: str, kinds: Iterable[str]) -> list[tuple[int, str]]:
     """The marker characters outside of all spans, with their indices."""
-    inside = {index for match in span_matches(text, kinds) for index in range(*match.span())}
+    inside = {index for span in iter_spans(text, kinds) for index in range(*span.bounds)}
     return [(index, sign) for index, sign in enumerate(text) if sign in SIGNS and index not in inside]
 
 

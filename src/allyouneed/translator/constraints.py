@@ -7,7 +7,7 @@ from functools import cached_property
 from ..decode import Limit, Order, PhraseConstraint
 from ..errors import InputError
 from ..text.glossary import Glossary
-from ..text.spans import span_matches
+from ..text.spans import iter_spans
 from ..text.tokenizer import Tokenizer
 from .agreement import SIGNS, extra_spans, ordered_spans, span_signs, spans_differ, stray_signs
 
@@ -17,7 +17,7 @@ _CARRIERS = ("", "\n", "(", "a ")  # what may stand before a phrase, and change 
 class ConstraintBuilder:
     """Finds in a text the glossary terms and copied spans that its translation must contain.
 
-    `keep` names the kinds of spans (urls, emails, tags, placeholders, numbers) that are copied
+    `keep` names the kinds of spans (urls, emails, tags, placeholders, emoji, numbers) that are copied
     untouched. A term inside such a span counts as part of the span, and a number inside a term as part of the term.
     """
 
@@ -26,25 +26,22 @@ class ConstraintBuilder:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text the terms and copied spans are: (start, end)."""
-        return [match.span() for match in span_matches(text, self._keep)] + self._glossary.spans(text)
+        return [span.bounds for span in iter_spans(text, self._keep)] + self._glossary.spans(text)
 
     def required_texts(self, text: str) -> list[tuple[str, ...]]:
         """For each term and copied span of `text`, the texts of which the translation must contain one."""
-        spans = list(span_matches(self._without_terms(text), self._keep))
-        rest = _blanked(text, [span.span() for span in spans])
-        return [(span.group(),) for span in spans] + [translations for _, translations in self._glossary.find(rest)]
+        spans = list(iter_spans(self._without_terms(text), self._keep))
+        rest = _blanked(text, [span.bounds for span in spans])
+        return [(span.text,) for span in spans] + [translations for _, translations in self._glossary.find(rest)]
 
     def _without_terms(self, text: str) -> str:
         """The text with line feeds in place of terms that contain numbers: their translations replace these, too."""
-        spans = list(span_matches(text, self._keep))
+        spans = list(iter_spans(text, self._keep))
 
         def absorbs(start: int, end: int) -> bool:
-            inside = [span for span in spans if span.start() < end and start < span.end()]
+            inside = [span for span in spans if span.start < end and start < span.end]
             return bool(inside) and all(
-                span.lastgroup == "numbers"
-                and start <= span.start()
-                and span.end() <= end
-                and span[0] != text[start:end]
+                span.kind == "numbers" and start <= span.start and span.end <= end and span.text != text[start:end]
                 for span in inside
             )
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from ...errors import InputError
 from ...text.sentences import CharSpan, cut
-from ...text.spans import span_matches
+from ...text.spans import iter_spans
 from ...translator.translation import Translation
 from ..documents import Document, TranslationUnit, UnitTranslation
 from .unit_translation import unit_translation
@@ -177,7 +177,7 @@ def sentence_spans(text: str, opaque: Sequence[CharSpan] = ()) -> Iterator[CharS
     """
     for line in re.finditer(r"[^\r\n]+", text):
         start = line.start()
-        whole = [match.span() for match in span_matches(line.group())]
+        whole = [span.bounds for span in iter_spans(line.group())]
         whole += [(first - start, last - start) for first, last in opaque]
         for sentence in cut(line.group(), lambda _: True, whole=whole):
             start = text.index(sentence, start)

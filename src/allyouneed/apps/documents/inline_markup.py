@@ -1,52 +1,177 @@
-"""Strings with tags in them, `Click <b>here</b>`: as a text with marks, and back."""
+"""Strings with codes in them, `Click <b>here</b>`: as a text with marks, and back.
+
+Codes are what is no text, and always comes back: tags, references to blanks (`&nbsp;`), and breaks of lines that are
+written with a backslash.
+"""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
+from ...text.spans import iter_spans
+from .character_references import References, is_visible, referenced_character
 from .line_breaks import LINE_BREAKS, End, with_blanks, without_blanks
 from .pieces import Piece, tag_partners
-from .unit import Mark, interleave, tag_mark
+from .unit import Mark, TranslationUnit, UnitTranslation, interleave, tag_mark
 
-PLACEHOLDER = re.compile(r"%(?:\(\w+\)|\d\$)?[\d.]*\w|\{[^{}]*\}")  # of printf, Python, ICU, Qt and the like
-TAG = r"</?(?:[A-Za-z][^<>\n]*+|\d++\s*+/?)>"
+# The reading of a word in ruby, with its parentheses for programs that show it in the line: it is no part of the text.
+_FALLBACK = r"(?:<rp\b[^<>]*+>[^<>]*+(?:</rp\s*+>)?+)?+"
+_READING = re.compile(rf"({_FALLBACK}<rt\b[^<>]*+>)([^<>]*+)((?:</rt\s*+>)?+{_FALLBACK})", re.IGNORECASE)
+_ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
 
 
-class MarkedText(NamedTuple):
-    """A text without its tags, the marks where they were, and what stands for each kind of mark of each tag.
+class Reading(NamedTuple):
+    """The reading of a word: the tags before it, its text, and the tags after it."""
 
-    `blanks` are the marks where the text has a blank instead of a line break.
+    before: str
+    text: str
+    after: str
+
+
+class Code(NamedTuple):
+    """A code of a string; `source` is what is written for it. Those that belong together have one `key`."""
+
+    source: Any
+    role: Literal["open", "close", "point"]
+    key: str = ""
+    is_break: bool = False
+    reading: Reading | None = None
+
+
+def read_codes(string: str, references: References, breaks: str = "") -> Iterator[str | Code]:
+    """The texts of a string, with the characters of its references, and its codes, in their order.
+
+    `breaks` is a pattern of more that breaks a line.
+    """
+    end = 0
+    for span in iter_spans(string, ("tags", "placeholders")):
+        if span.start < end:
+            continue
+        reading = _READING.match(string, span.start)
+        code = _code(span.kind, span.text) if reading is None else _reading_code(Reading(*reading.groups()))
+        if code:
+            yield from _texts(string[end : span.start], references, breaks)
+            yield code
+            end = span.end if reading is None else reading.end()
+    yield from _texts(string[end:], references, breaks)
+
+
+def _code(kind: str, text: str) -> Code | None:
+    """The code for a tag or placeholder; None for what stays in the text."""
+    if kind == "tags":
+        closes, name = tag_name(text)
+        is_break = name in LINE_BREAKS or _ESCAPED_BREAK.fullmatch(text) is not None
+        return Code(text, "close" if closes else "open", name, is_break)
+    character = referenced_character(text)
+    if not character or is_visible(character):
+        return None
+    return Code(text, "point", is_break=character.isspace())
+
+
+def _reading_code(reading: Reading) -> Code:
+    return Code("".join(reading), "point", reading=reading if any(map(str.isalpha, reading.text)) else None)
+
+
+def _texts(string: str, references: References, breaks: str) -> Iterator[str | Code]:
+    for number, part in enumerate(re.split(f"({breaks})", string) if breaks else [string]):
+        if number % 2:
+            yield Code(part, "point", is_break=True)
+        elif part:
+            yield references.read(part)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """A text without its codes, the marks where they were, and what stands for each kind of mark of each code.
+
+    `blanks` are the marks where the text has a blank instead of a line break. `readings` are texts of their own.
     """
 
     text: str
     marks: tuple[Mark, ...]
     blanks: frozenset[End]
-    tags: dict[End, str]
+    sources: Mapping[End, Any]
+    readings: Mapping[End, Reading]
+    references: References = field(compare=False)
 
-    def restored(self, text: str, marks: Sequence[Mark], escape: Callable[[str], str] = str) -> str:
-        """A translation with the tags written out, and what is between them escaped."""
-        return "".join(
-            escape(part) if isinstance(part, str) else self.tags[part.tag, part.kind]
-            for part in interleave(*without_blanks(text, marks, self.blanks))
-        )
+    def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
+        """The text to translate: its lines, and one for each reading."""
+        readings = (References().read(reading.text) for reading in self.readings.values())
+        text = "\n".join([self.text, *readings])
+        return TranslationUnit(text=text, marks=self.marks, key=key, reasons=reasons, signs=self.references.signs)
+
+    def rewritten(self, translation: UnitTranslation) -> "Rewriting":
+        """The translation of the unit, to write."""
+        lines = translation.text.split("\n")
+        count = self.text.count("\n") + 1 if self.readings else len(lines)
+        text = "\n".join(lines[:count])
+        sources = dict(self.sources)
+        for (end, reading), line in zip(self.readings.items(), lines[count:], strict=False):
+            references = References()
+            references.read(reading.text)
+            sources[end] = "".join(reading._replace(text=references.writer()(line)))
+        marks = tuple(mark._replace(at=min(mark.at, len(text))) for mark in translation.marks)
+        return Rewriting(text, marks, self.blanks, sources, self.references.writer())
+
+    def restored(self, translation: UnitTranslation) -> str:
+        """A translation of the unit with the codes written out."""
+        new = self.rewritten(translation)
+        return new.written(new.text, new.marks)
 
 
-def take_out_tags(string: str, pattern: str = TAG, unescape: Callable[[str], str] = str) -> MarkedText:
-    """The string with its tags as marks. A tag without its other end is a point. What is between them is unescaped."""
-    matches = list(re.finditer(pattern, string))
-    ends = (tag_name(match.group()) for match in matches)
-    partners = tag_partners([Piece("close" if closes else "open", name=name) for closes, name in ends])
-    text, position = "", 0
-    marks: list[Mark] = []
-    tags: dict[End, str] = {}
-    for number, match in enumerate(matches):
-        text += unescape(string[position : match.start()])
-        position = match.end()
-        mark = tag_mark(len(text), number, partners.get(number))
-        marks.append(mark)
-        tags[mark.tag, mark.kind] = match.group()
-    breaks = {end for end, tag in tags.items() if tag_name(tag)[1] in LINE_BREAKS}
-    return MarkedText(*with_blanks(text + unescape(string[position:]), marks, breaks), tags)
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The translation of a text with codes. Its parts are written one after another, each once."""
+
+    text: str
+    marks: tuple[Mark, ...]
+    blanks: frozenset[End]
+    sources: Mapping[End, Any]
+    write: Callable[[str], str]
+
+    def parts(self, text: str, marks: Sequence[Mark]) -> Iterator[str | Mark]:
+        """A part of it, without the blanks that stand for codes: its texts as they are written, and its marks."""
+        for part in interleave(*without_blanks(text, marks, self.blanks)):
+            yield self.write(part) if isinstance(part, str) else part
+
+    def written(self, text: str, marks: Sequence[Mark]) -> str:
+        """A part of it as a string."""
+        parts = self.parts(text, marks)
+        return "".join(part if isinstance(part, str) else self.sources[part.tag, part.kind] for part in parts)
+
+
+def take_out_codes(string: str, *, is_markup: bool = False, breaks: str = "") -> MarkedText:
+    """The string with its codes as marks. A tag without its other end is a point."""
+    references = References(is_markup=is_markup)
+    return marked_text(read_codes(string, references, breaks), references, _tag_partners)
+
+
+def _tag_partners(codes: Sequence[Code]) -> dict[int, int]:
+    return tag_partners([Piece(code.role, name=code.key) for code in codes])
+
+
+def marked_text(
+    parts: Iterable[str | Code], references: References, partners: Callable[[Sequence[Code]], Mapping[int, int]]
+) -> MarkedText:
+    """The text of these texts and codes; `partners` says which code closes which, by their numbers, both ways."""
+    text = ""
+    codes: list[tuple[int, Code]] = []
+    for part in parts:
+        if isinstance(part, str):
+            text += part
+        else:
+            codes.append((len(text), part))
+    partner = partners([code for _, code in codes])
+    marks = [tag_mark(at, number, partner.get(number)) for number, (at, _) in enumerate(codes)]
+    by_end = {(mark.tag, mark.kind): code for mark, (_, code) in zip(marks, codes, strict=True)}
+    breaks = {end for end, code in by_end.items() if code.is_break}
+    return MarkedText(
+        *with_blanks(text, marks, breaks),
+        {end: code.source for end, code in by_end.items()},
+        {end: code.reading for end, code in by_end.items() if code.reading},
+        references,
+    )
 
 
 def tag_name(tag: str) -> tuple[bool, str]:

@@ -1,6 +1,5 @@
 """Tags that part words in HTML without a blank, `one<br>two`: the model reads a blank there, which is not written."""
 
-import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from itertools import islice, pairwise
@@ -8,9 +7,11 @@ from itertools import islice, pairwise
 from .unit import Mark
 
 # Not all that HTML has: in a text, <address> or <option> is rather a word to fill in.
-_BLOCKS = "blockquote|dd|div|dl|dt|h1|h2|h3|h4|h5|h6|hr|li|ol|p|pre|table|tbody|td|tfoot|th|thead|tr|ul"
-LINE_BREAKS = frozenset(["br", *_BLOCKS.split("|")])
-BLOCK_TAG = re.compile(rf"</?(?:{_BLOCKS})(?=[\s/>])[^<>\n]*+>", re.IGNORECASE)
+BLOCKS = frozenset([
+    "blockquote", "dd", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li",
+    "ol", "p", "pre", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+])  # fmt: skip
+LINE_BREAKS = BLOCKS | {"br"}
 
 End = tuple[int, str]  # the number of a tag, and the kind of its mark
 

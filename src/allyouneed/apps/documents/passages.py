@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from .line_breaks import BLOCK_TAG
+from ...text.spans import iter_spans
+from .inline_markup import tag_name
+from .line_breaks import BLOCKS
 
 _LINE = re.compile(r"[^\r\n]+")
 _INDENT = re.compile(r"[ \t>]*")
@@ -102,11 +104,12 @@ def _columns(lines: list[re.Match[str]]) -> Iterator[Passage]:
 
 
 def _between_blocks(column: re.Match[str]) -> Iterator[Passage]:
-    blocks = [block.span() for block in BLOCK_TAG.finditer(column.string, *column.span())]
-    for (_, start), (end, _) in pairwise([(0, column.start()), *blocks, (column.end(), 0)]):
-        text = column.string[start:end]
+    tags = (span for span in iter_spans(column.group(), ("tags", "placeholders")) if span.kind == "tags")
+    blocks = [tag.bounds for tag in tags if tag_name(tag.text)[1] in BLOCKS]
+    for (_, start), (end, _) in pairwise([(0, 0), *blocks, (len(column.group()), 0)]):
+        text = column.group()[start:end]
         if text.strip():
-            start += len(text) - len(text.lstrip())
+            start += column.start() + len(text) - len(text.lstrip())
             yield Passage(start, start + len(text.strip()), text.strip())
 
 

@@ -12,8 +12,8 @@ import polib
 
 from ...errors import DocumentError
 from ...po_catalogue import read_catalogue
+from ...text.spans import find_spans
 from .encoded_text import EncodedText, Replacement, decode_text
-from .inline_markup import PLACEHOLDER
 from .plurals import PluralForms, parse_plural_forms, plural_rule
 from .po_lines import LineStyle, MessageLines, find_messages, read_string, with_fuzzy
 from .string_unit import StringUnit, is_same_in_all_languages
@@ -120,7 +120,9 @@ def _is_singular(form: int, entry: polib.POEntry, plurals: PluralForms | None) -
     if plurals is None:
         return form == 0
     numbers = plurals.numbers(form)
-    placeholders, of_plural = (sorted(PLACEHOLDER.findall(text)) for text in (entry.msgid, entry.msgid_plural))
+    placeholders, of_plural = (
+        sorted(find_spans(text, ("placeholders",))) for text in (entry.msgid, entry.msgid_plural)
+    )
     return numbers == [1] or (1 in numbers and plurals.nplurals > 1 and placeholders == of_plural)
 
 

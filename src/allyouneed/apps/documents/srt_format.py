@@ -11,16 +11,6 @@ from .unit import Document, DocumentOptions
 _NUMBER = re.compile(r"(?:^|(?<=[\r\n]))[ \t]*\d+[ \t]*(?:\r\n|\r|\n)$")
 
 
-class SrtEscapes:
-    """SubRip has no escapes."""
-
-    def unescape(self, text: str) -> str:
-        return text
-
-    def escape(self, text: str, original: str) -> str:
-        return text
-
-
 def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
     """The sentences of subtitles; see `subtitles` for how they are joined and broken. Refuses text without times."""
     encoded = decode_text(data, options.encoding)
@@ -32,4 +22,4 @@ def read_srt_document(data: bytes, options: DocumentOptions) -> Document:
     for time, start, end in spans:
         number = _NUMBER.search(text, start, end) if end < len(text) else None
         cues.append((time, start, number.start() if number else end))
-    return subtitle_document(encoded, cues, SrtEscapes())
+    return subtitle_document(encoded, cues)

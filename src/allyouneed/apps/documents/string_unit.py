@@ -1,10 +1,14 @@
 """A string of a document (a message, a cell) as one unit, whose lines are the string's passages."""
 
-from .inline_markup import PLACEHOLDER, take_out_tags
+import re
+from collections.abc import Iterator
+
+from ...text.spans import iter_spans
+from .inline_markup import take_out_codes
 from .passages import find_passages
 from .unit import TranslationUnit, UnitTranslation
 
-_DEPTH = 6  # of braces in braces
+_HAS_TEXTS = re.compile(r"\{[^{}]+(?:,|->)[^{}]*\{")  # {n, plural, one {# file} …}
 
 
 class StringUnit:
@@ -17,7 +21,7 @@ class StringUnit:
         self.string, self._numbers = string, numbers
         passages = find_passages(string, numbers=numbers)
         self._passages = [passage for passage in passages if has_words(passage.text, numbers=numbers)]
-        self._marked = take_out_tags("\n".join(passage.text for passage in self._passages))
+        self._marked = take_out_codes("\n".join(passage.text for passage in self._passages))
 
     @property
     def has_words(self) -> bool:
@@ -26,11 +30,11 @@ class StringUnit:
 
     def unit(self, key: str, reasons: tuple[str, ...] = ()) -> TranslationUnit:
         """The unit. `reasons` are why to look at its translation."""
-        return TranslationUnit(text=self._marked.text, marks=self._marked.marks, key=key, reasons=reasons)
+        return self._marked.unit(key, reasons)
 
     def translated(self, translation: UnitTranslation) -> str:
         """The string with its passages translated. Lines beyond their number join the last; missing ones are empty."""
-        lines = self._marked.restored(translation.text, translation.marks).split("\n", len(self._passages) - 1)
+        lines = self._marked.restored(translation).split("\n", len(self._passages) - 1)
         lines[-1] = lines[-1].replace("\n", " ")
         lines += [""] * (len(self._passages) - len(lines))
         parts, position = [], 0
@@ -41,17 +45,22 @@ class StringUnit:
 
 
 def has_words(text: str, *, numbers: bool = False) -> bool:
-    """Whether a letter, or with `numbers` a digit, is in a text, apart from its placeholders.
-
-    All of `{n, plural, one {# file} …}` is one placeholder.
-    """
-    for _ in range(_DEPTH):
-        text, count = PLACEHOLDER.subn("", text)
-        if not count:
-            break
-    return any(character.isalpha() or (numbers and character.isdigit()) for character in text)
+    """Whether a letter, or with `numbers` a digit, is in a text, apart from its placeholders."""
+    return any(
+        character.isalpha() or (numbers and character.isdigit())
+        for part in _between_placeholders(text)
+        for character in part
+    )
 
 
 def is_same_in_all_languages(text: str) -> bool:
     """Whether a text has no letter, apart from placeholders without words: a number, `%d: %s`."""
-    return not any(character.isalpha() for character in PLACEHOLDER.sub("", text))
+    return not has_words(text) and not any(_HAS_TEXTS.match(span.text) for span in iter_spans(text, ("placeholders",)))
+
+
+def _between_placeholders(text: str) -> Iterator[str]:
+    end = 0
+    for span in iter_spans(text, ("placeholders",)):
+        yield text[end : span.start]
+        end = span.end
+    yield text[end:]

@@ -10,14 +10,16 @@ line of the file, is broken in lines of similar length.
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from ...text.spans import TAG
 from .encoded_text import EncodedText, Replacement
-from .inline_markup import take_out_tags
+from .inline_markup import MarkedText, Rewriting, take_out_codes
 from .passages import SENTENCE_END
 from .string_unit import has_words
-from .unit import Document, Mark, TranslationUnit, UnitTranslation
+from .unit import Document, Mark, UnitTranslation
 
 MAX_LINE = 42  # characters, a usual limit of broadcasters
 _MAX_CUES = 3  # of one sentence: captions without punctuation would be joined without end
@@ -26,8 +28,9 @@ _TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 _TIMING = re.compile(rf"(?:^|(?<=[\r\n]))[ \t]*({_TIME})[ \t]*-->[ \t]*{_TIME}[^\r\n]*")  # the line; its first time
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_TAG = r"</?[A-Za-z][^<>\n]*+>|<[\d:.]++>|</?>|\{\\[^{}\n]*+\}"
-_TOKEN = re.compile(rf"({_TAG}|[\s♪♫#]++)|[^\s♪♫#<{{]++|[<{{]")
+_BREAKS = r"\\[Nh]"  # of lines and between words, in SubStation Alpha
+_CODE = rf"{TAG}|{_BREAKS}"
+_TOKEN = re.compile(rf"({_CODE}|[\s♪♫#]++)|[^\s♪♫#<{{\\]++|[<{{\\]")
 _DASHES = re.compile(r"[-–—‐](?![-–—‐\d])|>>+")
 
 _Span = tuple[int, int]
@@ -43,16 +46,6 @@ class CueLine(NamedTuple):
     has_dash: bool  # before it: another speaker begins
 
 
-class Escapes(Protocol):
-    """How a format writes signs that would be markup."""
-
-    def unescape(self, text: str) -> str:
-        """The text that is written so."""
-
-    def escape(self, text: str, original: str) -> str:
-        """How to write a text; `original` is as the file has its source."""
-
-
 def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
     """Of each cue, its time, and the characters from the end of the line with its times to the next such line."""
     timings = list(_TIMING.finditer(text))
@@ -61,10 +54,15 @@ def find_cues(text: str) -> Iterator[tuple[str, int, int]]:
         yield timing[1], timing.end(), end
 
 
-def subtitle_document(encoded: EncodedText, cues: Iterable[tuple[str, int, int]], escapes: Escapes) -> Document:
-    """The document whose units are the sentences in some cues: of each cue, its time and the characters of its text."""
+def subtitle_document(
+    encoded: EncodedText, cues: Iterable[tuple[str, int, int]], *, is_markup: bool = False
+) -> Document:
+    """The document whose units are the sentences in some cues: of each cue, its time and the characters of its text.
+
+    With `is_markup` the format is one of markup, in which "<" and "&" begin something.
+    """
     text = encoded.text
-    sentences = [_Sentence(text, group, escapes) for group in _joined(text, list(_cue_lines(text, cues, escapes)))]
+    sentences = [_Sentence(text, group, is_markup) for group in _joined(text, list(_cue_lines(text, cues)))]
     limit = max([MAX_LINE, *(length for sentence in sentences for length in sentence.lengths)])
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
@@ -76,11 +74,11 @@ def subtitle_document(encoded: EncodedText, cues: Iterable[tuple[str, int, int]]
     return Document(tuple(sentence.unit for sentence in sentences), write)
 
 
-def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]], escapes: Escapes) -> Iterator[CueLine]:
+def _cue_lines(text: str, cues: Iterable[tuple[str, int, int]]) -> Iterator[CueLine]:
     for cue, (time, start, end) in enumerate(cues):
         for line in _LINE.finditer(text, start, end):
             words, has_dash = _words(line)
-            if words and has_words(escapes.unescape(text[slice(*words)])):
+            if words and has_words(_marked(text[slice(*words)]).text):
                 yield CueLine(cue, time, *words, has_dash)
 
 
@@ -118,30 +116,32 @@ def _continues(text: str, line: CueLine, after: CueLine) -> bool:
         return False
     if line.cue == after.cue:
         return len(_LINE_END.findall(text, line.end, after.start)) == 1
-    has_tags = re.search(_TAG, words + next_words)  # that could come to stand in another cue than their other end
+    has_tags = re.search(_CODE, words + next_words)  # that could come to stand in another cue than their other end
     return not has_tags and after.cue == line.cue + 1 and (words.endswith(",") or next_words[0].islower())
+
+
+def _marked(text: str, is_markup: bool = False) -> MarkedText:
+    return take_out_codes(text, is_markup=is_markup, breaks=_BREAKS)
 
 
 class _Sentence:
     """Lines that are translated together."""
 
-    def __init__(self, text: str, lines: Sequence[CueLine], escapes: Escapes) -> None:
-        self.text, self.lines, self.escapes = text, lines, escapes
+    def __init__(self, text: str, lines: Sequence[CueLine], is_markup: bool) -> None:
+        self.text, self.lines = text, lines
         after_times = _LINE_END.search(text, 0, lines[0].start)
         self.newline = after_times.group() if after_times else "\n"
         originals = [text[line.start : line.end] for line in lines]
-        joined = "\n".join(originals)  # no tag runs over a line
-        self.original = re.sub(_TAG, "", joined)
-        self.marked = take_out_tags(joined, _TAG, escapes.unescape)
-        self.lengths = [len(take_out_tags(line, _TAG, escapes.unescape).text) for line in originals]
-        self.unit = TranslationUnit(
-            text=self.marked.text.replace("\n", " "), marks=self.marked.marks, key=lines[0].time
-        )
+        marked = _marked("\n".join(originals), is_markup)  # no tag runs over a line
+        self.marked = replace(marked, text=marked.text.replace("\n", " "))
+        self.lengths = [len(_marked(line).text) for line in originals]
+        self.unit = self.marked.unit(lines[0].time)
 
-    def replacements(self, new: UnitTranslation, limit: int) -> Iterator[Replacement]:
+    def replacements(self, translation: UnitTranslation, limit: int) -> Iterator[Replacement]:
         """What stands in each line instead; nothing if the translation is the text itself."""
-        if not new.changes(self.unit):
+        if not translation.changes(self.unit):
             return
+        new = self.marked.rewritten(translation)
         spans = split_like(new.text, self.lengths)
         if spans:
             for line, span in zip(self.lines, spans, strict=True):
@@ -152,10 +152,10 @@ class _Sentence:
             first, *others = group
             yield first.start, first.end, self._written(new, (0, len(new.text)), limit)
             for before, line in pairwise([first, *others]):
-                markup = re.findall(_TAG, self.text[before.end : line.start])
+                markup = re.findall(_CODE, self.text[before.end : line.start])
                 yield before.end, line.end, "".join(markup)
 
-    def _written(self, new: UnitTranslation, span: _Span, limit: int) -> str:
+    def _written(self, new: Rewriting, span: _Span, limit: int) -> str:
         """A part of a translation in the least lines that keep to the limit, with its tags."""
         start, end = span
         lines = [span]
@@ -165,11 +165,7 @@ class _Sentence:
             split = split_like(new.text[start:end], [(end - start) // count] * count)
             lines = [(start + first, start + last) for first, last in split] if split else lines
         return self.newline.join(
-            self.marked.restored(
-                new.text[first:last],
-                _marks_between(new.marks, first, last, len(new.text)),
-                lambda part: self.escapes.escape(part, self.original),
-            )
+            new.written(new.text[first:last], _marks_between(new.marks, first, last, len(new.text)))
             for first, last in lines
         )
 

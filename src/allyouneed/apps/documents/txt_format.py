@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from .encoded_text import decode_text, line_numbers
-from .inline_markup import take_out_tags
+from .inline_markup import take_out_codes
 from .passages import find_passages
 from .string_unit import has_words
-from .unit import Document, DocumentOptions, TranslationUnit, UnitTranslation
+from .unit import Document, DocumentOptions, UnitTranslation
 
 
 def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
@@ -15,17 +15,14 @@ def read_txt_document(data: bytes, options: DocumentOptions) -> Document:
     passages = [
         (passage, marked)
         for passage in find_passages(encoded.text, numbers=options.numbers)
-        if has_words((marked := take_out_tags(passage.text)).text, numbers=options.numbers)
+        if has_words((marked := take_out_codes(passage.text)).text, numbers=options.numbers)
     ]
     lines = line_numbers(encoded.text, (passage.start for passage, _ in passages))
-    units = tuple(
-        TranslationUnit(text=marked.text, marks=marked.marks, key=f"line {line}")
-        for (_, marked), line in zip(passages, lines, strict=True)
-    )
+    units = tuple(marked.unit(f"line {line}") for (_, marked), line in zip(passages, lines, strict=True))
 
     def write(translations: Sequence[UnitTranslation | None]) -> bytes:
         return encoded.replaced(
-            (passage.start, passage.end, passage.laid_out(marked.restored(new.text, new.marks)))
+            (passage.start, passage.end, passage.laid_out(marked.restored(new)))
             for (passage, marked), new in zip(passages, translations, strict=True)
             if new
         )

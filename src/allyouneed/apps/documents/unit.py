@@ -38,7 +38,8 @@ class TranslationUnit:
     """A text to translate: a paragraph, a message, a cell.
 
     `marks` are in the order of the document, and nested. What is inside the tags `opaque` is for the model to read, and
-    is written as it was, such as code in a sentence. `key` says where in the document the unit is, for messages
+    is written as it was, such as code in a sentence. `signs` are characters that the document writes as codes, and that
+    must come back. `key` says where in the document the unit is, for messages
     ("line 12"). `translation` is the one that the document has already, else None; it is kept. With `reasons`, a
     person should look at its translation, however sure the model is.
     """
@@ -46,6 +47,7 @@ class TranslationUnit:
     text: str
     marks: Marks = ()
     opaque: frozenset[int] = frozenset()
+    signs: frozenset[str] = frozenset()
     key: str = ""
     translation: str | None = None
     reasons: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from ...text.sentences import CharSpan
-from ...text.spans import span_matches
+from ...text.spans import iter_spans
 from ...text.word_characters import is_in_word
 from ...translator.agreement import spans_differ
 from ...translator.translation import Flag, Translation
@@ -47,7 +47,7 @@ def _outside_spans(unit: TranslationUnit, text: str, marks: Sequence[Mark]) -> t
     def around(mark: Mark, spans: Sequence[CharSpan]) -> CharSpan | None:
         return next(((start, end) for start, end in spans if start < mark.at < end), None)
 
-    source_spans, spans = ([match.span() for match in span_matches(one, _KEPT_SPANS)] for one in (unit.text, text))
+    source_spans, spans = ([span.bounds for span in iter_spans(one, _KEPT_SPANS)] for one in (unit.text, text))
     if any(around(mark, source_spans) for mark in unit.marks):
         return tuple(marks)
     moved: list[Mark] = []
@@ -110,9 +110,9 @@ def _reasons(
 def _separate_placeholders(source: str, text: str) -> str:
     """A translation with a blank between a word and a placeholder that touches none on that side in the source."""
     as_in_source = _touching(source)
-    for match in reversed(list(span_matches(text, ("placeholders",)))):
-        span, (start, end) = match.group(), match.span()
-        allowed = [any(one[side] for one in as_in_source if one[0] == span) for side in (1, 2)]
+    for one in reversed(list(iter_spans(text, ("placeholders",)))):
+        span, start, end = one.text, one.start, one.end
+        allowed = [any(same[side] for same in as_in_source if same[0] == span) for side in (1, 2)]
         before, after = _touched_sides(text, start, end)
         if span in source and after and not allowed[1]:
             text = f"{text[:end]} {text[end:]}"
@@ -124,9 +124,9 @@ def _separate_placeholders(source: str, text: str) -> str:
 def _touching(text: str) -> Counter[tuple[str, bool, bool]]:
     """The placeholders beside a letter or digit without a blank between: each with the sides where that is so."""
     touching = Counter[tuple[str, bool, bool]]()
-    for match in span_matches(text, ("placeholders",)):
-        sides = _touched_sides(text, *match.span())
-        touching[match.group(), *sides] += any(sides)
+    for span in iter_spans(text, ("placeholders",)):
+        sides = _touched_sides(text, *span.bounds)
+        touching[span.text, *sides] += any(sides)
     return +touching
 
 

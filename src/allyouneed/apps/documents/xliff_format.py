@@ -61,15 +61,16 @@ def _unit(segment: XliffSegment) -> TranslationUnit | None:
     inline, existing = read_inline(segment.source), segment.existing
     if existing is None and not has_words(inline.text):
         return None
-    marks = () if existing is not None else tuple(inline.marks)
-    return TranslationUnit(text=inline.text, marks=marks, key=segment.key, translation=existing)
+    if existing is None:
+        return inline.unit(segment.key)
+    return TranslationUnit(text=inline.text, key=segment.key, translation=existing)
 
 
 def _copy(segment: XliffSegment) -> UnitTranslation | None:
     inline = read_inline(segment.source)
     if not is_same_in_all_languages(inline.text):
         return None
-    return UnitTranslation(inline.text, tuple(inline.marks))
+    return UnitTranslation(inline.text, inline.marks)
 
 
 def _name_language(root: etree._Element, language: str) -> None:

@@ -8,7 +8,7 @@ from lxml import etree
 
 from ...errors import DocumentError
 from .unit import UnitTranslation
-from .xliff_inline import add_empty_copy, local_name, read_inline
+from .xliff_inline import add_empty_copy, local_name, read_inline, write_inline
 
 _UNTRANSLATED = {"new", "needs-translation", "initial"}  # states of a target that may be a copy of the source
 _MAX_SEGMENTS = 1000  # of one unit; each is looked up among them all
@@ -50,7 +50,7 @@ class XliffSegment:
         target = self._target()
         if target is None:  # the unit has more segments than its target
             target = add_empty_copy(whole, self.source)
-        read_inline(self.source).write(target, translation.text, translation.marks)
+        write_inline(target, read_inline(self.source), translation)
         if not _is_old(self.holder):
             self.holder.set("state", "initial" if translation.reasons else "translated")
         elif translation.reasons or not (self.mid and whole.get("state") == "needs-review-translation"):
