@@ -69,6 +69,19 @@ def test_attention_by_hand() -> None:
     assert output[2, 0].item() == pytest.approx(mixed, abs=1e-5)
 
 
+def test_a_learned_query_by_hand_looks_for_the_dash() -> None:
+    queries, weights = by_hand.looking_for_the_dash()
+    second = 4 * (1 + math.sin(0.02))  # the third dimension of 5, four times
+    assert queries[2].tolist() == pytest.approx([0, second, 0, 0], abs=1e-5)
+    scores = [second * key / 2 for key in (1.0, 1 + math.cos(1), math.cos(2))]  # the second dimension of each key
+    assert weights[2].tolist() == pytest.approx([math.exp(s) / sum(map(math.exp, scores)) for s in scores], abs=1e-5)
+    text = (DOCS / "walk/3-attention.md").read_text(encoding="utf-8")
+    assert f"(0, {second:.2f}, 0, 0)" in text
+    assert f"the dash gets {100 * weights[2, 1]:.0f} % of the weight" in text
+    halves = f"{scores[0]:.2f}, {scores[1]:.2f} and {scores[2]:.2f}".replace("-", "−")
+    assert f"half of them {halves}" in text
+
+
 def test_the_loss_by_hand_is_that_of_training() -> None:
     loss = -(by_hand.smoothed_target() * by_hand.letter_logits().log_softmax(0)).sum()
     whole = sum(map(math.exp, (3, 0, 2, 1)))

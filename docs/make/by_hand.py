@@ -15,6 +15,7 @@ from allyouneed.nn import Embedding, FeedForward, attention_weights, causal_mask
 
 DATE = ("1", "-", "5")
 TABLE = torch.tensor([[0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0]])  # E: the rows of 1, - and 5
+QUERY = torch.tensor([[0.0, 0, 0, 0], [0, 0, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]])  # W_Q: a 5 looks for a dash
 INNER = torch.tensor([[1.0, 0, 0, 0, -1, 0], [0, 1, 0, 0, 0, -1], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0]])  # W₁, (4, 6)
 OUTER = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]])  # W₂
 LETTERS = ("J", "F", "M", "A")  # the vocabulary of the target: how months begin
@@ -44,6 +45,12 @@ def attended(heads: int = 1, mask: Tensor | None = None) -> tuple[Tensor, Tensor
     split = with_positions().view(1, 3, heads, 4 // heads).transpose(1, 2)
     weights = attention_weights(split, split, mask)
     return weights[0], (weights @ split).transpose(1, 2).flatten(2)[0]
+
+
+def looking_for_the_dash() -> tuple[Tensor, Tensor]:
+    """The queries (3, 4) of a learned W_Q, and their weights (3, 3); keys and values stay what they were."""
+    queries = with_positions() @ QUERY
+    return queries, attention_weights(queries[None, None], with_positions()[None, None])[0, 0]
 
 
 def residual_sum() -> Tensor:
@@ -110,6 +117,25 @@ def draw_attention() -> Drawing:
     right, _ = picture.numbers(right + 58, 92, x.tolist(), names=DATE, title="values v", colour=GREEN)
     picture.arrow((right - 2 * CELL_WIDTH, 92 + 3 * CELL_HEIGHT + 2), (right - 2 * CELL_WIDTH, 196))
     picture.numbers(right - 4 * CELL_WIDTH, 202, [output[2].tolist()], names=["output"], colour=GREEN)
+    return picture
+
+
+def draw_learned_query() -> Drawing:
+    """The same query through the identity, and through a W_Q that looks for the dash."""
+    x, (queries, weights) = with_positions(), looking_for_the_dash()
+    picture = Drawing(660, 254, "Through the identity the 5 attends to itself; through a learned map to the dash")
+    for index, (name, query, row) in enumerate(
+        (("W_Q = identity", x[2], attended()[0][0, 2]), ("W_Q: third → second, × 4", queries[2], weights[2]))
+    ):
+        top = 40 + 118 * index
+        right, middle = picture.numbers(50, top, [x[2].tolist()], names=["5"], title="x", colour=GREEN)
+        picture.arrow((right + 8, middle), (right + 196, middle), label=name)
+        right, _ = picture.numbers(right + 206, top, [query.tolist()], title="query q", colour=ORANGE)
+        middle, below = right - 2 * CELL_WIDTH, top + CELL_HEIGHT
+        picture.arrow((middle, below), (middle, below + 24))
+        left = middle - 1.5 * CELL_WIDTH
+        picture.numbers(left, below + 26, [row.tolist()], colour=PURPLE)
+        picture.text(left - 10, below + 26 + CELL_HEIGHT / 2, "weights of 1, - and 5", anchor="end", style="small")
     return picture
 
 
@@ -289,6 +315,7 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "hand-embedding": draw_embedding,
     "hand-position": draw_position,
     "hand-attention": draw_attention,
+    "hand-learned-query": draw_learned_query,
     "hand-heads": draw_heads,
     "hand-masks": draw_masks,
     "hand-feed-forward": draw_feed_forward,
