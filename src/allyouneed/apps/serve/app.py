@@ -77,7 +77,7 @@ def assemble(config: ServeConfig, models: ModelStore) -> FastAPI:
         scheduler,
         monitoring,
         Access(config),
-        Detector([language.code for language in models.languages()]),
+        Detector(dict.fromkeys(code for key in models.pairs() for code in key)),
         stored,
         DocumentJobs(stored, lifetime=config.file_lifetime),
         SuggestionStore(config.suggestions, max_size=config.max_suggestions_size) if config.suggestions else None,

@@ -1,4 +1,4 @@
-"""The language of a text, among the languages that the models can read (py3langid: naive Bayes over byte n-grams)."""
+"""The language of a text, and the one to translate it from (py3langid: naive Bayes over byte n-grams)."""
 
 import re
 import threading
@@ -7,23 +7,28 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .language_codes import base_language, find_code
+from .models import ModelStore
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 _MAX_CHARACTERS = 4_000  # of a text that are read; more change nothing
+_PRIOR = 50  # a language of the models is so much likelier than another one: few words tell 140 languages apart badly
 _NO_WORDS = re.compile(r"[\W\d_]*")
 
 
 class Detection(NamedTuple):
-    """A language and how sure it is: 0 to 100, of all languages that can be translated."""
+    """A language and how sure it is: 0 to 100, of all languages that are known."""
 
     language: str
     confidence: float
 
 
 class Detector:
-    """Tells which of some languages a text is in. Any thread may use it; the first use loads the model (5 MB)."""
+    """Tells which language a text is in, of 140; `languages` are likelier before a text is read, as a server's are.
+
+    Any thread may use it; the first use loads the model (5 MB).
+    """
 
     def __init__(self, languages: Collection[str]) -> None:
         self.languages = tuple(languages)
@@ -35,14 +40,14 @@ class Detector:
         """The languages of a text, the most likely first; none for a text without words, such as emoji or numbers."""
         if _NO_WORDS.fullmatch(text):
             return []
-        if len(self.languages) == 1:
-            return [Detection(self.languages[0], 100.0)]
-        identifier = self._loaded()
-        if not self._codes:
-            return []
-        ranked = identifier.rank(text[:_MAX_CHARACTERS].lower())
-        codes = {label: self._by_script(text, code) for label, code in self._codes.items()}
-        return [Detection(codes[label], round(100 * share, 1)) for label, share in ranked]
+        ranked = self._loaded().rank(text[:_MAX_CHARACTERS].lower())
+        weights = {label: share * (_PRIOR if label in self._codes else 1) for label, share in ranked}
+        total = sum(weights.values())
+        detections = [
+            Detection(self._by_script(text, self._codes.get(label, label)), round(100 * weight / total, 1))
+            for label, weight in sorted(weights.items(), key=lambda item: -item[1])
+        ]
+        return [one for one in detections if one.confidence or one.language in self.languages]
 
     def _loaded(self) -> "LanguageIdentifier":
         with self._lock:
@@ -56,8 +61,6 @@ class Detector:
                     label = {"nb": "no", "fil": "tl", "iw": "he"}.get(label, label)
                     if label in labels:
                         self._codes.setdefault(label, code)
-                if self._codes:
-                    identifier.set_languages(list(self._codes))
                 self._identifier = identifier
             return self._identifier
 
@@ -68,6 +71,19 @@ class Detector:
         simplified, traditional = (len(text.encode(codec, "ignore")) for codec in ("gb2312", "big5"))
         script = "zh-Hans" if simplified >= traditional else "zh-Hant"
         return find_code(script, self.languages) or code
+
+
+def detect_source(detector: Detector, models: ModelStore, text: str, target: str) -> Detection:
+    """What to translate a text from: the most likely of the sources that are served, or its target language.
+
+    Where nothing speaks for any of them it is English if that is served, else the first source of the target, with
+    confidence 0.
+    """
+    sources = [one.code for one in models.languages()]
+    fitting = [one.code for one in models.languages() if target in one.targets]
+    fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
+    candidates = (one for one in detector.detect(text) if one.confidence and one.language in (*sources, target))
+    return next(candidates, fallback)
 
 
 def is_untranslatable(texts: Sequence[str]) -> bool:

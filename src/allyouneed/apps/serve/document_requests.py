@@ -12,6 +12,7 @@ from ..documents import Document, DocumentOptions, read_document
 from ..documents.document_translation import DocumentPlan, finish_document, locate_refusal, plan_document
 from ..documents.tag_rules import NO_RULES, TagRules
 from ..documents.xml_text import read_xml_text
+from .detection import detect_source
 from .events import Progress
 from .languages import ModelKey
 from .request_log import count_texts
@@ -93,8 +94,7 @@ async def translate_file_content(
     """
     if not source:
         text = "\n".join(unit.text for unit in plan.document.units[:_DETECTED_UNITS])
-        detections = await asyncio.to_thread(server.detector.detect, text)
-        source = detections[0].language if detections else server.models.languages()[0].code
+        source = (await asyncio.to_thread(detect_source, server.detector, server.models, text, target)).language
     if source == target:
         return content
     key = server.models.pair(source, target)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from .detection import Detection, is_untranslatable
+from .detection import Detection, detect_source, is_untranslatable
 from .document_requests import Markup, translate_markup
 from .request_texts import Answer, translate_plain
 from .scheduler import within
@@ -11,16 +11,10 @@ from .translation_options import TranslationOptions
 
 
 async def detect_sources(server: ServerState, texts: list[str], target: str) -> list[Detection]:
-    """The language of each text, of the sources that are served.
-
-    Without words to go by it is English if that is served, else the first source of the target.
-    """
-    sources = [one.code for one in server.models.languages()]
-    fitting = [one.code for one in server.models.languages() if target in one.targets]
-    fallback = Detection("en" if "en" in fitting else (fitting or sources)[0], 0.0)
+    """What to translate each text from, as `detect_source` tells it."""
 
     def detect_all() -> list[Detection]:
-        return [next(iter(server.detector.detect(text)), fallback) for text in texts]
+        return [detect_source(server.detector, server.models, text, target) for text in texts]
 
     return await asyncio.to_thread(detect_all)
 
