@@ -25,7 +25,7 @@ from ..run import Evaluation, Sample
 from ..translator import Translator
 from ..translator.texts import checked_references
 
-Pairs = Iterable[tuple[str, str | Sequence[str]]]
+SourceReferences = Iterable[tuple[str, str | Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ScoredSet:
 
 def translate_set(
     model: Bundle | Translator | str | Path,
-    pairs: Pairs,
+    pairs: SourceReferences,
     *,
     name: str = "",
     on_progress: Callable[[int], None] = lambda _: None,
@@ -102,7 +102,7 @@ def translate_set(
 
 def evaluate(
     model: Bundle | Translator | str | Path,
-    pairs: Pairs,
+    pairs: SourceReferences,
     *,
     tokenize: str = "13a",
     metrics: Sequence[str] = METRICS,
