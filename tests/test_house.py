@@ -89,7 +89,7 @@ def test_the_public_names() -> None:
         "CorpusConfig", "DataConfig", "DataError", "DecodeConfig", "DocumentError", "DocumentOptions",
         "DocumentTranslation", "Draft", "Evaluation", "Evaluator", "ExportError", "Glossary", "InputError",
         "Interrupted", "MissingExtraError", "ModelConfig", "MultiHeadAttention", "OutputError",
-        "PositionalEncoding", "Recipe", "Sample", "Scored", "SilentCallback", "Tokenizer", "TrainConfig",
+        "PositionalEncoding", "ProgressBar", "Recipe", "Sample", "Scored", "SilentCallback", "Tokenizer", "TrainConfig",
         "TrainingCallback", "TrainingError", "Transformer", "Translation", "Translator", "Update",
         "Validation", "adapt_bundle", "average_bundles", "evaluate", "evaluate_run", "export_bundle", "fit",
         "import_checkpoint", "read_document", "read_pairs", "recipe_path", "translate_document",

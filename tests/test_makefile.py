@@ -28,9 +28,9 @@ def set_python(checkout: Path, *, torch_works: bool) -> None:
     python.chmod(0o755)
 
 
-def make(checkout: Path, target: str) -> tuple[int, list[str]]:
+def make(checkout: Path, *words: str) -> tuple[int, list[str]]:
     """Its exit code, and every package it asked pip for."""
-    result = subprocess.run(["make", target], cwd=checkout, capture_output=True, check=False)
+    result = subprocess.run(["make", *words], cwd=checkout, capture_output=True, check=False)
     calls = (checkout / "asked").read_text() if (checkout / "asked").exists() else ""
     (checkout / "asked").unlink(missing_ok=True)
     return result.returncode, re.findall(r"pip install .*-c constraints\.txt (.+)$", calls, re.MULTILINE)
@@ -44,6 +44,47 @@ def test_what_cannot_be_imported_is_not_installed_and_tried_again(checkout: Path
     set_python(checkout, torch_works=True)
     assert make(checkout, ".venv/installed") == (0, ["pip>=26", "-e ."])
     assert make(checkout, ".venv/installed") == (0, [])
+
+
+def make_python(path: Path, *, is_new: bool) -> Path:
+    """A Python that says it is new enough, or not; as `-m venv .venv` it makes a new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"""#!/bin/sh
+echo "$@" >> asked
+case "$*" in
+*version_info*) exit {0 if is_new else 1};;
+-V) echo Python 3.{12 if is_new else 10}.1;;
+"-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python;;
+esac
+"""
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_a_python_that_is_too_old_is_refused_first_and_its_environment_made_anew(checkout: Path) -> None:
+    make_python(checkout / ".venv/bin/python", is_new=False)
+    old, new = (make_python(checkout / name, is_new=name == "new") for name in ("old", "new"))
+    refused = subprocess.run(
+        ["make", "demo", f"PYTHON={old}"], cwd=checkout, capture_output=True, check=False, text=True
+    )
+    assert refused.returncode != 0
+    assert refused.stderr.splitlines()[0] == (
+        f"make: Python 3.11 or later is needed; {old} is Python 3.10.1. Try: make demo PYTHON=python3.12"
+    )
+    assert "pip install" not in (checkout / "asked").read_text()
+    assert make(checkout, ".venv/installed", f"PYTHON={new}") == (0, ["pip>=26", "-e ."])
+    assert (checkout / ".venv/bin/python").read_text() == new.read_text()
+
+
+def test_without_a_network_there_is_one_line_and_the_words_of_pip_are_in_a_file(checkout: Path) -> None:
+    python = checkout / ".venv/bin/python"
+    python.write_text('#!/bin/sh\ncase "$*" in *"pip install"*) echo ERROR: no network >&2; exit 1;; esac\n')
+    result = subprocess.run(["make", "demo"], cwd=checkout, capture_output=True, check=False, text=True)
+    assert result.stderr.splitlines()[0].startswith("make: pip could not install; without a network it cannot.")
+    assert "ERROR" not in result.stderr
+    assert (checkout / ".venv/pip.log").read_text() == "ERROR: no network\n"
 
 
 def test_the_tools_of_the_tests_are_installed_only_for_them(checkout: Path) -> None:

@@ -8,6 +8,7 @@ if sys.platform == "win32":
     raise ImportError("allyouneed runs on Linux and macOS; on Windows use WSL")
 
 if TYPE_CHECKING:
+    from .apps.cli.screen import ProgressBar as ProgressBar
     from .apps.convert.formats import export_bundle as export_bundle
     from .apps.convert.imports import import_checkpoint as import_checkpoint
     from .apps.documents import DocumentOptions as DocumentOptions
@@ -59,7 +60,10 @@ if TYPE_CHECKING:
     from .translator import Translation as Translation
     from .translator import Translator as Translator
 
+    __version__: str
+
 _ROOMS = {
+    "apps.cli.screen": ("ProgressBar",),
     "bundle": ("Bundle",),
     "config": ("CleanConfig", "CorpusConfig", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig"),
     "apps.convert.formats": ("export_bundle",),
@@ -106,6 +110,10 @@ __all__ = sorted(_ROOM)
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from .versions import installed
+
+        return installed("allyouneed")
     if name not in _ROOM:
         raise AttributeError(f"module 'allyouneed' has no attribute {name!r}")
     return getattr(import_module(f".{_ROOM[name]}", __name__), name)

@@ -30,6 +30,7 @@ from .files import parse_json, read_whole, to_json
 from .nn import Transformer
 from .nn.weights import require_shapes, set_weights, weights
 from .settings import build_settings, require_whole
+from .suggest import near_path
 from .text.letter_case import CaseStatistics
 from .text.normalize import Normalization
 from .text.spans import CopyStatistics
@@ -46,7 +47,7 @@ WEIGHTS_FILE = "weights.safetensors"
 FILES = ("config.json", WEIGHTS_FILE, "tokenizer.json", "tokenizer.target.json")  # that translations depend on
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Bundle:
     """A model, its vocabularies, the defaults of its search, and some statistics of its training pairs.
 
@@ -106,6 +107,13 @@ class Bundle:
         texts = self.vocabulary.files() | {"README.md": self.card, "config.json": to_json(config, indent=2) + "\n"}
         contents = {name: text.encode() for name, text in texts.items()}
         write_with_checksums(folder, {WEIGHTS_FILE: save(tensors)} | contents)
+
+    def __repr__(self) -> str:
+        """Languages, size and vocabulary; its model has a page of parts."""
+        parameters = sum(weight.numel() for weight in self.model.parameters())
+        sizes = {len(self.source_tokenizer): None, len(self.target_tokenizer): None}
+        languages = f"{' → '.join(self.languages)}, " if all(self.languages) else ""
+        return f"Bundle({languages}{parameters:,} parameters, {' and '.join(f'{size:,}' for size in sizes)} tokens)"
 
     @classmethod
     def load(cls, folder: str | Path, *, device: torch.device | None = None) -> "Bundle":
@@ -318,9 +326,16 @@ def _learned_from(folder: Path, table: Any) -> dict[str, Any]:
         ) from error
 
 
+def list_bundles(folder: str | Path = "runs") -> list[Path]:
+    """The bundles that are folders in `folder`, the newest first."""
+    known = [config for config in Path(folder).glob("*/config.json") if (config.parent / WEIGHTS_FILE).exists()]
+    return [config.parent for config in sorted(known, key=lambda config: config.stat().st_mtime, reverse=True)]
+
+
 def _read(folder: Path, name: str, count: int = -1) -> bytes:
     if not folder.is_dir():
-        raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it")
+        meant = near_path(folder) or near_path(Path("runs", folder.name))
+        raise BundleError(f"{folder} is no folder; expected a bundle, as `allyouneed train` leaves it{meant}")
     try:
         return read_whole(folder / name, count)
     except OSError as error:

@@ -1,6 +1,7 @@
 """Languages by their BCP 47 tags: names in English, pairs such as "en-it", and what the names of files say."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -42,6 +43,8 @@ _ENGLISH = (
     "англійська", "angličtina", "İngilizce", "英語", "英语", "영어",
 )  # fmt: skip
 
+_PRIVATE = "-x-"
+_NO_LANGUAGES = ("und", "zxx")  # undetermined, and no language at all
 _TAG = r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*"
 # In "pt-BR-en" the first tag has a region, capitals or figures, and may have a script of four letters before it.
 _PAIR = re.compile(rf"([A-Za-z]{{2,8}}(?:-[A-Z][a-z]{{3}})?(?:-[A-Z]{{2}}|-\d{{3}})?)-({_TAG})|({_TAG}):({_TAG})")
@@ -49,8 +52,17 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, or its code if it is not a common one."""
+    """The English name of a language, or its code if it is not a common one; with its private part in brackets."""
+    code, private, name = code.partition(_PRIVATE)
+    if private:
+        return name.replace("-", " ").capitalize() if code in _NO_LANGUAGES else f"{language_name(code)} ({name})"
     return LANGUAGE_NAMES.get(code) or LANGUAGE_NAMES.get(code.partition("-")[0], code)
+
+
+def with_name(code: str, name: str) -> str:
+    """A tag with a name as its private part (BCP 47): of "en" and "small.2" that is "en-x-small-2"."""
+    parts = re.findall("[a-z0-9]{1,8}", unicodedata.normalize("NFKD", name).lower())
+    return code + _PRIVATE + "-".join(parts or ["model"])
 
 
 def find_language(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
 # The names of settings in PyTorch, Hugging Face, fairseq, OpenNMT, Marian and JoeyNMT.
 FOREIGN = {
@@ -85,3 +86,14 @@ def suggestion(key: str, known: Collection[str], elsewhere: Mapping[str, str]) -
         return f'"{near[0]}"'
     far = get_close_matches(name, [*elsewhere, *FOREIGN], n=1, cutoff=0.8)
     return (elsewhere.get(far[0]) or FOREIGN[far[0]]) if far else ""
+
+
+def near_path(path: str | Path) -> str:
+    """The name in the same folder that a path which does not exist probably means, as "; did you mean …?"; or ""."""
+    path = Path(path)
+    try:
+        names = [other.name for other in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, names, n=1)
+    return f"; did you mean {path.parent / near[0]}?" if near else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 def versions() -> str:
     """Versions of allyouneed, torch and Python in one line; imports none of them."""
-    return f"allyouneed {_installed('allyouneed')}, torch {_installed('torch')}, Python {platform.python_version()}"
+    return f"allyouneed {installed('allyouneed')}, torch {installed('torch')}, Python {platform.python_version()}"
 
 
 def environment() -> dict[str, str]:
@@ -39,7 +39,7 @@ def _processor() -> str:
     return next(names, platform.machine())
 
 
-def _installed(package: str) -> str:
+def installed(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:  # run from its source folder

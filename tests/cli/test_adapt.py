@@ -47,7 +47,7 @@ def test_what_cannot_be_learned_is_refused_in_one_line(base: Path, tmp_path: Pat
     corrections.write_text("1845-01-05\tJanuary 5\n")
     assert "is no folder" in refusal("adapt", tmp_path / "gone", corrections)
     line = refusal("adapt", base, corrections, "--output", base)
-    assert "already contains a run; continue it with --resume, name another folder with --output, or delete it" in line
+    assert "already contains a run; resume it, name another folder, or delete it" in line
     assert "unknown key" in refusal("adapt", base, corrections, "-o", tmp_path / "new", "train.step=4")
     assert "names two columns" in refusal("adapt", base, corrections, "--columns", "en")
     corrections.write_text("Ж\tЖ\n")

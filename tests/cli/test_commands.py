@@ -243,7 +243,7 @@ def test_a_test_set_is_read_as_training_reads_pairs(tmp_path: Path) -> None:
 def test_a_run_can_be_repeated_and_gone_on_with(tmp_path: Path) -> None:
     assert run_here("train", "dates", *TINY, cwd=tmp_path).returncode == 0
     assert (tmp_path / "runs/dates/config.json").is_file()
-    assert "runs/dates already contains a run; continue it" in refusal("train", "dates", *TINY, cwd=tmp_path)
+    assert "runs/dates already contains a run; resume it" in refusal("train", "dates", *TINY, cwd=tmp_path)
     again = run_here("train", "runs/dates/recipe.toml", "--output", "runs/again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()
     first, second = (tmp_path / f"runs/{name}/weights.safetensors" for name in ("dates", "again"))
@@ -443,7 +443,7 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_with_its_code(
     last_line = process.communicate(timeout=PATIENCE)[1].decode().splitlines()[-1]
     assert process.returncode == code
     assert re.fullmatch(
-        r"allyouneed: stopped after update \d+ and saved; the same command with --resume continues", last_line
+        r"allyouneed: stopped after update \d+ and saved; resuming continues from there: .* --resume", last_line
     )
     assert (tmp_path / "run/checkpoint.safetensors").is_file()
 
@@ -471,7 +471,9 @@ def test_a_recipe_is_filled_in_from_its_corpus_and_a_model_goes_on_to_other_pair
     few = ["train.steps=2", "train.threads=1", "train.tensorboard=false"]
     first = run_here("train", "my.toml", *few, "--auto", "--output", "first", cwd=tmp_path)
     assert first.returncode == 0, first.stderr.decode()
-    assert b"auto    model.d_model=64" in first.stderr
+    assert b"auto    " not in first.stderr
+    assert b"\nwhy     first/log.txt\n" in first.stderr
+    assert "auto     model.d_model=64" in (tmp_path / "first/log.txt").read_text()
     assert b"updates of" in first.stderr
     assert (tmp_path / "first/report.html").is_file()
     second = run_here(

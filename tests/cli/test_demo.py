@@ -1,10 +1,14 @@
 """The promise of the front page: every unseen date right, and the examples converted."""
 
+import shlex
+from pathlib import Path
+
 import pytest
 
 from allyouneed import Translator
 from allyouneed.data.tasks import date_pairs
 from conftest import Demo
+from shell import refusal, run_here
 
 
 @pytest.mark.parametrize(
@@ -33,3 +37,37 @@ def test_dates_stay_right_in_int8(demo: Demo, compiled: bool) -> None:
     sources, targets = map(list, zip(*date_pairs("test", count=2_000), strict=True))
     assert translator.precision == "int8"
     assert translator.translate(sources) == targets
+
+
+def test_a_text_is_translated_as_it_is_typed_unless_a_file_has_its_name(demo: Demo) -> None:
+    result = run_here("translate", "runs/dates", "1845-01-05", cwd=demo.folder)
+    assert result.stdout == b"January 5, 1845\n"
+    assert result.stderr == b"1845-01-05 is no file, so it is translated as a text\n"
+    assert run_here("translate", "runs/dates", "--text", "1845-01-05", cwd=demo.folder).stdout == b"January 5, 1845\n"
+    (demo.folder / "1996-09-08").write_text("1959-03-02\n")
+    assert run_here("translate", "runs/dates", "1996-09-08", cwd=demo.folder).stdout == b"March 2, 1959\n"
+    (demo.folder / "1996-09-08").unlink()
+    both = refusal("translate", "runs/dates", "a.txt", "--text", "b", cwd=demo.folder)
+    assert "--text is a text instead of a file" in both
+
+
+def test_a_model_that_is_not_named_or_misspelt_is_one_of_those_that_are_there(demo: Demo, tmp_path: Path) -> None:
+    line = refusal("translate", cwd=demo.folder)
+    assert "Missing argument 'BUNDLE'" in line
+    assert "; the models here: runs/dates; such as allyouneed translate runs/dates (" in line
+    assert "such as allyouneed serve runs/dates" in refusal("serve", cwd=demo.folder)
+    assert "there is no model in runs/ yet; train one: allyouneed train PAIRS" in refusal("translate", cwd=tmp_path)
+    assert refusal("translate", "runs/date", cwd=demo.folder).endswith("runs/dates?")
+    assert refusal("translate", "dates", cwd=demo.folder).endswith("runs/dates?")
+
+
+def test_the_next_steps_are_commands_that_work(demo: Demo) -> None:
+    lines = demo.output.partition("Try next:")[2].splitlines()
+    commands = {line[2:20].strip(): shlex.split(line.partition(" -m allyouneed ")[2]) for line in lines if line}
+    assert commands.keys() == {
+        "translate a text", "how good it is", "in the browser", "see how it works", "as one web page",
+        "read the report", "train your own",
+    }  # fmt: skip
+    assert run_here(*commands["translate a text"], cwd=demo.folder).stdout == b"February 29, 2024\n"
+    for what in ("see how it works", "as one web page"):
+        assert run_here(*commands[what], cwd=demo.folder).returncode == 0

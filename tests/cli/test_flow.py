@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from allyouneed.apps.cli.flow import Chunk, read_chunks
+from allyouneed.apps.cli.flow import Chunk, is_typed_text, read_chunks
 from allyouneed.apps.cli.resumable import notes_path, partial_path, row_writer
 from allyouneed.errors import DataError, InputError, Interrupted, OutputError
 from allyouneed.text.lines import LONGEST_LINE, TOO_LONG
@@ -374,3 +374,14 @@ def test_named_pipes_are_read_and_written(saved: Path, tmp_path: Path) -> None:
     assert b"waiting for the other end of the pipe" in result.stderr
     assert (tmp_path / "out").is_fifo()
     assert "is a device or a pipe" in refusal("translate", saved, "--output", tmp_path / "out", "--resume")
+
+
+@pytest.mark.parametrize(
+    ("argument", "is_text"),
+    [
+        ("1845-01-05", True), ("A dog.", True), ("Mr. Smith", True), ("and/or we go", True), ("Hi!", True),
+        ("-", False), ("news.en", False), ("data/news", False), ("a.txt.gz", False), (".", False),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_and_looks_like_none_is_a_text(argument: str, is_text: bool) -> None:
+    assert is_typed_text(argument) == is_text

@@ -12,7 +12,7 @@ import pytest
 import torch
 from rich.progress import Task
 
-from allyouneed.apps.cli.screen import TimeLeft, TrainingScreen
+from allyouneed.apps.cli.screen import ProgressBar, TimeLeft
 from allyouneed.run import Sample, Validation
 from allyouneed.train import Update
 from shell import ENVIRONMENT
@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def updated(screen: TrainingScreen, step: int) -> Task:
+def updated(screen: ProgressBar, step: int) -> Task:
     update = Update(step, torch.tensor(2.0), 0.1, torch.tensor(1.0), is_finite=torch.tensor(True), tokens=500)
     screen.on_update(update, steps=0)
     return screen._bar.tasks[0]
@@ -36,7 +36,7 @@ def make_validation(text: str = "ab") -> Validation:
 
 
 def test_the_time_left_is_known_after_the_first_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, screen = clock(monkeypatch), TrainingScreen()
+    now, screen = clock(monkeypatch), ProgressBar()
     screen._bar.get_time = screen._bar.tasks[0]._get_time = lambda: now[0]
     screen.on_train_begin(4, steps=10)
     now[0] += 60
@@ -44,7 +44,7 @@ def test_the_time_left_is_known_after_the_first_update(monkeypatch: pytest.Monke
 
 
 def test_the_speed_leaves_validation_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, screen = clock(monkeypatch), TrainingScreen()
+    now, screen = clock(monkeypatch), ProgressBar()
     screen.on_train_begin(0, steps=10)
     now[0] += 5
     updated(screen, 1)
@@ -55,7 +55,7 @@ def test_the_speed_leaves_validation_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_bleu_of_0_beside_exact_matches_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = TrainingScreen(samples=False)
+    screen = ProgressBar(samples=False)
     for scores in ({"bleu": 0.0, "exact": 0.0}, {"bleu": 0.0, "exact": 50.0}, {"bleu": 3.0, "exact": 50.0}):
         screen.on_validation(replace(make_validation(), scores=scores))
     rows = [line.split() for line in capsys.readouterr().err.splitlines() if line][1:]
@@ -67,7 +67,7 @@ def test_what_goes_into_a_pipe_is_neither_wrapped_nor_cut(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     long = "a [long] :smile: text " * 20
-    screen = TrainingScreen()
+    screen = ProgressBar()
     screen.on_message("data", long)
     screen.on_validation(make_validation(long.strip()))
     lines = capsys.readouterr().err.splitlines()
@@ -90,3 +90,15 @@ def test_typed_texts_get_a_prompt(saved: Path) -> None:
     assert "Ctrl-D ends" in output
     assert output.count("> ") == 2
     assert "translating" not in output
+
+
+def test_reasons_are_in_the_log_unless_they_are_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for details in (None, tmp_path / "log.txt"):
+        screen = ProgressBar(details=details)
+        for topic in ("data", "pair", "auto", "statistics", "model", "time"):
+            screen.on_message(topic, "text")
+        screen.on_train_begin(0, steps=10)
+        screen.on_message("rollback", "text")
+    topics = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert topics[:7] == ["data", "pair", "auto", "statistics", "model", "time", "rollback"]
+    assert topics[7:] == ["data", "pair", "model", "time", "why", "rollback"]

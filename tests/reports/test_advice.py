@@ -61,7 +61,7 @@ def test_a_good_model_needs_no_advice_unless_a_baseline_is_as_good() -> None:
     assert advise(make_result(chrf=80, copy=60, nearest=50), make_run(FALLING), Evidence(), pairs=10) == []
     advice = first_advice(make_run(FALLING), make_result(chrf=80, copy=78, nearest=50))
     assert advice.startswith("It is not clearly better than the copy of the source (chrF2 80.0 against 78.0): either")
-    assert "longer training helps (the same command with --resume and train.steps=2000)" in advice
+    assert "longer training helps (resume with train.steps=2000)" in advice
     assert "nearest training pair" in first_advice(make_run(FLAT), make_result(chrf=30, copy=5, nearest=29))
 
 

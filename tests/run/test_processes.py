@@ -140,7 +140,7 @@ def test_ctrl_c_saves_and_ends_all_workers(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, errors
-    assert errors.splitlines()[-1].endswith("and saved; the same command with --resume continues")
+    assert "and saved; resuming continues from there" in errors.splitlines()[-1]
     assert "Traceback" not in errors
 
 
@@ -151,7 +151,7 @@ def test_a_stopped_worker_does_not_keep_a_run_from_ending(tmp_path: Path) -> Non
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, errors
-    assert errors.splitlines()[-1].endswith("and saved; the same command with --resume continues")
+    assert "and saved; resuming continues from there" in errors.splitlines()[-1]
 
 
 def test_no_worker_outlives_a_killed_run(tmp_path: Path) -> None:

@@ -149,9 +149,7 @@ def test_asked_to_stop(straight: Path, tmp_path: Path, number: signal.Signals, s
                 os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    with pytest.raises(
-        Interrupted, match=f"stopped after update {step} and saved; the same command with --resume"
-    ) as stop:
+    with pytest.raises(Interrupted, match=f"stopped after update {step} and saved; resuming continues") as stop:
         fit(eventful(), tmp_path / "run", callback=Ask())
     assert stop.value.signal == number
     assert signal.getsignal(number) == before

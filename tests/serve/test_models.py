@@ -1,4 +1,5 @@
 import gc
+import shutil
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,9 +32,22 @@ def test_a_pair_without_a_model_is_refused(models: ModelStore) -> None:
         models.pair("en", "en")
 
 
-def test_two_bundles_of_one_pair_are_refused(served: tuple[Path, Path]) -> None:
+def test_the_second_model_of_a_pair_has_its_name_in_its_language(served: tuple[Path, Path]) -> None:
+    sources = [ModelSource.parse(f"{folder}=en-it") for folder in served]
+    name = served[1].name
+    code = f"en-x-{name.replace('_', '-')}"
+    named = ("en", "English", ("it",)), (code, f"English ({code[5:]})", ("it",))
+    models = ModelStore(sources, ServeConfig())
+    assert models.languages() == [*named]
+    assert models.pair(code.upper(), "it") == ModelKey(code, "it")
     with pytest.raises(ConfigError, match="both translate en-it"):
-        ModelStore([ModelSource.parse(f"{folder}=en-it") for folder in served], ServeConfig())
+        ModelStore([*sources, sources[1]], ServeConfig())
+
+
+def test_a_model_of_no_languages_has_its_name_in_their_place(saved: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved, tmp_path / "dates")
+    models = ModelStore([ModelSource.parse(folder)], ServeConfig())
+    assert models.languages() == [("und-x-dates", "Dates", ("zxx-x-dates",))]
 
 
 def test_languages_can_be_named(served: tuple[Path, Path]) -> None:

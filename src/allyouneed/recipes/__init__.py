@@ -4,6 +4,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..suggest import near_path
 
 _HERE = Path(__file__).parent
 SCHEMA = _HERE / "recipe.schema.json"  # for editors; written by docs/make/schema.py
@@ -34,7 +35,9 @@ def recipe_path(name: str | Path) -> Path:
     if name in paper_names():
         return _HERE / "paper" / f"{name}.toml"
     if Path(name).suffix or len(Path(name).parts) > 1:
-        raise ConfigError(f"{name} does not exist; expected a file of pairs, a TOML file or the name of a recipe")
+        raise ConfigError(
+            f"{name} does not exist; expected a file of pairs, a TOML file or the name of a recipe{near_path(name)}"
+        )
     near = get_close_matches(name, [*recipe_names(), *paper_names()], cutoff=0.7)
     meant = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise ConfigError(

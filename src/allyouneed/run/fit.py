@@ -83,6 +83,10 @@ def run_training(
             settings = setup.recipe.train
             if isinstance(recipe, Draft) and not (settings.minutes and starts):
                 setup.messages.extend(describe_time(setup, optimizer))
+            elif settings.minutes and starts:
+                unit = "minute" if settings.minutes == 1 else "minutes"
+                text = f"{settings.minutes:g} {unit} in all, with validations and final scores; Ctrl-C saves earlier"
+                setup.messages.append(("time", text))
             return _train(setup, starts=starts, changes=changes)
 
 

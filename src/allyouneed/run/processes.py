@@ -82,8 +82,8 @@ def group_of_torchrun() -> Iterator[None]:
         if not has_lost_others(error):
             raise
         raise TrainingError(
-            "another worker of this run has ended; the same command with --resume continues from the last checkpoint"
-        ) from error
+            "another worker of this run has ended; resuming continues from the last checkpoint"
+        ).mended_by("--resume") from error
 
 
 def has_lost_others(error: Exception) -> bool:
@@ -237,8 +237,8 @@ def _reason(helpers: "list[subprocess.Popen[str]]") -> str:
                 message = helper.stdout.read().strip() if helper.stdout else ""
                 how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
                 return message or (
-                    f"worker {rank + 1} of {len(helpers) + 1} was ended {how}; the same command with --resume "
-                    "continues from the last checkpoint"
+                    f"worker {rank + 1} of {len(helpers) + 1} was ended {how}; resuming continues from the last "
+                    "checkpoint"
                 )
     return ""
 

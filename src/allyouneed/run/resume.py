@@ -44,12 +44,11 @@ def is_running(folder: Path) -> bool:
         return True
 
 
-def refuse_a_run(output: Path, *, remedy: str = "replace it with allyouneed train --overwrite") -> None:
+def refuse_a_run(output: Path, *, remedy: str = "overwrite it (--overwrite)") -> None:
     """Refuse to start a run in a folder that contains something; `remedy` is another way out than a new name."""
     if has_run(output):
-        raise OutputError(
-            f"{output} already contains a run; continue it with --resume, name another folder with --output, or "
-            f"{remedy}"
+        raise OutputError(f"{output} already contains a run; resume it, name another folder, or {remedy}").mended_by(
+            "--resume"
         )
     # A process killed right after its start leaves only prepared pairs, trials and a .partial file.
     if output.exists() and not (

@@ -267,9 +267,8 @@ class Run:
 
     def _stop(self, signal: int) -> None:
         raise Interrupted(
-            f"stopped after update {self.state.step:,} and saved; the same command with --resume continues",
-            signal=signal,
-        )
+            f"stopped after update {self.state.step:,} and saved; resuming continues from there", signal=signal
+        ).mended_by("--resume")
 
     def _rollback(self, reason: str) -> None:
         step = self.state.step

@@ -32,6 +32,8 @@ from .preparation import prepare_pairs
 from .run_languages import find_languages
 from .worker_count import choose_workers, most_workers
 
+LONGEST_SAMPLE = 60  # characters of each side of the pairs that a message shows
+
 OptimizerFactory = Callable[[Transformer, TrainConfig], Optimizer]
 
 
@@ -94,10 +96,12 @@ def set_up(
         plan = recipe.preliminary
     pairs = prepare_pairs(plan, output, starts=starts, resume=resume, progress=progress)
     data, initial = pairs.data, pairs.initial
-    messages = [("data", line) for line in data.describe()] + [("vocabulary", note) for note in pairs.notes]
+    messages = [("data", line) for line in data.describe()]
+    messages += [("pair", f"{_shortened(pair.source)} → {_shortened(pair.target)}") for pair in data.readable[:2]]
+    messages += [("vocabulary", note) for note in pairs.notes]
     messages += [("tokens", line) for line in data.describe_sides()]
     if isinstance(recipe, Draft):
-        messages += [("pairs", recipe.statistics.describe())] if recipe.statistics else []
+        messages += [("statistics", recipe.statistics.describe())] if recipe.statistics else []
         messages += [("speed", describe_speed(plan.train.minutes, recipe.cores))] if recipe.cores != 1 else []
         messages += [("trials", recipe.outcome)] if recipe.outcome else []
         plan, choices = recipe.complete(_corpus(recipe, data, device))
@@ -123,6 +127,10 @@ def set_up(
         languages=languages, workers=count, threads=max(1, threads // workers_here(count)), callback=callback,
         evaluate=evaluate, film=film, stopwatch=stopwatch, report=report, messages=messages,
     )  # fmt: skip
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SAMPLE else f"{text[: LONGEST_SAMPLE - 1]}…"
 
 
 def _make_model(plan: Recipe, data: PreparedData, initial: Bundle | None, device: torch.device) -> Transformer:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from ..errors import DataError, MissingExtraError
+from ..suggest import near_path
 
 ARCHIVES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard"}
 LONGEST_LINE = 1 << 20  # bytes; a small archive may contain a line larger than the memory
@@ -43,7 +44,7 @@ def opened(path: str | Path) -> Iterator[IO[bytes]]:
         with _open(path) as stream:
             yield stream
     except FileNotFoundError:
-        raise DataError(f"{path} does not exist") from None
+        raise DataError(f"{path} does not exist{near_path(path)}") from None
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{path} could not be read: {error.strerror or error}") from error
@@ -156,7 +157,7 @@ def require_memory_for(lines: Iterable[_T], length: Callable[[_T], int], name: s
 def require_file(path: Path) -> None:
     """Refuse anything but a file: a pipe can be read only once, and training reads a corpus several times."""
     if not path.exists():
-        raise DataError(f"{path} does not exist")
+        raise DataError(f"{path} does not exist{near_path(path)}")
     if not path.is_file():
         what = "a folder" if path.is_dir() else "a pipe or a device, which can be read only once"
         raise DataError(f"{path} is {what}; expected a file of text")

@@ -71,6 +71,10 @@ class Translator:
         self._glossary = Glossary({})
         self._prepare()
 
+    def __repr__(self) -> str:
+        """Its bundles, the precision and the beam."""
+        return f"Translator({', '.join(map(repr, self.bundles))}, precision={self.precision}, beam={self.decode.beam})"
+
     @property
     def precision(self) -> Precision:
         """The precision of the engine's weights."""

@@ -84,12 +84,13 @@ def main() -> None:
     except _MISUSE as error:
         if not (message := " ".join(error.format_message().split())):  # called without arguments: the help was printed
             sys.exit(2)
-        help_page = shell_command(*_command_words(error.ctx), "--help")
-        _leave(2, f"{message} ({help_page} shows its arguments and options)")
-    except Interrupted as stopped:
-        _leave(128 + stopped.signal, str(stopped))
+        words = _command_words(error.ctx)
+        missing = getattr(getattr(error, "param", None), "metavar", None)
+        models = f"; {_models_here(words)}" if missing == "BUNDLE" and len(words) == 1 else ""
+        _leave(2, f"{message}{models} ({shell_command(*words, '--help')} shows its arguments and options)")
     except AllYouNeedError as error:
-        _leave(2, f"{error}: {mended_command(error.options)}" if error.options else str(error))
+        code = 128 + error.signal if isinstance(error, Interrupted) else 2
+        _leave(code, f"{error}: {mended_command(error.options)}" if error.options else str(error))
     except BrokenPipeError:
         _leave_unread()
     except SystemExit as left:
@@ -120,6 +121,18 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
 def _command_words(context: Any) -> list[str]:
     """The words of a command after the name of the program, as in "keys add"."""
     return [*_command_words(context.parent), context.info_name] if context and context.parent else []
+
+
+def _models_here(words: list[str]) -> str:
+    """What could be the model of a command that was called without one."""
+    from ...bundle import list_bundles
+
+    folders = list_bundles()[:10]
+    if not folders:
+        return (
+            f"there is no model in runs/ yet; train one: {shell_command('train', 'PAIRS')}, or {shell_command('demo')}"
+        )
+    return f"the models here: {', '.join(map(str, folders))}; such as {shell_command(*words, folders[0])}"
 
 
 def _leave_unread() -> None:

@@ -81,7 +81,7 @@ def adapt(
     from ...text.lines import read_lines
     from ..transfer.adaptation import adapt_bundle
     from .program import shell_command
-    from .screen import TrainingScreen, console
+    from .screen import ProgressBar, console
 
     path = followed(output or followed(bundle).with_name(f"{bundle.resolve().name}-adapted"))
     settings = apply_overrides({}, [f"train.minutes={minutes}", *(overrides or [])])
@@ -90,7 +90,7 @@ def adapt(
     texts = [line for line in read_lines(sources) if line.strip()] if sources else []
     if sources and not texts:
         raise DataError(f"{sources} has no text; name a file with a text on each line, or leave out --sources")
-    with TrainingScreen() as screen:
+    with ProgressBar() as screen:
         result = adapt_bundle(
             bundle, pairs, path, mix=mix, sources=texts, settings=settings, callback=screen, resume=resume
         )

@@ -29,8 +29,9 @@ def demo(
 
     from ...config import Recipe
     from ...recipes import recipe_path
+    from .next_steps import next_steps
     from .program import shell_command
-    from .screen import TrainingScreen, console
+    from .screen import ProgressBar, console
 
     recipe = Recipe.read(recipe_path("dates"), [f"train.seed={seed}"])
     console.print("Dates, character by character: 1845-01-05 → January 5, 1845\n")
@@ -45,7 +46,7 @@ def demo(
 
     configure_process(recipe.train.threads)
     making = replaced(output, sources=()) if overwrite else nullcontext(output)
-    with making as folder, TrainingScreen(samples=False) as screen:
+    with making as folder, ProgressBar(samples=False, details=output / "log.txt") as screen:
         bundle = fit(recipe, folder, callback=screen)
     compile_kernels(bundle.model.config, console.print)
 
@@ -57,15 +58,15 @@ def demo(
         print(f"  {example}  →  {translator(example)}")
     picture = output / "cross_attention.png"
     _draw(bundle, EXAMPLES[0], translator(EXAMPLES[0]), picture)
+    steps = "\n".join(next_steps(output, bundle, "2024-02-29"))
     print(
         f"""
 Cross-attention, the source characters that each output character attends to:  {picture}
 The model:  {output}
 
 Try next:
-  echo 2024-02-29 | {shell_command("translate", output)}
-  {shell_command("train", "dates", "--output", "runs/wide", "model.d_model=128", "train.steps=400")}
-  {shell_command("train", "--help")}"""
+{steps}
+  train your own    {shell_command("train", "FILE")}"""
     )
 
 

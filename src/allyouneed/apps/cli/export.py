@@ -42,12 +42,13 @@ def export(
     ] = None,
     sentences: Annotated[int, typer.Option(help="Random sentences for the comparison.", min=1)] = 50,
 ) -> None:
-    """Convert a model to another program's format, and prove that the translations stay the same.
+    """Convert a model to another program's format, and compare the translations: in float32 all stay the same.
 
-    The other program translates the bundle's probe sentences and random ones, greedily and with the bundle's beam.
-    Its translations must be this model's, token for token, and its log-probabilities equal but for rounding;
-    otherwise nothing is written. The comparison is kept in DIR/proof.json. With weights in int8 or float16 the
-    log-probabilities may differ by 0.2 nats on average, and the share of equal translations is printed.
+    The weights are float32, but those of html float16 or int8, unless --precision says otherwise. The other program
+    translates the bundle's probe sentences and random ones, greedily and with the bundle's beam. In float32 its
+    translations must be this model's, token for token, and its log-probabilities equal but for rounding; in int8 or
+    float16 the log-probabilities may differ by 0.2 nats on average, and the number of equal translations is printed.
+    Otherwise nothing is written. The comparison is kept in DIR/proof.json.
 
     [bold]Examples[/bold]
 
@@ -76,8 +77,10 @@ def export(
     )
     ties = f" ({proof.ties} more chose another translation of the same score)" if proof.ties else ""
     print(
-        f"{output}: {proof.identical} of {proof.sentences} sentences translated equally{ties}, "
-        f"{proof.tokens:,} tokens; log-probabilities at most {proof.max_difference:.0e} apart"
+        f"{output}, weights in {proof.precision}: {proof.identical} of {proof.sentences} sentences translated "
+        f"equally{ties}, {proof.tokens:,} tokens; log-probabilities at most {proof.max_difference:.0e} apart"
     )
+    if proof.identical + proof.ties < proof.sentences:
+        print("Rounded weights change translations; --precision float32 keeps them all, in a larger export")
     if left_out := ", ".join(proof.unexpressed_settings):
         print(f"The export does not keep these settings of the search, so that it may translate otherwise: {left_out}")

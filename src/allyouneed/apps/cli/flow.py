@@ -1,5 +1,7 @@
 """Input of any size, read in chunks of lines, which then get their translations."""
 
+import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,13 +30,25 @@ class Chunk:
     error: DataError | InputError | None = None
 
 
-def read_chunks(file: str, *, size: int, live: bool = False, skip_refused: bool = False) -> Iterator[Chunk]:
+def is_typed_text(file: str) -> bool:
+    """Whether an argument is a text, not the name of a file: there is no such file, and it does not look like one."""
+    looks_like_one = re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,9})", file)
+    return file != "-" and not looks_like_one and not os.path.lexists(file)
+
+
+def read_chunks(
+    file: str, *, size: int, live: bool = False, skip_refused: bool = False, text: str | None = None
+) -> Iterator[Chunk]:
     """The lines of a file, plain or compressed, or of standard input ("-"), `size` at a time.
 
+    Of a `text`, which is read instead, all lines are one chunk.
     With `live`, the lines of standard input and of a pipe are yielded as they arrive, in chunks of any size.
     Only a line feed (or CR LF) ends a line. A line that is not UTF-8, has zero bytes or is too long is the error of the
     last chunk; with `skip_refused` its chunk records it instead.
     """
+    if text is not None:
+        yield Chunk(1, [line.strip() for line in text.split("\n")])
+        return
     name, first = "standard input" if file == "-" else file, 1
     for raw in _raw_chunks(file, size, live and (file == "-" or is_stream(Path(file))), endless=skip_refused):
         chunk = Chunk(first, [])

@@ -69,7 +69,7 @@ def prepare_command(
     """
     from ...errors import ConfigError
     from ...files import followed, to_json
-    from .screen import TrainingScreen, console
+    from .screen import ProgressBar, console
 
     recipe = recipe_from_arguments(what, more or [], columns=columns, sheet=sheet, auto=auto)
 
@@ -81,7 +81,7 @@ def prepare_command(
         raise ConfigError(f"data.cache_dir={plan.data.cache_dir} is where the pairs go; leave out it or --output")
     path = followed(output or default_output(what))
     work: set[str] = set()
-    with TrainingScreen() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
+    with ProgressBar() as screen, redirect_stdout(sys.stderr):  # Ray prints that a process has ended
 
         def progress(stage: str, done: int, total: int | None) -> None:
             work.add(stage)

@@ -18,12 +18,12 @@ def shell_command(*words: object) -> str:
 
 def mended_command(options: Sequence[str]) -> str:
     """The command that is running, with these options instead of those of the same names."""
-    words, names = sys.argv[1:], {word for word in options if word.startswith("--")}
+    names = {word for word in options if word.startswith("--")}
     kept, skipped = list[str](), False
-    for word in words:
+    for word in sys.argv[1:]:
         name, equals, _ = word.partition("=")
         if name in names:
-            skipped = not equals
+            skipped = not equals and len(options) > 1  # an option with a value
         elif skipped or (name.startswith("data.") and f"--{name.removeprefix('data.')}" in names):
             skipped = False
         else:
@@ -34,10 +34,11 @@ def mended_command(options: Sequence[str]) -> str:
 def _program() -> str:
     called = Path(sys.argv[0])
     if called.name == "__main__.py":  # python -m allyouneed
-        return f"{_shell_name('python', sys.executable)} -m allyouneed"
-    return _shell_name(called.name, sys.argv[0]) if called.stem == "allyouneed" else "allyouneed"
+        return f"{shell_name('python', sys.executable)} -m allyouneed"
+    return shell_name(called.name, sys.argv[0]) if called.stem == "allyouneed" else "allyouneed"
 
 
-def _shell_name(name: str, path: str) -> str:
+def shell_name(name: str, path: str) -> str:
+    """The name of a program if this shell finds it by that, else its path."""
     executable = shutil.which(name)
     return name if executable and os.path.abspath(executable) == os.path.abspath(path) else shlex.quote(path)

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+# The topics of messages that say why, besides those that say what is trained on, which model and how long.
+REASONS = {
+    "vocabulary", "statistics", "speed", "trials", "auto", "exports", "program", "workers", "memory", "budget",
+}  # fmt: skip
+
+
 class TimeLeft(ProgressColumn):
     """The time left, from the mean time of all steps since the task began; known after the first step."""
 
@@ -32,11 +38,16 @@ class TimeLeft(ProgressColumn):
         return Text(f"· {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left")
 
 
-class TrainingScreen:
-    """A `TrainingCallback`: a bar with speed and time left, and a row for each validation. Use it in a `with`."""
+class ProgressBar:
+    """A `TrainingCallback`: a bar with speed and time left, and a row for each validation.
 
-    def __init__(self, *, samples: bool = True) -> None:
-        self._samples = samples
+    `samples`: with translations of two validation pairs. `details` is the file that has the messages with the reasons
+    of the settings, which are then not printed. A bar that is given to `fit` runs as long as that; elsewhere use it in
+    a `with`.
+    """
+
+    def __init__(self, *, samples: bool = True, details: Path | None = None) -> None:
+        self._samples, self._details = samples, details
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -52,7 +63,7 @@ class TrainingScreen:
         self._loss = math.nan
         self._header_shown = False
 
-    def __enter__(self) -> "TrainingScreen":
+    def __enter__(self) -> "ProgressBar":
         self._bar.start()
         return self
 
@@ -60,7 +71,8 @@ class TrainingScreen:
         self._bar.stop()
 
     def on_message(self, topic: str, text: str) -> None:
-        console.print(f"{topic:<7} {text}")
+        if self._details is None or topic not in REASONS:
+            console.print(f"{topic:<7} {text}")
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
         if what != self._bar.tasks[0].description:
@@ -69,6 +81,8 @@ class TrainingScreen:
 
     def on_train_begin(self, step: int, steps: int) -> None:
         self._since = time.monotonic()
+        if self._details is not None:
+            console.print(f"{'why':<7} {self._details}")
         self._bar.reset(self._task, total=steps, completed=step, description="training", about="updates", begun=step)
 
     def on_update(self, update: "Update", steps: int) -> None:

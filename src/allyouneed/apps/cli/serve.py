@@ -51,7 +51,7 @@ def serve(
 
       allyouneed serve runs/en-it runs/it-en --port 8000
 
-      allyouneed serve runs/dates=en-it
+      allyouneed serve runs/en-it runs/small runs/dates
     """
     from .screen import console
 

@@ -104,6 +104,9 @@ def train(
         bool,
         typer.Option("--dry-run", help="Print the settings, the plan and the time of the run, and stop."),
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every setting with its reason; log.txt has them in any case.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume an interrupted run; start it if there is none.")
     ] = False,
@@ -111,7 +114,8 @@ def train(
 ) -> None:
     """Train a model on text pairs, or as a recipe describes.
 
-    For a file of pairs, settings that are not given are chosen by what the pairs are like, each with a message.
+    For a file of pairs, settings that are not given are chosen by what the pairs are like; log.txt in the folder of
+    the run has each with its reason, which --explain prints.
 
     Shipped recipes: dates, en-it, locales, multi30k-en-de, multi30k-en-de-tok, numbers, reverse, sort,
     tatoeba-en-it; and every row of Table 3: base, A1, …, big (allyouneed paper).
@@ -151,8 +155,8 @@ def train(
 
     from ...errors import ConfigError
     from ...files import followed, named_folders
-    from .program import shell_command
-    from .screen import TrainingScreen, console
+    from .next_steps import next_steps
+    from .screen import ProgressBar, console
 
     if teacher and overwrite:
         raise ConfigError("--teacher stores translations in the folder of the run; name a new folder, not --overwrite")
@@ -186,7 +190,7 @@ def train(
     stopwatch = Stopwatch(begun=begun, closing=True)
     sources = [*source_paths(recipe), Path(what)]
     making = replaced(path, sources=sources, resume=resume) if overwrite else nullcontext(path)
-    with making as folder, TrainingScreen() as screen:
+    with making as folder, ProgressBar(details=None if explain else path / "log.txt") as screen:
         if folder != path:
             screen.on_message("replace", f"{path} is replaced when this run, in {folder}, has finished")
         if teacher:
@@ -207,8 +211,9 @@ def train(
     budget = Recipe.read(path / "recipe.toml").train.minutes
     if not budget or stopwatch.left(budget) > COMPILING_SECONDS:
         compile_kernels(bundle.model.config, console.print)
-    evaluate = f"{shell_command('evaluate', path)}{'' if has_test else ' FILE'}"
-    console.print(f"Next:\n  {shell_command('translate', path)} FILE\n  {evaluate}")
+    console.print("Next:")
+    for step in next_steps(path, bundle):
+        console.print(step)
 
 
 def _show_film(run: Path) -> None:
@@ -224,11 +229,11 @@ def _preview(recipe: "Recipe | Draft", path: Path) -> None:
     from ...evaluation import evaluate_greedily
     from ...evaluation.user_metrics import with_stopping_metric
     from ...run import Draft, preview_training
-    from .screen import TrainingScreen, console
+    from .screen import ProgressBar, console
 
     stopping = (recipe.preliminary if isinstance(recipe, Draft) else recipe).train.early_stopping_metric
     evaluate = with_stopping_metric(evaluate_greedily, {}, stopping)
-    with TrainingScreen() as screen:
+    with ProgressBar() as screen:
         preview_training(recipe, path, callback=screen, evaluate=evaluate)
     console.print("\nNothing was trained; the same command without --dry-run trains.")
 

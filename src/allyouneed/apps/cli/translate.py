@@ -23,9 +23,14 @@ def translate(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Text, a sentence a line, plain or compressed, or a document; - is standard input."
+            metavar="FILE|TEXT",
+            help="Text, a sentence a line, plain or compressed, or a document; - is standard input. What is no file "
+            "is a text itself.",
         ),
     ] = "-",
+    text: Annotated[
+        str | None, typer.Option("--text", help="Translate this text instead of a file.", show_default=False)
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -110,6 +115,8 @@ def translate(
 
     [bold]Examples[/bold]
 
+      allyouneed translate runs/dates 1845-01-05
+
       echo 1845-01-05 | allyouneed translate runs/dates
 
       allyouneed translate runs/mine news.en --output news.de --beam 5
@@ -138,7 +145,7 @@ def translate(
     from ...files import check_output_file, named_folders
     from ...text.glossary import Glossary
     from ..documents import DocumentOptions
-    from .flow import read_chunks
+    from .flow import is_typed_text, read_chunks
     from .resumable import check_output, partial_path, row_writer
     from .rows import RowOptions, row_maker
     from .screen import announce_pipes, console, progress, prompt
@@ -153,6 +160,11 @@ def translate(
         )  # fmt: skip
     if resume and (output is None or overwrite):
         raise ConfigError("--resume continues the file that --output names, and goes without --overwrite")
+    if text is not None and file != "-":
+        raise ConfigError(f"--text is a text instead of a file; got {file}, too")
+    if text is None and form is None and is_typed_text(file):
+        console.print(f"{file} is no file, so it is translated as a text")
+        text, file = file, "-"
     kind = documents.document_kind(file, form)
     about_document = {
         "--target-language": target_language, "--encoding": encoding, "--column": column, "--into": into,
@@ -209,7 +221,7 @@ def translate(
 
     translator = load()
     _suggest_compiling(translator, compiled)
-    name = "standard input" if file == "-" else file
+    name = "standard input" if file == "-" and text is None else "the text" if file == "-" else file
     row_options = RowOptions(prefix, alternatives, align, json, skip_refused)
     provenance = {
         "model": files_digest(*(path for folder in folders for path in model_files(folder))),
@@ -219,14 +231,16 @@ def translate(
         **asdict(translator.decode),
     } if output else {}  # fmt: skip
     size = WINDOW * translator.decode.batch_size
-    asking = prompt() if file == "-" and sys.stdin.isatty() else progress("translating", total=None)
+    asking = prompt() if file == "-" and text is None and sys.stdin.isatty() else progress("translating", total=None)
     with (
         row_writer(output, provenance=provenance, resume=resume) as out,
         redirect_stdout(sys.stderr) if ray else nullcontext(),  # Ray prints there that a process has ended
         cluster_map(partial(row_maker, load if ray else lambda: translator, row_options), ray) as with_rows,
         asking as done,
     ):
-        chunks = out.missing(read_chunks(file, size=size, live=output is None, skip_refused=skip_refused), done)
+        chunks = out.missing(
+            read_chunks(file, size=size, live=output is None, skip_refused=skip_refused, text=text), done
+        )
         for chunk in _streamed(chunks, translator, out.file, skip_refused) if stream else with_rows(chunks):
             out.write(chunk)
             for number, reason in sorted(chunk.refused.items()):

@@ -51,18 +51,20 @@ def exporter(name: str) -> Exporter:
 
 
 def export_bundle(
-    bundle: Bundle,
+    bundle: Bundle | str | Path,
     folder: str | Path,
     *,
     to: str,
     precision: str | None = None,
     sentences: int = 50,
 ) -> Proof:
-    """Write `bundle` into a new folder in the format `to`, and prove the export on its probes and random `sentences`.
+    """Write `bundle`, or that in a folder, into a new folder in the format `to`, and prove the export on its probes and
+    random `sentences`.
 
     The folder appears once the export is proven, whole or not at all. Refuses what the format cannot express, a model
     that reads fewer than 3 tokens, and a folder that exists.
     """
+    bundle = bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
     if to not in FORMATS:
         raise ConfigError(f"the format must be one of {', '.join(FORMATS)}; got {to!r}")
     chosen = exporter(to)
@@ -86,6 +88,6 @@ def export_bundle(
         chosen.write(bundle, partial, precision)
         proof = prove(bundle, chosen.load(partial, bundle, precision), sources)
         require_passed(proof, program=chosen.program, rounded=precision != "float32")
-        proof = replace(proof, unexpressed_settings=unexpressed_settings(bundle.decode, to))
+        proof = replace(proof, precision=precision, unexpressed_settings=unexpressed_settings(bundle.decode, to))
         proof.save(partial)
     return proof

@@ -45,9 +45,10 @@ class Proof:
     """How the translations of an exported model compare with this model's.
 
     Of `sentences`, `identical` were translated equally token for token with every beam of `beams`, and in `ties` the
-    other program chose another hypothesis of the same score. `max_difference` is the largest difference of the
-    log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean. `unexpressed_settings` are
-    those of the bundle's search that the export does not keep; no beam of the proof has them.
+    other program chose another hypothesis of the same score, with weights in `precision`. `max_difference` is the
+    largest difference of the log-probability of a token, in nats, among `tokens`; `mean_difference` is their mean.
+    `unexpressed_settings` are those of the bundle's search that the export does not keep; no beam of the proof has
+    them.
     """
 
     sentences: int
@@ -57,6 +58,7 @@ class Proof:
     max_difference: float
     mean_difference: float
     beams: tuple[int, ...]
+    precision: str = "float32"
     unexpressed_settings: tuple[str, ...] = ()
 
     @property

@@ -104,10 +104,10 @@ def _last_fall(validations: list[dict[str, Any]]) -> float:
 def _longer(run: RunRecord) -> str:
     patience = run.setting("train", "patience", 0)
     if patience and run.last_step() < run.setting("train", "steps", 0) and not run.setting("train", "minutes", 0):
-        return f"the same command with --resume and train.patience={2 * patience}"
+        return f"resume with train.patience={2 * patience}"
     if minutes := run.setting("train", "minutes", 0):
         return f"--minutes {2 * minutes:g}"
-    return f"the same command with --resume and train.steps={2 * run.last_step()}"
+    return f"resume with train.steps={2 * run.last_step()}"
 
 
 def _noise(run: RunRecord, evidence: Evidence) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """`fit`: training that scores the model at every validation."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...config import Recipe
 from ...errors import ConfigError
 from ...evaluation.model_scores import evaluate_greedily
 from ...evaluation.user_metrics import UserMetric, with_stopping_metric
+from ...language_tags import parse_pair
 from ...run import Draft, Evaluator, TrainingCallback, run_training
 from ...run.budget import Stopwatch
 from ...run.film import FrameMaker
@@ -26,6 +28,9 @@ def fit(
     train: Any = None,
     valid: Any = None,
     test: Any = None,
+    minutes: float | None = None,
+    languages: str = "",
+    init_from: str | Path = "",
     callback: TrainingCallback | None = None,
     evaluate: Evaluator | None = evaluate_greedily,
     metrics: Mapping[str, UserMetric] | None = None,
@@ -41,7 +46,10 @@ def fit(
     the command does. The pairs are those of the files that `recipe` names, or
     `train`, `valid` and `test` from memory: an iterable of (source, target) pairs or of rows, a polars or pandas frame,
     or a data set of Hugging Face, whose two columns `data.columns` names. They are stored in `output`/pairs.
-    `callback` is informed of the progress. `evaluate` scores the model on validation pairs at every validation, by
+    `minutes` is the time budget, `languages` are those of the model, such as "en-it", and `init_from` is the folder of
+    a bundle to start from; they are train.minutes, data.source_language and data.target_language, and train.init_from.
+    `callback` is informed of the progress; it may be a context manager, as `ProgressBar()` is, which is then entered.
+    `evaluate` scores the model on validation pairs at every validation, by
     default BLEU, chrF and exact match of greedy translations; with None only the loss is measured. `metrics` are
     functions of the translations and their references that return a score, higher for the better; each is recorded
     under its name, which `train.early_stopping_metric` may be. A recipe names such a function as "module:function".
@@ -56,37 +64,57 @@ def fit(
     other pairs, and a folder in which another process trains. A SIGINT or SIGTERM saves the run and raises
     `Interrupted`.
     """
-    recipe = _as_recipe(recipe)
+    recipe = _with_settings(_as_tables(recipe), _named_settings(minutes, languages, init_from))
     stopping = preliminary_recipe(recipe).train.early_stopping_metric
     evaluate = with_stopping_metric(evaluate, metrics or {}, stopping)
     parts = {name: part for name, part in (("train", train), ("valid", valid), ("test", test)) if part is not None}
     if parts:
         recipe = with_pairs(recipe, Path(output), parts, resume=resume)
-    return run_training(
-        recipe,
-        output,
-        callback=callback,
-        evaluate=evaluate,
-        film=film,
-        optimizer=optimizer,
-        resume=resume,
-        stopwatch=stopwatch,
-        report=try_to_write_report,
-    )
+    with callback if isinstance(callback, AbstractContextManager) else nullcontext():
+        return run_training(
+            recipe,
+            output,
+            callback=callback,
+            evaluate=evaluate,
+            film=film,
+            optimizer=optimizer,
+            resume=resume,
+            stopwatch=stopwatch,
+            report=try_to_write_report,
+        )
 
 
-def _as_recipe(what: object) -> Recipe | Draft:
+def _named_settings(minutes: float | None, languages: str, init_from: str | Path) -> dict[str, Any]:
+    settings: dict[str, Any] = {} if minutes is None else {"train.minutes": minutes}
+    if languages:
+        settings["data.source_language"], settings["data.target_language"] = parse_pair(languages)
+    return settings | ({"train.init_from": str(init_from)} if init_from else {})
+
+
+def _with_settings(what: Recipe | Draft | Mapping[str, Any], settings: Mapping[str, Any]) -> Recipe | Draft:
+    """The recipe, or the draft of the tables, with more settings, by section.key."""
+    if isinstance(what, Draft) and "train.init_from" not in settings:
+        return what.with_settings(settings)
+    if isinstance(what, Recipe) and not settings:
+        return what
+    tables = what if isinstance(what, Mapping) else what.tables() if isinstance(what, Recipe) else what.tables
+    tables = {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
+    for name, value in settings.items():
+        section, _, key = name.partition(".")
+        tables.setdefault(section, {})[key] = value
+    return Recipe.from_tables(tables) if isinstance(what, Recipe) else Draft.from_tables(tables)
+
+
+def _as_tables(what: object) -> Recipe | Draft | Mapping[str, Any]:
     match what:
-        case Recipe() | Draft():
+        case Recipe() | Draft() | Mapping():
             return what
-        case Mapping():
-            return Draft.from_tables(what)
         case str() | Path() if str(what).endswith(".toml"):
             return Recipe.read(what)
         case str() | Path():
-            return Draft.from_tables({"data": {"train": str(what)}})
+            return {"data": {"train": str(what)}}
         case [str() | Path(), *_] if all(isinstance(file, str | Path) for file in what):
-            return Draft.from_tables({"data": {"train": list(map(str, what))}})
+            return {"data": {"train": list(map(str, what))}}
     raise ConfigError(
         "fit takes a recipe, a file of pairs, two aligned files, or the tables of a recipe; "
         f"got {what!r:.60}; pairs from memory are another argument: fit({{}}, output, train=pairs)"

@@ -1,13 +1,12 @@
 """The languages of models: what a pair is called, and which bundle translates it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ...bundle import read_languages
-from ...errors import ConfigError
 from ...files import named_folders
-from ...language_tags import parse_pair
+from ...language_tags import parse_pair, with_name
 
 
 class ModelKey(NamedTuple):
@@ -39,7 +38,8 @@ class ModelSource:
     def parse(cls, argument: str | Path) -> "ModelSource":
         """Read `BUNDLE` or `BUNDLE=en-it`, where BUNDLE may be the ensemble `a,b`.
 
-        Refuses a bundle that does not say its languages where none are named.
+        A model of no languages, such as one of dates, has the name of its folder in their place, as a private part of
+        a tag: "und-x-dates".
         """
         folder, equals, pair = str(argument).rpartition("=")
         if not equals or Path(argument).is_dir():
@@ -47,8 +47,9 @@ class ModelSource:
         languages = read_languages(named_folders(folder)[0])  # refuses what is no bundle
         source, target = parse_pair(pair) if pair else languages
         if not (source and target):
-            raise ConfigError(
-                f"{folder} does not say which languages it translates; name them: {folder}=en-it "
-                "(for dates, sums and the like any two codes do)"
-            )
+            source, target = (with_name(code, Path(folder).name) for code in ("und", "zxx"))
         return cls(ModelKey(source, target), Path(folder))
+
+    def renamed(self) -> "ModelSource":
+        """The same model under a source language that has the name of its folder."""
+        return replace(self, key=ModelKey(with_name(self.key.source, self.folder.name), self.key.target))

@@ -33,16 +33,21 @@ class LoadedModel:
 
 
 class ModelStore:
-    """The models by language pair. Any thread may call it."""
+    """The models by language pair. Any thread may call it.
+
+    Of two models of one pair, the second one has the name of its folder in its source language: "en-x-small".
+    """
 
     def __init__(
         self, sources: Iterable[ModelSource], config: ServeConfig, decode: Mapping[str, Any] | None = None
     ) -> None:
         self._sources: dict[ModelKey, ModelSource] = {}
         for source in sources:
-            if other := self._sources.get(source.key):
+            other = self._sources.get(source.key)
+            named = source.renamed() if other else source
+            if other and named.key in self._sources:
                 raise ConfigError(f"{other.folder} and {source.folder} both translate {source.key}; serve one of them")
-            self._sources[source.key] = source
+            self._sources[named.key] = named
         if not self._sources:
             raise ConfigError("a server needs at least one bundle")
         self._config, self._decode = config, dict(decode or {})

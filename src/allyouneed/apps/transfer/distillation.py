@@ -134,10 +134,9 @@ def _translate(
         if not chunk_files[-1].is_file():
             if interrupt.signal:
                 raise Interrupted(
-                    f"stopped after {done:,} of {total:,} translations by the teacher; the same command with --resume "
-                    "continues",
+                    f"stopped after {done:,} of {total:,} translations by the teacher; resuming continues from there",
                     signal=interrupt.signal,
-                )
+                ).mended_by("--resume")
             callback.on_prepare("translating by the teacher", done, total)
             outputs = _translations([pair.source for pair in chunk], translator)
             rows = (Pair(pair.source, output) for pair, output in zip(chunk, outputs, strict=True) if output)
