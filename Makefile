@@ -26,7 +26,7 @@ docs: .venv/installed-docs
 	$(BIN)/python docs/make/pages.py
 	$(BIN)/python docs/make/notebooks.py
 	$(BIN)/python docs/make/live.py
-	$(BIN)/sphinx-build -qW docs build/site
+	$(BIN)/sphinx-build -qW -d build/doctrees docs build/site
 	@echo "The site is in build/site/index.html"
 
 # Which build of torch is taken, and so whether it needs the CUDA libraries, is for pip's settings to say;
