@@ -36,7 +36,7 @@ def bundles(draw: st.DrawFn, possible: str = "") -> Bundle:
     kinds = [kind for kind in VOCABULARIES if (possible, kind) != ("huggingface", "codes")]  # has <unk> more than once
     source = target = VOCABULARIES[draw(st.sampled_from(kinds))]()
     if "target_vocab_size" in sizes:
-        target = VOCABULARIES["characters and bytes" if draw(st.booleans()) else "characters"]()
+        target = VOCABULARIES["characters and tags" if draw(st.booleans()) else "characters"]()
         sizes |= {"target_vocab_size": len(target), "target_pad_id": target.pad_id}
     heads, width = draw(st.integers(1, 3)), draw(st.integers(1, 8))
     width *= 1 if sizes["positions"] == "learned" else 2  # sines and cosines are even in number
