@@ -85,6 +85,9 @@ class StubModels(ModelStore):
     def loaded(self, key: ModelKey) -> Any:
         return StubModel()
 
+    def missing(self) -> list[ModelKey]:
+        return []
+
     def load(self, key: ModelKey) -> Any:
         return StubModel()
 

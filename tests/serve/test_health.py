@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 from fastapi.testclient import TestClient
@@ -15,6 +16,19 @@ def test_liveness_and_readiness_are_apart(served: tuple[Path, Path]) -> None:
         assert client.get("/ready").status_code == 200
         app.state.server.monitoring.status = "draining"
         assert (client.get("/ready").status_code, client.get("/health").status_code) == (503, 200)
+
+
+def test_a_server_is_not_ready_without_one_of_its_models(served: tuple[Path, Path], tmp_path: Path) -> None:
+    folders = [shutil.copytree(folder, tmp_path / folder.name) for folder in served]
+    with TestClient(create_app(folders, ServeConfig(device="cpu")), base_url="http://localhost") as client:
+        request = {"q": "abc", "source": "en", "target": "it"}
+        shutil.rmtree(folders[0])
+        assert (client.get("/ready").status_code, client.post("/translate", json=request).status_code) == (503, 503)
+        assert client.get("/health").status_code == 200
+        shutil.copytree(served[0], folders[0])
+        assert (client.get("/ready").status_code, client.post("/translate", json=request).status_code) == (200, 200)
+        shutil.rmtree(folders[0])  # it is in memory now
+        assert (client.get("/ready").status_code, client.post("/translate", json=request).status_code) == (200, 200)
 
 
 def test_metrics_count_requests_batches_and_tokens(client: TestClient) -> None:

@@ -1,5 +1,6 @@
 """Whether the server is alive, and whether it can take requests; and its metrics."""
 
+import asyncio
 import secrets
 from typing import Annotated
 
@@ -27,8 +28,10 @@ async def health() -> Health:
 
 @router.get("/ready", response_model=Health, responses={503: {"model": Health}})
 async def ready(server: Server) -> JSONResponse:
-    """Say whether new requests should come here: not while the server starts or stops."""
-    status = server.monitoring.status
+    """Say whether new requests should come here: not while the server starts or stops, or a model is missing."""
+    status: str = server.monitoring.status
+    if status == "ready" and len(await asyncio.to_thread(server.models.missing)):
+        status = "model missing"
     return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
 

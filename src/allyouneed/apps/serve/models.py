@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...bundle import model_files
-from ...errors import ConfigError, LanguageError
+from ...errors import BundleError, ConfigError, LanguageError
 from ...files import named_folders
 from ...language_tags import language_name
 from ...translator import Translator
@@ -96,6 +96,12 @@ class ModelStore:
         with self._loading[key]:
             return self.loaded(key) or self._read(key)
 
+    def missing(self) -> list[ModelKey]:
+        """The pairs whose model is neither in memory nor on the disk any more."""
+        with self._lock:
+            unloaded = [source for key, source in self._sources.items() if key not in self._loaded]
+        return [source.key for source in unloaded if not all(map(model_files, named_folders(source.folder)))]
+
     def translator(self, key: ModelKey) -> Translator:
         """The translator of a pair; it is loaded first if necessary."""
         return self.load(key).base
@@ -124,7 +130,10 @@ class ModelStore:
             return {key: model.bytes for key, model in self._loaded.items()}
 
     def _read(self, key: ModelKey) -> LoadedModel:
-        model = LoadedModel(self._sources[key], self._config, self._decode)
+        try:
+            model = LoadedModel(self._sources[key], self._config, self._decode)
+        except OSError as error:
+            raise BundleError(f"the model of {key} cannot be read: {error}") from error
         with self._lock:
             self._loaded.pop(key, None)
             self._loaded[key] = model

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from ...errors import (
     AllYouNeedError,
+    BundleError,
     DataError,
     DeadlineExceeded,
     DocumentError,
@@ -74,6 +75,9 @@ def as_refusal(error: Exception) -> Refusal:
         case OutputError():
             _LOG.error("%s", error)
             return Refusal(503, "the server cannot write this to its disk; its log says more", retry_after=60)
+        case BundleError():  # whole when the server started
+            _LOG.error("%s", error)
+            return Refusal(503, "this model cannot be loaded now; the log of the server says more", retry_after=60)
     _LOG.error("%s: %s", type(error).__name__, error)
     return Refusal(500, "this model cannot be used; the log of the server says more")
 
