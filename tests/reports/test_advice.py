@@ -38,9 +38,9 @@ RISING = [4.0, 3.0, 2.0, 2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.7]
     ("run", "advice"),
     [
         (make_run(FALLING), "still fell by 8% in the last fifth of the run, to 2.400: train longer"),
-        (make_run(FALLING), "--resume and train.steps=2000"),
-        (make_run(FALLING, steps=5000, patience=10), "--resume and train.patience=20"),
-        (make_run(FALLING, steps=1000, patience=10), "--resume and train.steps=2000"),
+        (make_run(FALLING), "resume with train.steps=2000"),
+        (make_run(FALLING, steps=5000, patience=10), "resume with train.patience=20"),
+        (make_run(FALLING, steps=1000, patience=10), "resume with train.steps=2000"),
         (make_run(FALLING, minutes=5), "twice as long (--minutes 10)"),
         (
             make_run(RISING),
