@@ -87,7 +87,7 @@ def main() -> None:
         words = _command_words(error.ctx)
         missing = getattr(getattr(error, "param", None), "metavar", None)
         models = f"; {_models_here(words)}" if missing == "BUNDLE" and len(words) == 1 else ""
-        _leave(2, f"{message}{models} ({shell_command(*words, '--help')} shows its arguments and options)")
+        _leave(2, f"{message.rstrip('.')}{models} ({shell_command(*words, '--help')} shows its arguments and options)")
     except AllYouNeedError as error:
         code = 128 + error.signal if isinstance(error, Interrupted) else 2
         _leave(code, f"{error}: {mended_command(error.options)}" if error.options else str(error))

@@ -17,7 +17,9 @@ def next_steps(folder: Path, bundle: Bundle, text: str = "") -> Iterator[str]:
         "translate a text": shell_command("translate", folder, *words),
         "how good it is": shell_command("evaluate", folder, *([] if find_held_out_pairs(folder) else ["FILE"])),
         "in the browser": shell_command("serve", folder),
-        "see how it works": shell_command("explain", folder, *(words if words != ("FILE",) else ("TEXT",))),
+        "see how it works": shell_command(
+            "explain", folder, *(words if text else ("TEXT",)), "-o", folder / "explained.html", "--overwrite"
+        ),
         "as one web page": shell_command("export", folder, f"{folder}-page", "--to", "html"),
     }
     if (report := folder / "report.html").is_file():

@@ -22,8 +22,9 @@ console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_
 
 
 # The topics of messages that say why, besides those that say what is trained on, which model and how long.
-REASONS = {
-    "vocabulary", "tokens", "statistics", "speed", "trials", "auto", "exports", "program", "workers", "memory", "budget",
+WHY_TOPICS = {
+    "vocabulary", "tokens", "statistics", "speed", "trials", "auto", "exports", "program", "workers", "memory",
+    "budget",
 }  # fmt: skip
 
 
@@ -71,7 +72,7 @@ class ProgressBar:
         self._bar.stop()
 
     def on_message(self, topic: str, text: str) -> None:
-        if self._details is None or topic not in REASONS:
+        if self._details is None or topic not in WHY_TOPICS:
             console.print(f"{topic:<7} {text}")
 
     def on_prepare(self, what: str, done: int, total: int | None) -> None:
