@@ -54,7 +54,9 @@ def test_a_text_is_translated_as_it_is_typed_unless_a_file_has_its_name(demo: De
 
 def test_a_model_that_is_not_named_or_misspelt_is_one_of_those_that_are_there(demo: Demo, tmp_path: Path) -> None:
     line = refusal("translate", cwd=demo.folder)
-    assert re.search(r"Missing argument 'BUNDLE'; the models here: .*runs/dates.*such as allyouneed translate runs/", line)
+    assert re.search(
+        r"Missing argument 'BUNDLE'; the models here: .*runs/dates.*such as allyouneed translate runs/", line
+    )
     assert "such as allyouneed serve runs/" in refusal("serve", cwd=demo.folder)
     assert "there is no model in runs/ yet; train one: allyouneed train PAIRS" in refusal("translate", cwd=tmp_path)
     assert refusal("translate", "runs/date", cwd=demo.folder).endswith("runs/dates?")
